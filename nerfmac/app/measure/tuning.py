@@ -123,7 +123,7 @@ def try_variants(
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """Return the test case of a trial for each variant on this device, if there is more than one."""
+    """Return the test case of a trial for each variant on this device, if there are several."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
@@ -193,14 +193,14 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """Operation with variants, and a test case for which all variants must have the same results."""
+    """Operation with variants, and a test case for which all of them must have the same results."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
 
 
 def trials(config: Config, extent: float) -> Iterator[Trial]:
-    """Yield a trial for each operation that has several variants, with the sizes of `StepInputs`."""
+    """Yield a trial for each operation that has several variants, with `StepInputs`."""
     inputs = StepInputs(config, extent)
 
     def counted() -> Arrays:

@@ -43,16 +43,8 @@ class Scalars:
     are written, but training continues."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
-        """Open the files.
-
-        Args:
-            folder: Run folder.
-            step: Current step of the run. Existing lines of later steps are removed.
-            tensorboard: Whether to also write TensorBoard events to `folder/tensorboard`.
-
-        Raises:
-            InputError: If the files cannot be written or tensorboardX is missing.
-        """
+        """Open the files in a run folder, and remove existing lines of steps after `step`. With
+        `tensorboard`, TensorBoard events are also written to `folder/tensorboard`."""
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
         path = folder / NAME
         kept = [values for values in read_scalars(folder) if values["step"] <= step]
@@ -63,20 +55,14 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write a report if at least one second has passed since the last line. Otherwise, keep the
+        """Write a report, unless the last line is less than a second old. In that case, keep the
         report until a later report replaces it or `close` writes it."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
     def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
-        """Write the preview and the mean quality of the test views as TensorBoard events.
-
-        Args:
-            step: Training step.
-            image: Path of the preview image.
-            views: Evaluated test views.
-        """
+        """Write the preview and the mean quality of the test views as TensorBoard events."""
         if self._board is None:
             return
         pixels = np.asarray(Image.open(image).convert("RGB"))
@@ -112,7 +98,7 @@ class Scalars:
 
 
 def check_tensorboard(*, needed: bool = True) -> None:
-    """Raise `InputError` if `needed` is True but tensorboardX is not installed."""
+    """Refuse if `needed` is True but tensorboardX is not installed."""
     if needed and find_spec("tensorboardX") is None:
         raise InputError(
             f"--tensorboard requires tensorboardX from the extra tensorboard: "
@@ -121,34 +107,14 @@ def check_tensorboard(*, needed: bool = True) -> None:
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """Read the reports in `scalars.jsonl` of a run folder.
-
-    Args:
-        folder: Run folder.
-
-    Returns:
-        JSON values of each report. If the file does not exist, the list is empty.
-
-    Raises:
-        InputError: If the file is invalid.
-    """
+    """Read the reports in `scalars.jsonl` of a run folder. Without the file, the list is empty."""
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 
 
 def read_history(folder: Path, step: int) -> History | None:
-    """Read the loss and PSNR curves from `scalars.jsonl` in a run folder.
-
-    Args:
-        folder: Run folder.
-        step: Current step of the run. Lines of later steps are ignored.
-
-    Returns:
-        The history, or None if the file does not exist or contains no line up to `step`.
-
-    Raises:
-        InputError: If the file is invalid.
-    """
+    """Read the loss and PSNR curves up to `step` from `scalars.jsonl` in a run folder. Return None
+    if the file does not exist or contains no such line."""
     lines = [values for values in read_scalars(folder) if values["step"] <= step]
     if not lines:
         return None
@@ -186,7 +152,6 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    """Create a TensorBoard writer. Existing events of steps after `step` are replaced."""
     check_tensorboard()
     from tensorboardX import SummaryWriter
 

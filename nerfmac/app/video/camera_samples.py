@@ -30,17 +30,10 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """Create the camera samples of a frame.
+    """Create the camera samples of a frame, at least one per camera.
 
-    Args:
-        frame: Cameras of the frame.
-        samples: Number of samples per pixel. At least one sample per camera is created.
-        aperture: Radius of the aperture in scene units.
-        focus: Focus distance in scene units.
-
-    Returns:
-        Cameras that are shifted within the pixel and on the aperture. If there is only one sample,
-        the result is the unchanged camera of the frame.
+    The cameras are shifted within the pixel and on the aperture, whose radius is in scene units,
+    like the focus distance. A single sample is the unchanged camera.
     """
     count = max(samples, len(frame))
     if count == 1:
@@ -55,16 +48,10 @@ def spread(
 def blurred(
     path: Callable[[int], Sequence[Camera]], frames: int, moments: int, shutter: float
 ) -> list[CameraSamples]:
-    """Create frames with motion blur.
+    """Create the `moments` cameras of each frame with motion blur.
 
-    Args:
-        path: Function that returns a given number of cameras at equal time intervals.
-        frames: Number of frames.
-        moments: Number of cameras per frame.
-        shutter: Fraction of the frame time during which the shutter is open, from 0.001 to 1.
-
-    Returns:
-        The cameras of each frame.
+    `path` returns a given number of cameras at equal time intervals. `shutter` is the fraction of
+    the frame time during which the shutter is open, from 0.001 to 1.
     """
     checks.number("shutter", shutter, low=1e-3, high=1.0)
     steps = max(round(moments / shutter), moments)
@@ -75,18 +62,11 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """Shift a camera's principal point and position.
+    """Shift a camera's principal point by `shift` (2,) in pixels, and its position by `offset` (2,)
+    to the right and up in scene units.
 
-    Args:
-        camera: Camera to move.
-        shift: Shift of the principal point in pixels, (2,).
-        offset: Shift of the position to the right and up in scene units, (2,). The principal point
-            compensates for this shift, so that points at the distance `focus` do not move in the
-            image.
-        focus: Focus distance in scene units.
-
-    Returns:
-        The moved camera.
+    The principal point compensates for the offset, so that points at the distance `focus` do not
+    move in the image.
     """
     lens, (right, up) = camera.lens, offset
     cx = lens.cx + shift[0] + right * lens.fl_x / focus

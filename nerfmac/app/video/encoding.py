@@ -71,19 +71,10 @@ def write_video(
     projection: str = "perspective",
     stereo: str | None = None,
 ) -> None:
-    """Write frames to a video.
+    """Write frames of the same size, uint8 (h, w, 3), to a video.
 
-    Args:
-        path: File to write. The extension .mp4, .webm, or .gif determines the format.
-        frames: Frames of the same size, uint8 `(h, w, 3)`.
-        fps: Frames per second.
-        projection: `RenderOptions.projection`, for the metadata of an MP4 (`video.spatial`).
-        stereo: `RenderOptions.stereo`, for the metadata of an MP4.
-
-    Raises:
-        InputError: If the extension, the frame rate, or a frame is unsupported, there are no
-            frames, the width or height is odd (except for GIF), the encoder is missing, or the file
-            cannot be written.
+    The extension .mp4, .webm, or .gif determines the format. `projection` and `stereo` are values
+    of `RenderOptions` for the metadata of an MP4 (`video.spatial`).
     """
     path = Path(path)
     check_video(path, fps)
@@ -107,15 +98,7 @@ def write_video(
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Check that a video can be written on this machine.
-
-    Args:
-        path: Video file.
-        fps: Frames per second.
-
-    Raises:
-        InputError: If the extension or the frame rate is unsupported, or the encoder is missing.
-    """
+    """Refuse a video that cannot be written on this machine."""
     extension = path.suffix.lower()
     if extension not in VIDEOS:
         extensions = ", ".join(VIDEOS)
@@ -125,15 +108,8 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size`, that a video can have.
-
-    Args:
-        path: Video file.
-        size: Width and height in pixels.
-
-    Returns:
-        Width and height in pixels, rounded down to even numbers. For GIF, `size` is returned.
-    """
+    """Return the largest frame size, at most `size` in pixels, that a video can have: even numbers,
+    except for GIF."""
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
@@ -168,16 +144,14 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
 
 
 def _program_and_codec(extension: str) -> tuple[str, str]:
-    """Return the path of ffmpeg and the name of its encoder for a file extension. Raises
-    `InputError` if ffmpeg or the encoder is missing."""
+    """Return the path of ffmpeg and the name of its encoder for a file extension."""
     with suppress(KeyError, InputError):
         return encoder(HARDWARE[extension]), HARDWARE[extension]
     return encoder(VIDEOS[extension]), VIDEOS[extension]
 
 
 def encoder(codec: str) -> str:
-    """Return the path of an ffmpeg that supports the encoder `codec`. Raises `InputError` if ffmpeg
-    is missing or does not support it."""
+    """Return the path of ffmpeg, which must support the encoder `codec`."""
     try:
         import imageio_ffmpeg  # Imported lazily: only videos require it.
 
@@ -215,23 +189,19 @@ def _ask(program: str, *question: str) -> str:
 
 
 def file_url(path: Path) -> str:
-    """Return a path for ffmpeg with the prefix `file:`.
-
-    Without the prefix, ffmpeg interprets a colon as the end of a protocol, and a leading minus as
-    an option.
-    """
+    """Return a path with the prefix `file:`, because ffmpeg interprets a colon as the end of a
+    protocol, and a leading minus as an option."""
     return f"file:{path}"
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, without the name of the component. This line contains
-    the cause of an error."""
+    """Return the first line of ffmpeg's log, which contains the cause of an error, without the name
+    of the component."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
-    """Raise `InputError` unless `frame` is a uint8 `(h, w, 3)` array of `shape`."""
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8:
         kind = getattr(frame, "dtype", type(frame).__name__)
         raise InputError(f"frame {index} has type {kind}; expected a NumPy array of uint8")
@@ -242,8 +212,7 @@ def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
 
 
 def _options(extension: str, codec: str, width: int, height: int, fps: float) -> list[str]:
-    """Return ffmpeg's options for converting raw RGB frames to a video, except for the output
-    file."""
+    """Return ffmpeg's options for converting raw RGB frames to a video, except for the output file."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
     common = ["-y", "-v", "error", *source, "-i", "-"]
     if extension == ".gif":
@@ -263,10 +232,7 @@ def _options(extension: str, codec: str, width: int, height: int, fps: float) ->
 @contextmanager
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """Context manager that starts ffmpeg and yields a function `send(frame)`. On exit, the file is
-    complete.
-
-    If ffmpeg fails, `InputError` is raised with the message of ffmpeg. An exception stops ffmpeg.
-    """
+    complete. An exception stops ffmpeg."""
     extension = path.suffix.lower()
     program, codec = _program_and_codec(extension)
     command = [program, *_options(extension, codec, width, height, fps), file_url(path)]

@@ -49,16 +49,8 @@ class FrameRenderer:
     """Renderer of video frames. Later training of the run does not affect the renderer."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
-        """Create the renderer.
-
-        Args:
-            run: Run to render.
-            options: Content and appearance of the images.
-            eye: Shift of the viewpoint to the right of the cameras, in scene units.
-
-        Raises:
-            InputError: If the sampler of the run does not support the options.
-        """
+        """Create the renderer. Its viewpoint is shifted to the right of the cameras by `eye`, in
+        scene units."""
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
         self._scene_cameras = run.scene.cameras
@@ -70,8 +62,8 @@ class FrameRenderer:
         _ = self._view.occupied  # Raises now, before any file is written.
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """Render frames and yield the values of each frame. While the caller uses a frame, the
-        device computes the next frame."""
+        """Yield the values of each frame. While the caller uses a frame, the device computes the
+        next one."""
         for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
@@ -79,16 +71,12 @@ class FrameRenderer:
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Render frames and yield their images. While the caller uses a frame, the device computes
-        the next frame.
+        """Yield the image of each frame, uint8 (h, w, 3), with the colors of
+        `view_renderer.colors`. If the background is transparent, the shape is (h, w, 4), with
+        straight alpha.
 
-        Args:
-            frames: Camera samples of each frame.
-            depth_range: Distances in scene units at the two ends of the colormap.
-
-        Yields:
-            Image, uint8 (h, w, 3), with the colors of `view_renderer.colors`. If the background is
-            transparent, the shape is (h, w, 4), with straight alpha.
+        While the caller uses a frame, the device computes the next one. `depth_range` contains the
+        distances in scene units at the two ends of the colormap.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -114,8 +102,8 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Return the nearest and the farthest distance of the colormap in scene units. All frames
-        use the same distances.
+        """Return the nearest and the farthest distance of the colormap in scene units, for all
+        frames.
 
         If `options.depth_range` is None, the result is the 1st and the 99th percentile of the
         distances in a few small images. If the output is not depth, or no surface is visible, the
@@ -139,8 +127,8 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Render all camera samples of a frame. Return the values and the opacity of each pixel,
-        averaged over the samples."""
+        """Return the values and the opacity of each pixel, averaged over the camera samples of a
+        frame."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:
@@ -174,20 +162,10 @@ class FrameRenderer:
 
 
 class SideBySide:
-    """Renderer of combined frames: several runs side by side, or the images of one run for one or
-    two eyes."""
+    """Renderer of several runs side by side, or of one run for one or two eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
-        """Create the renderers.
-
-        Args:
-            runs: Runs from left to right.
-            options: Content and appearance of the images.
-
-        Raises:
-            InputError: If several runs are combined with stereo or belong to different scenes, or
-                if a sampler does not support the options.
-        """
+        """Create the renderers of `runs`, from left to right."""
         if options.stereo is not None and len(runs) > 1:
             raise InputError("stereo cannot be combined with several runs; pass a single run")
         for other in runs[1:]:
@@ -203,14 +181,10 @@ class SideBySide:
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """Render frames, and yield images that join the runs or eyes.
+        """Yield images that join the runs or eyes, uint8 (h, w, 3), or (h, w, 4) with alpha.
 
-        Args:
-            frames: Camera samples of all frames, also for estimating the depth range.
-            numbers: Indices of the frames to render. By default, all frames.
-
-        Yields:
-            Images, uint8 (h, w, 3), or (h, w, 4) if the background is transparent.
+        `numbers` are the indices of the frames to render, by default of all frames. The depth range
+        is estimated from all frames.
         """
         chosen = frames if numbers is None else [frames[number] for number in numbers]
         ranges = [renderer.depth_range(frames) for renderer in self.renderers]

@@ -33,16 +33,10 @@ CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Add 360 degree and stereo metadata to an MP4 file. A perspective video for one eye is not
-    changed.
+    """Add 360 degree and stereo metadata to an MP4 file, unless it is a perspective video for one
+    eye.
 
-    Args:
-        path: MP4 file.
-        projection: `RenderOptions.projection`.
-        stereo: `RenderOptions.stereo`.
-
-    Raises:
-        InputError: If the file cannot be written.
+    The arguments are values of `RenderOptions`.
     """
     if projection == "perspective" and stereo is None:
         return

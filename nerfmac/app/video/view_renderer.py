@@ -56,21 +56,14 @@ planes share a renderer."""
 
 
 def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) -> float:
-    """Return the near plane of a camera that may be closer to the subject than the training
-    cameras.
+    """Return the near plane, in scene units, of a camera that may be closer to the subject than the
+    training cameras.
 
-    Training cannot remove haze in front of its near plane, so other cameras of the scene should
-    have the same near plane. However, this plane would cut off the front of the subject in a
-    close-up.
-
-    Args:
-        position: Camera position (3,) in scene coordinates.
-        near: Near plane of training, in scene units.
-        subject: Sphere around the subject, or None if it is unknown.
-
-    Returns:
-        Near plane in scene units. It is `near`, or less if the sphere is closer than `near`, but at
-        least the smaller of `near` and `NEAR`. If `subject` is None, it is this lower bound.
+    Training cannot remove haze in front of its near plane `near`, so other cameras of the scene
+    should have the same near plane. However, this plane would cut off the front of the subject in a
+    close-up. The result is therefore less than `near` if the sphere `subject` is closer than
+    `near`, but at least the smaller of `near` and `NEAR`. If `subject` is None, the result is this
+    lower bound.
     """
     lowest = min(near, NEAR)
     if subject is None:
@@ -112,12 +105,9 @@ class ViewRenderer:
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells for marching rays. If `options.crop` is set, cells outside the crop are
-        empty. If `options.near` is set, closer samples are skipped. If the sampler has no occupancy
-        grid, the value is None.
-
-        Raises `InputError` if `crop` or `near` is set and the sampler has no occupancy grid.
-        """
+        """Occupied cells for marching rays, or None if the sampler has no occupancy grid. If
+        `options.crop` is set, cells outside the crop are empty. If `options.near` is set, closer
+        samples are skipped."""
         occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
         if options.crop is None and options.near is None:
             return occupied
@@ -147,13 +137,8 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """Render the values at all pixels of a camera image, in row-major order.
 
-        Args:
-            camera: Camera in scene coordinates.
-            eye: Shift of the viewpoint to the right of the camera, in scene units. In an
-                equirectangular image, each direction has a separate right direction.
-
-        Returns:
-            Values on the device.
+        The viewpoint is shifted to the right of the camera by `eye`, in scene units. In an
+        equirectangular image, each direction has a separate right direction.
         """
         options = self.options
         with unfused():
@@ -194,24 +179,14 @@ def colors(
     *,
     is_eased: bool = False,
 ) -> mx.array:
-    """Convert the values of pixels to colors.
+    """Convert the values of pixels to sRGB colors (pixels, 3) in [0, 1]. If the background is
+    transparent, the shape is (pixels, 4), with straight alpha.
 
     Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap. The
-    last color of the colormap is the nearest distance in `depth_range`, and the first color is the
-    farthest distance. Normals are shown as 0.5 + 0.5 normal in red, green, and blue. Depth and
-    normals are composited over the background.
-
-    Args:
-        values: Values of the pixels.
-        opacity: Opacity (pixels,) in [0, 1].
-        options: Content and appearance of the image.
-        depth_range: Distances in scene units at the two ends of the colormap.
-        is_eased: Whether to map depth with Perlin's smooth step (2002), which nearly doubles the
-            contrast in the middle of the range.
-
-    Returns:
-        sRGB colors (pixels, 3) in [0, 1]. If the background is transparent, the shape is (pixels,
-        4), with straight alpha.
+    last color of the colormap is the nearest distance in `depth_range`, in scene units, and the
+    first color is the farthest distance. With `is_eased`, Perlin's smooth step (2002) nearly
+    doubles the contrast in the middle of the range. Normals are shown as 0.5 + 0.5 normal in red,
+    green, and blue. Depth and normals are composited over the background.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))
@@ -231,8 +206,7 @@ def colors(
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """Composite `color` (pixels, 3) over the background. If the background is transparent, return
-    `color` unchanged."""
+    """Composite `color` (pixels, 3) over the background, unless the background is transparent."""
     if options.background is None:
         return color
     opacity = opacity[:, None]

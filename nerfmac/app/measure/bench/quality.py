@@ -58,7 +58,7 @@ class HeldOutViews:
             self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
-        """Return the mean PSNR in dB of `render`, which renders an sRGB image (h, w, 3) in [0, 1]."""
+        """Return the mean PSNR in dB of `render`, which renders sRGB images (h, w, 3) in [0, 1]."""
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 

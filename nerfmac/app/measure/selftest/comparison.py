@@ -197,7 +197,8 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. A fault in `faults`, which was printed before, is abbreviated."""
+        """Return the line to print. A fault in `faults`, which was already printed, is
+        abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -245,7 +246,7 @@ def compile_for(cases: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Run a test case and compare its arrays, or record an exception as the fault of the test case."""
+    """Run a test case and compare its arrays, or record an exception as its fault."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
