@@ -31,8 +31,8 @@ class InputError(ValueError):
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Return a context manager that adds the prefix `where`, such as a file name, to `InputError`
-    messages."""
+    """Return a context manager that adds the prefix `where`, such as a file name, to
+    `InputError`s."""
     try:
         yield
     except InputError as error:
@@ -84,11 +84,8 @@ def optional_number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return a float64 copy of `values`.
-
-    Raises `InputError` if the shape is not `expected`, or if a value is NaN or its absolute value
-    exceeds `LARGEST`.
-    """
+    """Return a float64 copy of `values`. Raise `InputError` if the shape is not `expected`, or if a
+    value is NaN or its absolute value exceeds `LARGEST`."""
     import numpy as np
 
     array = np.array(values, np.float64)
@@ -106,10 +103,8 @@ def flag(name: str, value: bool) -> None:
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise `InputError` unless `value` has the type `allowed`.
-
-    The error message describes the allowed type as `expected`.
-    """
+    """Raise `InputError` unless `value` has the type `allowed`, which the message calls
+    `expected`."""
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 

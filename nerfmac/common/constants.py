@@ -98,11 +98,7 @@ def shared_constants() -> dict[str, int | float]:
 
 
 def declarations(device: str) -> str:
-    """Return C++ declarations of all constants for a device.
-
-    Args:
-        device: `metal`, `cuda`, or `cpu`.
-    """
+    """Return C++ declarations of all constants for a device: `metal`, `cuda`, or `cpu`."""
     of_device = {name: values[device] for name, values in OF_DEVICES.items()}
     return "".join(_declared(device, shared_constants() | of_device))
 

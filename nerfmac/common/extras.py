@@ -10,19 +10,10 @@ from nerfmac.common.installing import install
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """Import an optional module.
+    """Import an optional module, or raise `InputError` with the command that installs the
+    `extra`.
 
-    Args:
-        module: Module to import.
-        extra: nerfmac extra that installs the module's package.
-        what: Beginning of the error message, such as "snapshots need".
-
-    Returns:
-        The imported module.
-
-    Raises:
-        InputError: If the module is not installed. The message contains the command that installs
-            it.
+    `what` is the beginning of the error message, such as "snapshots need".
     """
     try:
         return import_module(module)

@@ -35,10 +35,11 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra's packages.
+    """Return the command that installs an extra's packages, with a warning if `uv sync` would
+    remove them again.
 
-    If `uv sync` would remove the packages again, the result includes a warning. The command does
-    not install `nerfmac` itself, because another project may use that name on a package index.
+    The command does not install `nerfmac` itself, because another project may use that name on a
+    package index.
     """
     packages = extra_packages(extra)
     if not packages:
@@ -50,10 +51,8 @@ def install(extra: str) -> str:
 
 
 def extra_packages(extra: str) -> list[str]:
-    """Return the requirements of one of nerfmac's extras, such as `trimesh>=4.6`.
-
-    The list is empty if nerfmac is imported from a folder without being installed.
-    """
+    """Return the requirements of one of nerfmac's extras, such as `trimesh>=4.6`, or an empty list
+    if nerfmac is imported from a folder without being installed."""
     try:
         lines = [line.partition(";") for line in requires("nerfmac") or ()]
     except PackageNotFoundError:

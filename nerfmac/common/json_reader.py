@@ -30,7 +30,7 @@ class Fields:
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """Wrap the JSON object `values`. Raises `InputError` if `values` is not an object."""
+        """Wrap the JSON object `values`."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -39,8 +39,7 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """Return an `InputError` that reports the value of `key` and the values that are
-        `expected`."""
+        """Return an `InputError` about the value of `key` and the values that are `expected`."""
         shown = _shown(self.values[key]) if key in self.values else "missing"
         return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 
@@ -74,8 +73,7 @@ class Fields:
         return int(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """Return the value of `key`, a positive integer. A JSON number such as 540.0 is also
-        accepted."""
+        """Return the value of `key`, a positive integer such as 540 or 540.0."""
         value = self.number(key, default, above=0)
         if value != int(value):
             raise self.wrong(key, "a whole number")
@@ -97,10 +95,8 @@ class Fields:
         return tuple(float(number) for number in value)
 
     def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
-        """Return the value of `key`, a list of lists of `columns` finite numbers.
-
-        `rows` contains the allowed lengths of the outer list.
-        """
+        """Return the value of `key`, a list of lists of `columns` finite numbers. `rows` contains
+        the allowed lengths of the outer list."""
         value = self._present(key)
         if not isinstance(value, list) or len(value) not in rows:
             raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
@@ -155,7 +151,7 @@ class Fields:
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """Return the value of `key`, a non-empty list of JSON objects, with locations numbered from
+        """Return the value of `key`, a non-empty list of JSON objects, located by indices from
         0."""
         value = self._present(key)
         if not isinstance(value, list) or not value:
@@ -173,10 +169,7 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """Return the JSON object in the file `path`.
-
-    Raises `InputError` if the file is not valid JSON, or if its value is not an object.
-    """
+    """Return the JSON object in a file."""
     values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} contains a JSON {type(values).__name__}; expected an object")

@@ -23,10 +23,10 @@ log = logging.getLogger("nerfmac")
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Return a context manager that locks an existing `folder` against writes by other processes.
+    """Return a context manager that locks an existing `folder` against writes by other
+    processes.
 
-    Raises `InputError` if another process holds the lock. If the file system does not support locks
-    or is read-only, the folder is not locked.
+    If the file system does not support locks or is read-only, the folder is not locked.
     """
     path = folder / LOCK
     file = _lock(path)

@@ -20,10 +20,7 @@ Read = Callable[[str], str]
 
 
 def joined_modules(read: Read, main: str) -> str:
-    """Return a bundle of the module `main` and all modules that it imports.
-
-    Raises RuntimeError if the imports are circular.
-    """
+    """Return a bundle of the module `main` and all modules that it imports."""
     order: dict[str, str] = {}
     _visit(read, main, order, ())
     return "\n".join(order.values())

@@ -51,7 +51,7 @@ class Timeline:
         self._begin = time.perf_counter_ns()
 
     def seconds(self, name: str) -> list[float]:
-        """Return the durations in seconds of the intervals with the name `name`, in order."""
+        """Return the durations in seconds of the intervals with a name, in order."""
         return [entry.seconds for entry in list(self.entries) if entry.name == name]
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class Timeline:
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
     def write(self, path: Path) -> None:
-        """Write the timeline to `path`. Raises `InputError` if it cannot be written."""
+        """Write the timeline to a JSON file."""
         with appearing(path) as partial:
             partial.write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
 
@@ -99,11 +99,8 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Return a context manager that records the duration of its block as an interval.
-
-    The trace viewer shows the interval in the lane `lane` or, by default, in the current thread's
-    lane.
-    """
+    """Return a context manager that records the duration of its block as an interval, by default in
+    the lane of the current thread."""
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 

@@ -54,10 +54,8 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """Return the learning rate at `step`, counted from 0.
-
-        `progress` is the finished fraction of the run, in [0, 1].
-        """
+        """Return the learning rate at `step`, counted from 0, when a fraction `progress` of the run
+        is finished."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

@@ -70,8 +70,7 @@ class Config:
         checks.choice("encoding", self.encoding, get_args(Encoding))
 
     def __repr__(self) -> str:
-        """Return the preset name, followed by one line for each setting that differs from the
-        preset."""
+        """Return the preset name, and a line for each setting that differs from the preset."""
         of_preset = dict(flattened(self.unchanged.to_json()))
         changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
         width = max((len(name) for name, _ in changed), default=0)
@@ -130,8 +129,8 @@ class Config:
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting in the JSON `values` as a dotted name, such as "train.steps", and a
-    value."""
+    """Yield a dotted name, such as "train.steps", and the value of each setting in JSON
+    `values`."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{prefix}{name}.")
@@ -140,12 +139,8 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return `config` with some `settings` replaced. The keys are dotted names, such as
-    "train.steps".
-
-    Raises `InputError` if a setting does not exist, or if a value has the wrong type or is out of
-    range.
-    """
+    """Return `config` with some settings replaced. The keys are dotted names, such as
+    "train.steps"."""
     values = config.to_json()
     for name, value in settings.items():
         part, _, key = name.rpartition(".")
@@ -180,10 +175,8 @@ def _from_json(kind: Any, json: Fields) -> Any:
 
 
 def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """Return the value of a setting with the type `hint` from JSON.
-
-    null is valid only if the setting's default is None.
-    """
+    """Return the value of a setting with the type `hint` from JSON. null is valid only if the
+    default is None."""
     if default is not None:
         return json.like(name, default)
     (kind,) = (option for option in get_args(hint) if option is not NoneType)
@@ -294,34 +287,17 @@ def vanilla(config: Config) -> Config:
 
 
 def preset_of(model: str, name: str) -> Config:
-    """Return a preset, adapted to a model.
+    """Return the preset `tiny`, `small`, `base`, or `big`, adapted to a model.
 
-    Args:
-        model: `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
-            (Mildenhall et al. 2020).
-        name: Name of the preset: `tiny`, `small`, `base`, or `big`.
-
-    Returns:
-        Configuration of the preset for the model.
+    The model is `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
+    (Mildenhall et al. 2020).
     """
     return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
-    """Return a preset.
-
-    Args:
-        name: Name of the preset. `auto` selects a preset that fits the device and its memory.
-        device: `metal`, `cuda`, or `cpu`.
-        memory_bytes: Memory that the device may use, in bytes.
-        model: `hash` for Instant-NGP or `vanilla` for the original NeRF.
-
-    Returns:
-        Configuration of the preset for the model.
-
-    Raises:
-        InputError: If the name or the model is unknown.
-    """
+    """Return a preset, adapted to a model (see `preset_of`). `auto` selects a preset that fits the
+    device `metal`, `cuda`, or `cpu` and its memory."""
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, get_args(Model))
     return preset_of(model, _automatic(device, memory_bytes) if name == "auto" else name)

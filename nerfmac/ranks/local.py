@@ -23,7 +23,8 @@ start. In the meantime, the system could assign an ephemeral port to another pro
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start a command as several connected ranks on this machine.
+    """Start a command as several connected ranks on this machine, and return the processes in rank
+    order.
 
     Args:
         command: Program and arguments.
@@ -32,9 +33,6 @@ def start_local(
         folder: Existing folder to which the list of hosts is written.
         backend: `ring`, or `nccl` to use a separate GPU for each rank.
         popen: Additional arguments for `subprocess.Popen`.
-
-    Returns:
-        The started processes, in rank order.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

@@ -42,25 +42,14 @@ _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Error for a rank that cannot continue because another rank has ended.
-
-    The message describes how the failure of the other rank was detected.
-    """
+    """Error for a rank that cannot continue because another rank has ended."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
     """Yield items that the ranks compute together, and enforce a time limit for each item.
 
-    Args:
-        ranks: Ranks that compute together.
-        items: Items that the ranks compute with collective operations.
-        save: Function that saves the state if another rank is lost, as in `Watch`.
-
-    Yields:
-        The items. The caller's time between two items does not count toward the limit.
-
-    Raises:
-        LostRankError: If a collective operation fails because another rank has ended.
+    The caller's time between two items does not count toward the limit. `save` saves the state if
+    another rank is lost, as in `Watch`.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -95,13 +84,8 @@ class Watch:
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
         """Create a watch. The time limit begins with the first call of `beat`.
 
-        Args:
-            ranks: Ranks that compute together.
-            save: Function that saves the state and returns a sentence that states the location. It
-                is called on another thread, so it may use only evaluated arrays.
-
-        Raises:
-            InputError: If NERFMAC_RANK_TIMEOUT is invalid.
+        `save` saves the state and returns a sentence that states the location. It is called on
+        another thread, so it may use only evaluated arrays.
         """
         text = os.environ.get(_VARIABLE, _SECONDS)
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else text

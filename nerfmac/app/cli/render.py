@@ -155,7 +155,7 @@ def _fps_and_size(
 
 
 def _check(arguments: Render, fps: float, out: Path) -> None:
-    """Refuse invalid arguments before the run is loaded."""
+    """Check the arguments that do not depend on the run, before the run is loaded."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)

@@ -43,18 +43,13 @@ speed along the curve is accurate to 1 %."""
 
 
 class Curve:
-    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes are treated as
-    one keyframe."""
+    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes count as
+    one."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
-        """Create a curve through n keyframes.
-
-        Args:
-            positions: Positions (n, 3).
-            rotation: Unit quaternions (n, 4) as (w, x, y, z).
-            fov: Vertical fields of view (n,) in radians.
-            closed: Whether the curve returns to the first keyframe.
-        """
+        """Create a curve through n keyframes with positions (n, 3), unit quaternions (n, 4) as (w,
+        x, y, z), and vertical fields of view (n,) in radians. A closed curve returns to the first
+        keyframe."""
         centered = positions - positions.mean(axis=0)
         spread = np.sqrt(np.mean(np.sum(centered**2, axis=1)))
         flat = np.c_[positions, fov]
@@ -73,8 +68,8 @@ class Curve:
         the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at the given
-        lengths (n,) along the curve."""
+        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)
+        along the curve."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
@@ -97,9 +92,8 @@ class Curve:
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,).
-        The integer part of a mark is the index of a segment. The fractional part is the position
-        on the segment."""
+        """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,). A
+        mark is the index of a segment plus the position on the segment, from 0 to 1."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -107,8 +101,7 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Return the distances between consecutive keyframes as an array of shape (n - 1,). A
-        distance combines the changes of position, rotation, and field of view."""
+        """Return the distances (n - 1,) between consecutive keyframes, as defined above."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))

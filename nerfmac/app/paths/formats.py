@@ -61,8 +61,7 @@ numbers in files."""
 
 
 class PathFile(NamedTuple):
-    """Arguments of `CameraPath` that a file contains, including `fps` and `size` in nerfstudio
-    files."""
+    """Arguments of `CameraPath` that a file contains."""
 
     keyframes: list[Keyframe]
     closed: bool
@@ -71,8 +70,7 @@ class PathFile(NamedTuple):
 
 
 def read_path(file: Fields) -> PathFile:
-    """Read a camera path in any of the three formats. Raises `InputError`, with the name of the
-    field, if a value is invalid."""
+    """Read a camera path in any of the three formats."""
     if "camera_path" in file:
         return _read_nerfstudio(file)
     if "path" in file:
@@ -86,32 +84,14 @@ def read_path(file: Fields) -> PathFile:
 
 
 def nerfmac_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the JSON values of a path in nerfmac's format.
-
-    Args:
-        keyframes: Keyframes of the path.
-        closed: Whether the path is closed.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of a path in nerfmac's format."""
     return {"schema": SCHEMA, "closed": closed, "keyframes": [_own_entry(k) for k in keyframes]}
 
 
 def nerfstudio_values(
     frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return the JSON values of frames in nerfstudio's format.
-
-    Args:
-        frames: Every frame of the path.
-        closed: Whether the path is closed.
-        fps: Frames per second.
-        size: Width and height in pixels.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of every frame of a path in nerfstudio's format."""
     lenses = [{"fov": degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
     poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
     pairs = list(zip(poses, lenses, strict=True))
@@ -129,15 +109,7 @@ def nerfstudio_values(
 
 
 def ngp_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the JSON values of a path in instant-ngp's format.
-
-    Args:
-        keyframes: Keyframes of the path.
-        closed: Whether the path is closed.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of a path in instant-ngp's format."""
     return {"loop": closed, "time": 0.0, "path": [_ngp_entry(keyframe) for keyframe in keyframes]}
 
 

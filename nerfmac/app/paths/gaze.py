@@ -38,21 +38,11 @@ def look_at_point(
     up: npt.ArrayLike,
     subject: Sphere | None = None,
 ) -> npt.NDArray[np.float64] | None:
-    """Return the center of the subject or of the surfaces that cameras look at.
+    """Return the center (3,) of the subject or, if it is unknown, of the surfaces that cameras look
+    at.
 
-    Args:
-        renderer: Renderer of the field.
-        cameras: Training cameras.
-        up: Up direction (3,).
-        subject: Sphere around the subject of the scene, or None if the subject is unknown.
-
-    Returns:
-        Scene position (3,) of the center of the subject or, if the subject is unknown, of the
-        visible surfaces. If the subject is unknown and the cameras are on all sides, face outward,
-        or show no surface, the result is None.
-
-    Raises:
-        InputError: In the same cases as `paths.orbit`.
+    If the subject is unknown and the cameras are on all sides, face outward, or show no surface,
+    the result is None.
     """
     if subject is not None:
         return np.array(subject.center)

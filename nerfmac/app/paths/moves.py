@@ -104,14 +104,14 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """Return the azimuth of the center of the camera arc and half the width of the arc, in
-    radians. For a full circle, the azimuth is its start."""
+    """Return the azimuth of the middle of the camera arc and half the width of the arc, in radians.
+    For a full circle, the azimuth is its start."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """Interpolate linearly. The result is `low` at position -1 and `high` at position 1."""
+    """Interpolate linearly from `low` at position -1 to `high` at position 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 

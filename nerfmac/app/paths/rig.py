@@ -74,23 +74,12 @@ class Rig:
         size: tuple[int, int] | None = None,
         center: npt.ArrayLike | None = None,
     ) -> Rig:
-        """Create the rig of cameras.
+        """Create the rig of cameras. The default `center` is the intersection of the camera axes,
+        and the default `size` in pixels is the size of the first camera.
 
         Angles are measured around the intersection of the camera axes, even if another `center` is
         given. If `center` is closer to the cameras, angles around it would be larger, and the ends
         of a path would show regions that are hardly visible in any photo.
-
-        Args:
-            cameras: Training cameras.
-            up: Up direction (3,).
-            size: Width and height of a frame in pixels. By default, the size of the first camera.
-            center: Point (3,) to look at. By default, the intersection of the camera axes.
-
-        Returns:
-            The rig.
-
-        Raises:
-            InputError: In the same cases as `orbit`.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -114,18 +103,12 @@ class Rig:
         return float(np.clip(np.median(self.elevation), -MAX_ELEVATION, MAX_ELEVATION))
 
     def place_at(self, azimuth: float) -> tuple[float, float]:
-        """Return the elevation and the relative distance of a path camera at an azimuth.
+        """Return the elevation in radians of a path camera at an azimuth, and its distance relative
+        to `distance`.
 
-        The elevation and the distance are means over the training cameras, with larger weights for
-        similar azimuths. Therefore, they change smoothly around the circle. Training cameras with
-        an elevation or distance far from the median, such as a second ring or outliers, have a
-        small weight.
-
-        Args:
-            azimuth: Azimuth in radians.
-
-        Returns:
-            Elevation in radians, and distance relative to `distance`.
+        Both are means over the training cameras, with larger weights for similar azimuths.
+        Therefore, they change smoothly around the circle. Training cameras with an elevation or
+        distance far from the median, such as a second ring or outliers, have a small weight.
         """
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
@@ -162,17 +145,8 @@ class Rig:
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return a camera that looks at the center, or away from the center if the rig faces
-        outward.
-
-        Args:
-            azimuth: Azimuth in radians.
-            elevation: Elevation in radians.
-            distance: Distance relative to the distance of the rig.
-
-        Returns:
-            The camera in scene coordinates.
-        """
+        """Return a camera that looks at the center, or away from it if the rig faces outward. The
+        distance is relative to the distance of the rig."""
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.center + distance * self.distance * direction
@@ -180,8 +154,7 @@ class Rig:
 
 
 def center_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the point (3,) that cameras look at, the center of their `Rig`. Raises `InputError` in
-    the same cases as `orbit`."""
+    """Return the point (3,) that cameras look at, the center of their `Rig`."""
     return _center(*_axes(cameras))
 
 
@@ -208,8 +181,7 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
     If the lines are nearly parallel, the result is a point in front of the cameras, at a distance
-    of `PARALLEL_DISTANCE` times the spread of their positions. Raises `InputError` if the lines are
-    nearly parallel and all positions are equal.
+    of `PARALLEL_DISTANCE` times the spread of their positions.
     """
     if (center := nearest_to_axes(eyes, axes)) is not None:
         return center
@@ -224,12 +196,10 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 
 
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
-    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3). The last
-    coordinate of a vector is along the up direction.
+    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
+    coordinate is up, and which vectors (n,) have a meaningful azimuth.
 
-    The third result is a boolean array (n,). It is False for vectors that are nearly parallel to
-    the up direction, because their azimuth is not meaningful. If all vectors are nearly parallel to
-    the up direction, the array is True for all vectors.
+    Vectors that are nearly parallel to the up direction have none, unless all vectors are.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
@@ -239,8 +209,8 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return undistorted intrinsics. Their angle of view along the shorter side is the median over
-    the photos.
+    """Return undistorted intrinsics whose angle of view along the shorter side is the median of the
+    photos.
 
     The shorter side is used so that a wide frame shows the whole height of landscape photos. If
     photos are in portrait and frames in landscape orientation, or vice versa, most of the content
@@ -257,8 +227,8 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
 
 
 def _relative_focal(lens: Lens, width: int, height: int) -> float:
-    """Return the focal length for frames of `width` x `height` pixels, relative to their shorter
-    side."""
+    """Return the focal length relative to the shorter side of frames of `width` x `height`
+    pixels."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
     side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)

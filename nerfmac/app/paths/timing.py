@@ -26,11 +26,11 @@ class Timing:
     def __init__(
         self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
     ) -> None:
-        """Create the timing.
+        """Create the timing of n segments.
 
         Args:
             walked: Traveled length (n + 1,) at each keyframe, and at the end of a closed path.
-            seconds: Duration in seconds of each of the n segments, or None.
+            seconds: Duration in seconds of each segment, or None.
             ease: Whether the camera stops at each keyframe, n + 1 values.
         """
         lengths = np.diff(walked)

@@ -72,8 +72,8 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return smoothed positions and backward axes, both (POINTS, 3), of cameras with the positions
-    `eyes` and the backward axes `back`, both (n, 3)."""
+    """Return smoothed positions and backward axes, both (POINTS, 3), of positions and axes (n,
+    3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -92,11 +92,8 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate values (n, k) linearly along the path.
-
-    `walked` (n,) are the path lengths of the values, and `marks` are the path lengths of the
-    results.
-    """
+    """Interpolate values (n, k) with the path lengths `walked` (n,) linearly at the path lengths
+    `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
@@ -126,8 +123,7 @@ def _walked(eyes: Array, back: Array) -> Array:
 
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
-    """Return the indices (n,) of the cameras with the poses `poses` (n, 3, 4), in the order of the
-    tour."""
+    """Return the indices (n,) of the cameras with `poses` (n, 3, 4), in the order of the tour."""
     given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
     if lengths[0] <= UNORDERED * lengths[1]:
@@ -137,8 +133,8 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
 
 
 def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
-    """Return the order that starts at the first position and always continues with the nearest
-    position."""
+    """Return the order that begins at the first position and always continues with the nearest
+    one."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:
         distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)

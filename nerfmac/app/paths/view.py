@@ -53,16 +53,13 @@ cameras."""
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Camera of the viewer and the center that it orbits. Views are immutable, and each move
-    returns a new view.
+    """Camera of the viewer and the center that it orbits. Each move returns a new view.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).
         center: Scene position that the camera orbits, float64 (3,).
         up: Up direction of the scene, float64 (3,), normalized.
         fov: Vertical field of view in radians.
-
-    All methods raise `InputError` if a shape is wrong or a number is not finite.
     """
 
     pose: npt.NDArray[np.float64]
@@ -96,17 +93,6 @@ class View:
         original distance. If the subject is unknown, the center of the view is the center of the
         orbit. If the cameras face outward, the center of the view is a point in front of the camera
         at the same distance.
-
-        Args:
-            cameras: Training cameras.
-            up: Up direction (3,).
-            subject: Sphere around the subject of the scene, or None if the subject is unknown.
-
-        Returns:
-            The initial view.
-
-        Raises:
-            InputError: In the same cases as `paths.orbit`.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -130,17 +116,8 @@ class View:
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
-        """Rotate around the center, by pi radians per image height of pointer motion.
-
-        After the rotation, the horizon is level, and the elevation is at most `STEEPEST`.
-
-        Args:
-            right: Pointer motion to the right, relative to the image height.
-            down: Pointer motion downwards, relative to the image height.
-
-        Returns:
-            The new view.
-        """
+        """Rotate around the center, by pi radians per image height of pointer motion. After the
+        rotation, the horizon is level, and the elevation is at most `STEEPEST`."""
         right, down = _number("right", right), _number("down", down)
         heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
         angle = -math.pi * right
@@ -153,15 +130,7 @@ class View:
 
     def pan(self, right: float, down: float) -> Self:
         """Move the camera parallel to the image, so that points at the distance of the center
-        follow the pointer.
-
-        Args:
-            right: Pointer motion to the right, relative to the image height.
-            down: Pointer motion downwards, relative to the image height.
-
-        Returns:
-            The new view.
-        """
+        follow the pointer, whose motion is relative to the image height."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -177,36 +146,14 @@ class View:
         return moved._centered(CLOSEST) if wanted < CLOSEST else replace(moved, center=self.center)
 
     def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
-        """Move along the camera axes.
-
-        Args:
-            right: Time in seconds of moving to the right.
-            up: Time in seconds of moving up.
-            forward: Time in seconds of moving forward.
-            speed: Speed in scene units per second.
-
-        Returns:
-            The new view.
-        """
+        """Move along the camera axes for times in seconds, at a speed in scene units per second."""
         speed = _number("speed", speed)
         seconds = {"right": right, "up": up, "forward": forward}
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
 
     def look_at(self, point: npt.ArrayLike) -> Self:
-        """Rotate the camera towards a scene position, with a level horizon.
-
-        The position becomes the center of the view. If it is farther than `FARTHEST`, the center is
-        at this distance instead.
-
-        Args:
-            point: Scene position (3,).
-
-        Returns:
-            The new view.
-
-        Raises:
-            InputError: If `point` is the position of the camera.
-        """
+        """Rotate the camera towards a scene position (3,), with a level horizon. The position
+        becomes the center, but at a distance of at most `FARTHEST`."""
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
         distance = float(np.linalg.norm(back))
@@ -219,7 +166,7 @@ class View:
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Return a view with the pose (3, 4) of a training camera and an unchanged distance to the
+        """Return a view with the pose (3, 4) of a training camera and the same distance to the
         center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
@@ -229,8 +176,7 @@ class View:
         return replace(self, fov=fov)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the view as JSON values for the page: row-major pose, center, up direction, and
-        field of view in radians."""
+        """Return the view as JSON values for the page, with a row-major pose."""
         arrays = {"pose": self.pose.ravel(), "center": self.center, "up": self.up}
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
@@ -256,8 +202,8 @@ class View:
         to the camera.
 
         If the horizontal component of `back` is at most `min_slope` times its vertical component,
-        the horizontal direction is ill-defined. In this case, the horizontal direction is derived
-        from the camera axes, so that the camera rotates as little as possible.
+        the horizontal direction is derived from the camera axes, so that the camera rotates as
+        little as possible.
         """
         height = float(back @ self.up)
         level = back - height * self.up
@@ -270,8 +216,8 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) of a camera without roll. The backward axis of the camera has
-        the horizontal direction `heading` and the elevation `elevation` in radians."""
+        """Return the rotation (3, 3) of a camera without roll, whose backward axis has the
+        horizontal direction `heading` and the elevation `elevation` in radians."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

@@ -151,7 +151,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
 
 
 def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
-    """Return `needed_memory`, and refuse if its sum exceeds the limit in bytes."""
+    """Return `needed_memory`. Raise `InputError` if its sum exceeds the limit in bytes."""
     needed = needed_memory(config, scene, method)
     total = sum(needed.values())
     if total > limit:

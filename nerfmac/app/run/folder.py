@@ -36,17 +36,17 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def check_unused(folder: Path) -> None:
-    """Refuse a folder that is not absent or empty.
+    """Raise `InputError` unless `folder` is absent or empty.
 
-    The folder may contain a lock file and the `BEGINNING` files of a run that was killed before its
-    first checkpoint.
+    It may contain a lock file and the `BEGINNING` files of a run that was killed before its first
+    checkpoint.
     """
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
         check_free(folder)
 
 
 def check_saved(folder: Path) -> None:
-    """Refuse a folder that contains no run with a checkpoint."""
+    """Raise `InputError` unless `folder` contains a run with a checkpoint."""
     read_record(folder)
     if not checkpoint_mark(folder):
         raise InputError(
@@ -58,7 +58,7 @@ def check_saved(folder: Path) -> None:
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
     """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
-    removed. A folder that another process has meanwhile saved a run to is refused."""
+    removed. If another run has meanwhile been saved to the folder, `InputError` is raised."""
     if checkpoint_mark(folder):
         raise InputError(f"another run has been saved to {folder}; choose another folder")
     try:
@@ -101,8 +101,8 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
 
 
 def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
-    """Refuse if another process has replaced the checkpoint in a run folder since `mark`, an
-    earlier `checkpoint_mark`. A checkpoint that no longer exists is accepted."""
+    """Raise `InputError` if another process has replaced the checkpoint in a run folder since
+    `mark`, an earlier `checkpoint_mark`. A checkpoint that no longer exists is accepted."""
     if mark and checkpoint_mark(folder) not in (None, mark):
         raise InputError(
             f"{folder} has been trained by another process; load the run again to continue "

@@ -98,7 +98,7 @@ class Scalars:
 
 
 def check_tensorboard(*, needed: bool = True) -> None:
-    """Refuse if `needed` is True but tensorboardX is not installed."""
+    """Raise `InputError` if `needed` is True but tensorboardX is not installed."""
     if needed and find_spec("tensorboardX") is None:
         raise InputError(
             f"--tensorboard requires tensorboardX from the extra tensorboard: "

@@ -162,7 +162,7 @@ def train(
 
 
 def _check_effect(preset: str, seed: int | None, config: Config | None, *, resume: bool) -> None:
-    """Refuse settings that would have no effect."""
+    """Raise `InputError` if a setting would have no effect."""
     given = {
         "preset (--preset)": preset != "auto",
         "seed (--seed)": seed is not None,

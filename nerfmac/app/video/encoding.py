@@ -98,7 +98,7 @@ def write_video(
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Refuse a video that cannot be written on this machine."""
+    """Raise `InputError` if a video cannot be written on this machine."""
     extension = path.suffix.lower()
     if extension not in VIDEOS:
         extensions = ", ".join(VIDEOS)
@@ -190,7 +190,7 @@ def _ask(program: str, *question: str) -> str:
 
 def file_url(path: Path) -> str:
     """Return a path with the prefix `file:`, because ffmpeg interprets a colon as the end of a
-    protocol, and a leading minus as an option."""
+    protocol and a leading minus as an option."""
     return f"file:{path}"
 
 

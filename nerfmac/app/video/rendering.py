@@ -126,8 +126,8 @@ def _kept_frames(
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse to replace existing files, unless `overwrite` is True. With `resume`, a folder may
-    contain frames."""
+    """Raise `InputError` if rendering would replace existing files, unless `overwrite` is True.
+    With `resume`, a folder may contain frames."""
     if overwrite:
         return
     expected = "choose another name, or replace it with --overwrite"

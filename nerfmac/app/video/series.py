@@ -91,7 +91,7 @@ def is_other(folder: Path, made_by: dict[str, Any]) -> str:
 
 
 def check_format(form: str) -> None:
-    """Refuse a format that is not in `FORMATS` or that ffmpeg cannot encode."""
+    """Raise `InputError` if a format is not in `FORMATS`, or if ffmpeg cannot encode it."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")

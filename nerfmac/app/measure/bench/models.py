@@ -154,7 +154,7 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
 
 
 def check_plot() -> None:
-    """Refuse if matplotlib is not installed."""
+    """Raise `InputError` if matplotlib is not installed."""
     needed("matplotlib", "plot", "plots need")
 
 
