@@ -7,10 +7,14 @@ import json
 import platform
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import Any
+
+from nerfmac.common.checks import InputError
 
 OLDEST_MACOS = 14
 """Oldest major version of macOS for which MLX has packages."""
@@ -59,6 +63,20 @@ def extra_packages(extra: str) -> list[str]:
         return []
     marked = f"extra == '{extra}'"
     return [name.strip() for name, _, marker in lines if marked in marker.replace('"', "'")]
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """Import an optional module, or raise `InputError` with the command that installs the
+    `extra`.
+
+    `what` is the beginning of the error message, such as "snapshots need".
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{error.name} is not installed; {what} the extra {extra}: {install(extra)}"
+        ) from error
 
 
 def why_no_mlx(error: ImportError) -> str | None:

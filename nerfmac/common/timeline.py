@@ -22,7 +22,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from nerfmac.common.files import appearing
@@ -101,7 +100,9 @@ def recording() -> Iterator[Timeline]:
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
     """Return a context manager that records the duration of its block as an interval, by default in
     the lane of the current thread."""
-    return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
+    if _recorded is None:
+        return nullcontext()
+    return _interval(_recorded, name, lane or _thread(), values)
 
 
 def event(name: str, **values: Any) -> None:
@@ -111,30 +112,13 @@ def event(name: str, **values: Any) -> None:
         _recorded.entries.append(Entry(name, _thread(), now, None, values))
 
 
-class _Interval:
-    """Context manager that adds its interval to a timeline on exit."""
-
-    def __init__(
-        self, timeline: Timeline, name: str, lane: str | None, values: dict[str, Any]
-    ) -> None:
-        self._timeline, self._name, self._values = timeline, name, values
-        self._lane = lane or _thread()
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter_ns()
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        end = time.perf_counter_ns()
-        entry = Entry(self._name, self._lane, self._start, end, self._values)
-        self._timeline.entries.append(entry)
-
-
-_NOTHING = nullcontext()
+@contextmanager
+def _interval(timeline: Timeline, name: str, lane: str, values: dict[str, Any]) -> Iterator[None]:
+    start = time.perf_counter_ns()
+    try:
+        yield
+    finally:
+        timeline.entries.append(Entry(name, lane, start, time.perf_counter_ns(), values))
 
 
 def _thread() -> str:

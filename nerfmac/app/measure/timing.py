@@ -108,7 +108,7 @@ def measure_interleaved(
     seconds: float,
     rounds: int | None = None,
     least: int = LEAST_CALLS,
-    what: str | None = "interleaved timing",
+    what: str = "interleaved timing",
 ) -> list[list[float]]:
     """Time several functions in rounds. In each round, all functions are called once, in order.
 
@@ -121,7 +121,7 @@ def measure_interleaved(
         seconds: Approximate total time.
         rounds: Number of rounds, instead of `seconds`.
         least: Minimum number of rounds if `rounds` is None.
-        what: Label of the progress bar, or None to show no bar.
+        what: Label of the progress bar.
 
     Returns:
         The times of all rounds in seconds, for each timer.
@@ -131,7 +131,7 @@ def measure_interleaved(
     done: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
-    with Bar(what or "", total, unit, disable=what is None) as bar:
+    with Bar(what, total, unit) as bar:
         while len(done) < (rounds or least) or (rounds is None and passed < seconds):
             done.append([call() for call in timers])
             passed = time.perf_counter() - begin

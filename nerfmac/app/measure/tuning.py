@@ -87,7 +87,6 @@ def tune(
     extent: float = 1.0,
     *,
     seconds: float = SECONDS,
-    shows_bar: bool = True,
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
     """Measure every variant of every operation, and save the fastest ones in the cache folder.
@@ -96,13 +95,12 @@ def tune(
         config: Configuration that determines the sizes of the operations.
         extent: Side length of the scene cube in scene units.
         seconds: Approximate time per operation.
-        shows_bar: Whether to show progress bars.
         on_tuned: Callback with the result of each operation.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
     done = []
-    for tuned in try_variants(config, extent, seconds=seconds, shows_bar=shows_bar):
+    for tuned in try_variants(config, extent, seconds=seconds):
         done.append(tuned)
         on_tuned(tuned)
     chosen = {tuned.operation: tuned.chosen for tuned in done}
@@ -111,7 +109,7 @@ def tune(
 
 
 def try_variants(
-    config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
+    config: Config, extent: float = 1.0, *, seconds: float = SECONDS
 ) -> Iterator[Tuned]:
     """Measure every variant of every operation, without saving the selection."""
     # All kernels are compiled in parallel, including the kernels that compute the inputs of the
@@ -119,7 +117,7 @@ def try_variants(
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
     for trial in trials(config, extent):
         if cases := _by_variant(trial):
-            yield _tuned(trial, cases, seconds, shows_bar)
+            yield _tuned(trial, cases, seconds)
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
@@ -129,7 +127,7 @@ def _by_variant(trial: Trial) -> dict[str, Case]:
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
 
 
-def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
+def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float) -> Tuned:
     """Compare and time the `cases` of all variants of an operation, and log each failure."""
     name, case = trial
     tried, want = dict[str, Tried](), None
@@ -142,7 +140,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
         except Exception as error:  # for example, the compiler rejects the kernel
             tried[way] = Tried(way, fault=as_text(error))
     right = {way: cases[way] for way, result in tried.items() if result.fault is None}
-    spent, faults = _timed(right, seconds, name if shows_bar else None)
+    spent, faults = _timed(right, seconds, name)
     tried |= {way: Tried(way, fault=fault) for way, fault in faults.items()}
     reference = next(iter(spent), next(iter(cases)))
     for way, own_seconds in spent.items():
@@ -160,7 +158,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
 
 
 def _timed(
-    cases: Mapping[str, Case], seconds: float, what: str | None
+    cases: Mapping[str, Case], seconds: float, what: str
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Return the times of each case in seconds, and the errors of cases that fail during timing."""
     faults: dict[str, str] = {}

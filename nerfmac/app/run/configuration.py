@@ -39,9 +39,9 @@ REDUCING_OPTIONS = {
 _FLOAT = 4  # bytes of a float32
 
 
-def config_for_device(preset: str, seed: int, model: str = "hash") -> Config:
+def config_for_device(preset: str, seed: int) -> Config:
     """Return the configuration of a preset, or of the preset `auto` for the current device."""
-    return override(preset_config(preset, current_device(), memory_bytes(), model), seed=seed)
+    return override(preset_config(preset, current_device(), memory_bytes()), seed=seed)
 
 
 def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:

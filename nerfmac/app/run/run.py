@@ -20,7 +20,7 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
-from nerfmac.app.paths.gaze import look_at_point
+from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, messages
 from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED

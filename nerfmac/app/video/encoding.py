@@ -189,8 +189,8 @@ def _ask(program: str, *question: str) -> str:
 
 
 def file_url(path: Path) -> str:
-    """Return a path with the prefix `file:`, because ffmpeg interprets a colon as the end of a
-    protocol and a leading minus as an option."""
+    """Return a path with the prefix `file:`. Otherwise, ffmpeg takes a colon for the end of a
+    protocol and a leading minus for an option."""
     return f"file:{path}"
 
 

@@ -49,24 +49,18 @@ def name_of(folder: Path, index: int, extension: str) -> Path:
     return folder / f"frame_{index:05}.{extension}"
 
 
-def make_series(folder: Path) -> None:
-    """Create a folder for the files of a series. Raises `InputError` if the folder cannot be
-    created or already contains frames."""
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
-    if any(folder.glob("frame_*.*")):
-        raise InputError(
-            f"the folder {folder} already contains frames; choose another folder or remove them"
-        )
-
-
 def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
     """Create a folder for a series with the record `made_by`, or resume the series in a folder."""
     record = folder / RECORD
     if not (resume and record.is_file()):
-        make_series(folder)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
+        if any(folder.glob("frame_*.*")):
+            raise InputError(
+                f"the folder {folder} already contains frames; choose another folder or remove them"
+            )
         try:
             write_json(record, made_by)
         except BaseException:

@@ -28,7 +28,7 @@ def sizes(monkeypatch):
     """Record the configuration and the extent to be tuned, without measuring."""
     asked = []
 
-    def try_variants(config, extent=1.0, *, seconds, shows_bar):
+    def try_variants(config, extent=1.0, *, seconds):
         asked.append((config, extent, seconds))
         timing = choosing.quartiles([0.002, 0.004, 0.003])
         tried = [Tried("four", timing, 1.0, at_most=1.0), Tried("two", timing, 0.5, at_most=0.6)]

@@ -22,8 +22,8 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
-from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing
+from nerfmac.common.installing import needed
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.training.goal import Goal
@@ -32,6 +32,8 @@ MODELS = ("vanilla", "hash")
 REPORTS = 100
 """Approximate number of reports during a training. Each evaluation follows a report, so it is
 delayed by at most about 1/`REPORTS` of the training time."""
+TEST_VIEWS = 2
+"""Number of evenly spaced test views that are evaluated."""
 
 
 class ModelPoint(NamedTuple):
@@ -90,7 +92,6 @@ def compare_models(
     *,
     seconds: float | Mapping[str, float] = 60.0,
     points: int = 16,
-    test_views: int = 2,
 ) -> ModelComparison:
     """Train each model on a scene, and measure its PSNR during the training.
 
@@ -99,14 +100,13 @@ def compare_models(
         configs: Configurations, keyed by model name, such as the result of `model_configs`.
         seconds: Training time in seconds, for all models or keyed by model name.
         points: Number of evaluations of each model, at `evaluation_times`.
-        test_views: Number of test views to evaluate, evenly spaced.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():
         checks.number("seconds", limit, low=0.1)
     checks.number("points", points, low=1, whole=True)
     first = next(iter(configs.values()))
-    views = HeldOutViews(scene, test_views, first.train.blend)
+    views = HeldOutViews(scene, TEST_VIEWS, first.train.blend)
     models = {
         name: _trained(name, Run.begin(scene, config), limits[name], points, views)
         for name, config in configs.items()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from nerfmac.app.measure.launches import CUBE, small_camera, unseen
+from nerfmac.app.measure.launches import small_camera, unseen
 from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
@@ -25,7 +25,6 @@ from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -63,9 +62,9 @@ def specializations() -> dict[str, Launch]:
     return {launch.specialization: launch for launch in launches.values()}
 
 
-def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
+def build_graphs(config: Config) -> None:
     """Build the graphs of training and rendering with `config`, without evaluating them."""
-    trainer, state = unseen(config, bounds)
+    trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:
         trainer.renderer(state).render(small_camera(pixels))
