@@ -212,7 +212,7 @@ def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
 
 
 def _options(extension: str, codec: str, width: int, height: int, fps: float) -> list[str]:
-    """Return ffmpeg's options for converting raw RGB frames to a video, except for the output file."""
+    """Return ffmpeg's options for converting raw RGB frames to a video, without the output file."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
     common = ["-y", "-v", "error", *source, "-i", "-"]
     if extension == ".gif":
