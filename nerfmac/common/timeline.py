@@ -77,6 +77,7 @@ class Timeline:
             partial.write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
 
 
+_NOTHING = nullcontext()
 _recorded: Timeline | None = None
 
 
@@ -101,7 +102,7 @@ def interval(name: str, lane: str | None = None, **values: Any) -> AbstractConte
     """Return a context manager that records the duration of its block as an interval, by default in
     the lane of the current thread."""
     if _recorded is None:
-        return nullcontext()
+        return _NOTHING
     return _interval(_recorded, name, lane or _thread(), values)
 
 

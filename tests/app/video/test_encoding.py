@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.video import write_video
-from nerfmac.app.video.series import make_series, name_of, read_png, save_png
+from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
 from tests.decoding import decoded
 from tests.killed import half_written
@@ -139,14 +139,14 @@ def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch
 
 
 def test_numbered_images_are_exact(tmp_path):
-    make_series(tmp_path / "video")
+    begin(tmp_path / "video", {}, resume=False)
     for index in range(3):
         save_png(name_of(tmp_path / "video", index, "png"), frame(index))
-    paths = sorted((tmp_path / "video").iterdir())
+    paths = sorted((tmp_path / "video").glob("*.png"))
     assert [path.name for path in paths] == [f"frame_0000{i}.png" for i in range(3)]
     for index, path in enumerate(paths):
         with Image.open(path) as image:
             assert (np.asarray(image) == frame(index)).all()
         assert (read_png(path) == frame(index)).all()
     with pytest.raises(InputError, match="already contains frames"):
-        make_series(tmp_path / "video")
+        begin(tmp_path / "video", {}, resume=False)
