@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from nerfmac.common.timeline import event, interval, recording
 def intervals(values):
     """Return the lane and the ends in microseconds of each interval; keys are names."""
     lanes = {e["tid"]: e["args"]["name"] for e in values["traceEvents"] if e["ph"] == "M"}
+    for each in values["traceEvents"]:
+        assert (each["pid"], each["tid"] in lanes) == (os.getpid(), True)
     return {
         each["name"]: (lanes[each["tid"]], each["ts"], each["ts"] + each["dur"])
         for each in values["traceEvents"]

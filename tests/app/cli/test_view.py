@@ -15,6 +15,7 @@ import nerfmac.app.cli.view as view_command
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.common.installing import install
+from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 JUPYTERLAB = """import json, os, sys
@@ -69,10 +70,6 @@ def view(monkeypatch, capsys):
         return Ended(code, *capsys.readouterr(), started[0] if started else None)
 
     return call
-
-
-def everything(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def code(path):

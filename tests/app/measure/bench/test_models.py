@@ -65,15 +65,6 @@ def test_vanilla_is_evaluated_close_to_its_moments(scene, monkeypatch):
     assert times == pytest.approx(evaluation_times(1.0, 4), abs=0.15)
 
 
-def test_what_is_due_several_times_is_evaluated_once(scene, monkeypatch):
-    ticking(monkeypatch, 0.05)  # longer than from one moment to the next, at first
-    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=4.0, points=20).models.values()
-    times, moments = [point.seconds for point in model.points], evaluation_times(4.0, 20)
-    assert len(times) < 20
-    for earlier, later in pairwise([0.0, *times]):
-        assert any(earlier < moment <= later for moment in moments)
-
-
 def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatch):
     ticking(monkeypatch, 0.01)
     rays, advance = [], Trainer.advance

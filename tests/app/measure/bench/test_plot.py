@@ -20,13 +20,6 @@ def drawn(path, curves, **options):
     return [np.argwhere((pixels == color).all(axis=2)) for color in COLORS[: len(curves)]]
 
 
-def test_a_better_curve_stands_above_a_worse_one(tmp_path):
-    curves = {str(k): [(t, t + k) for t in (1.0, 4.0, 9.0)] for k in (20.0, 15.0, 10.0)}
-    rows = [places[:, 0].mean() for places in drawn(tmp_path, curves)]
-    assert rows[0] + 30 < rows[1]
-    assert rows[1] + 30 < rows[2]
-
-
 def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
     # Ten times the time is ten decibels more: on a logarithmic axis a straight line.
     for log_time, is_straight in ((True, True), (False, False)):

@@ -7,7 +7,6 @@ import pytest
 
 from nerfmac.app.measure.bench.quality import (
     HeldOutViews,
-    evaluation_times,
     every_nth_pixel,
     followed,
 )
@@ -59,13 +58,6 @@ def test_fewer_pixels_are_compared_with_their_own_photo(scene):
     (camera,) = views.cameras
     assert (camera.lens.width, camera.lens.height) == (WIDTH // 2, HEIGHT // 2)
     assert views.psnr(lambda _: truth[0][1::2, 1::2] + np.float32(0.1)) == pytest.approx(20.0)
-
-
-def test_moments_are_closer_together_at_first_and_end_with_the_training():
-    moments = evaluation_times(60.0, 6)
-    assert len(moments) == 6
-    assert moments[-1] == 60.0
-    assert (np.diff(np.diff([0.0, *moments])) > 0).all()
 
 
 def test_each_moment_is_due_once_and_those_that_passed_together_too():
