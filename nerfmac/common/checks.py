@@ -1,9 +1,6 @@
 """Argument checks. A failed check raises `InputError` with the argument's name, its value, and the
-expected values.
-
-The command line prints the message of an `InputError` and exits with code 2. Any other exception is
-a bug in nerfmac and is shown with its traceback.
-"""
+expected values. The command line prints the message and exits with code 2. Any other exception is a
+bug in nerfmac and is shown with its traceback."""
 
 from __future__ import annotations
 

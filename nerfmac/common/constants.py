@@ -1,9 +1,5 @@
-"""Constants that the Python code and the kernels share.
-
-`nerfmac.backend.sources` prepends declarations of the constants, with the same names, to the source
-code of every kernel. `nerfmac.app.export` prepends declarations to the shaders of the exported
-page. Therefore, no kernel or shader defines these values again.
-"""
+"""Constants that the Python code, the kernels, and the shaders of the exported page share.
+Declarations with the same names are prepended to the source code of every kernel and shader."""
 
 from __future__ import annotations
 

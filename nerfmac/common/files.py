@@ -1,7 +1,4 @@
-"""Atomic file writing and path checks.
-
-An atomic write creates the file under a temporary name and then renames it.
-"""
+"""Atomic file writing (under a temporary name that is then renamed) and path checks."""
 
 from __future__ import annotations
 

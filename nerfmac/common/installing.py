@@ -24,12 +24,8 @@ MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
 
 
 def pip_install(*requirements: str) -> str:
-    """Return the command that installs `requirements` for this Python.
-
-    An environment created by uv contains no pip, so the command uses uv there. If the environment
-    is not active, the command uses `python -m pip`, because plain `pip` would belong to another
-    Python.
-    """
+    """Return the command that installs `requirements` for this Python: uv if the environment
+    contains no pip, and `python -m pip` if plain `pip` would belong to another Python."""
     tool = f"{sys.executable} -m pip install"
     if not find_spec("pip"):
         tool = f"uv pip install --python {sys.executable}"
@@ -39,8 +35,8 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra's packages, with a warning if `uv sync` would
-    remove them again.
+    """Return the command that installs an extra's packages, with a warning if `uv sync` removes
+    them again.
 
     The command does not install `nerfmac` itself, because another project may use that name on a
     package index.
@@ -66,11 +62,8 @@ def extra_packages(extra: str) -> list[str]:
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """Import an optional module, or raise `InputError` with the command that installs the
-    `extra`.
-
-    `what` is the beginning of the error message, such as "snapshots need".
-    """
+    """Import an optional module, or raise `InputError` with the command that installs its extra.
+    `what` begins the message, such as "snapshots need"."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

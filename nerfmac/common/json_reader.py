@@ -21,7 +21,7 @@ class Fields:
     """A JSON object and its location in a file.
 
     Every reading method raises `InputError` with the location, the key, the value, and the expected
-    values. If no `default` is given, a missing key is also an error.
+    values, also for a missing key without a `default`.
     """
 
     values: Mapping[str, Any]

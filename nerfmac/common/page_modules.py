@@ -1,10 +1,6 @@
-"""Bundling of ES modules into one module, for pages that cannot load other files.
-
-Browsers and Node can also run the modules unbundled. In the bundle, each module follows the modules
-that it imports, and the main module is last. Bundling removes all imports between modules. It also
-removes the keyword `export` from all modules except the main module. All modules in the bundle
-share one scope, so no two modules may declare the same name.
-"""
+"""Bundling of ES modules into one module, for pages that cannot load other files. The bundle
+contains each module after the modules that it imports, without imports and without `export`, except
+in the main module. Modules share one scope, so no two of them may declare the same name."""
 
 from __future__ import annotations
 

@@ -1,16 +1,13 @@
-"""Recording of a program timeline for a trace viewer.
+"""Recording of a program timeline, with a lane for each thread, for ui.perfetto.dev,
+chrome://tracing, or speedscope.
 
     with recording() as timeline:
         with interval("step", number=3):
             event("found in the cache", kernel="adam")
     timeline.write(Path("trace.json"))
 
-Training, evaluation, the video encoder, and the viewer call `interval` and `event`. Outside a
-`recording`, these calls do nothing. Each thread has its own lane with nested intervals.
-
-The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
-events (X), instants (i), and names (M). Times are in microseconds. Open the file in
-ui.perfetto.dev, chrome://tracing, or speedscope.
+Outside a `recording`, `interval` and `event` do nothing. The file has Chrome's trace event format
+("Trace Event Format", Google 2016), with times in microseconds.
 """
 
 from __future__ import annotations

@@ -252,10 +252,8 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020.
-
-    The learning rate of Adam decays from 5e-4 to 5e-5, and the loss is the squared error without
-    regularization. Networks smaller than in the paper use four times these learning rates.
+    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020, with
+    the squared error as loss. Networks smaller than in the paper use four times the learning rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()

@@ -1,11 +1,9 @@
 """Detection of lost ranks, so that training stops on all ranks if one rank ends.
 
-If a rank ends with the ring backend, the next collective operation usually raises an exception
-immediately on the neighboring ranks. However, if the rank ends between two collective operations,
-its neighbors may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait for a
-rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or that
-receives a termination signal while it waits. `mlx.launch` sends this signal when another rank has
-ended.
+If a rank ends between two collective operations, its neighbors may wait forever (MLX 0.32.4). With
+NCCL and JACCL, the other ranks always wait. A `Watch` therefore ends a process that has waited too
+long, or that receives a termination signal while it waits. `mlx.launch` sends this signal when
+another rank has ended.
 """
 
 from __future__ import annotations
@@ -76,9 +74,9 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 class Watch:
     """Context manager that ends the process if `beat` is not called within a time limit.
 
-    By default, the limit is 120 seconds. The environment variable NERFMAC_RANK_TIMEOUT sets another
-    limit in seconds, or disables the limit if it is 0. Python cannot interrupt a collective
-    operation, so the whole process ends with a message and exit code 2. A single rank has no limit.
+    The environment variable NERFMAC_RANK_TIMEOUT sets the limit, by default 120 seconds, or
+    disables it with 0. Python cannot interrupt a collective operation, so the whole process ends
+    with a message and exit code 2. A single rank has no limit.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:

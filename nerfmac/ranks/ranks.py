@@ -67,11 +67,7 @@ class Ranks:
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
         """Return the lazy weighted means of float32 arrays over all ranks, or 0 if all weights are
-        0.
-
-        Small arrays and the weight, a float32 scalar, are sent together in float32. Large arrays
-        are converted to `dtype` before they are sent.
-        """
+        0. Large arrays are converted to `dtype` before they are sent."""
         if self.size == 1:
             return dict(arrays)
         sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
@@ -162,11 +158,9 @@ def rank_given() -> int:
 
 
 def join() -> Ranks:
-    """Connect to the other ranks that the environment variables specify.
-
-    The variables are MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and
-    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL), as in MLX. If these variables are not
-    set, the result is `ALONE`. Later calls return the same ranks.
+    """Connect to the other ranks that the environment variables of MLX specify: MLX_RANK with
+    MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and MLX_WORLD_SIZE (NCCL), or with
+    MLX_IBV_DEVICES (JACCL). Without them, the result is `ALONE`. Later calls return the same ranks.
     """
     global _current
     backend = _selected_backend()
@@ -190,11 +184,8 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Return a checksum of an array, uint32 (1,).
-
-    If two arrays differ in a single element, their checksums differ. If two arrays differ in
-    several elements, their checksums almost certainly differ.
-    """
+    """Return a checksum of an array, uint32 (1,). It differs for arrays that differ in a single
+    element, and almost certainly for arrays that differ in several elements."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

@@ -73,10 +73,7 @@ class Argument:
 @cache
 def declared(arguments: type) -> Sequence[Argument]:
     """Return the arguments of a dataclass: its fields, then inherited fields, then the fields of
-    nested dataclasses, such as `--grid.levels`.
-
-    A trailing underscore in a field name is not part of the name of the option.
-    """
+    nested dataclasses, such as `--grid.levels`. Names lose a trailing underscore."""
     names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
     def order(argument: Argument) -> tuple[bool, bool]:

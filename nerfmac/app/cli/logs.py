@@ -1,9 +1,6 @@
-"""Logging of the command line to standard error and to the file in --log-file. Control characters
-are escaped.
-
-The log file contains all messages with their times, including debug messages. On standard error,
-debug messages are shown only with NERFMAC_LOG=debug.
-"""
+"""Logging to standard error and to the file in --log-file, with escaped control characters. The
+file contains all messages with their times. Standard error shows debug messages only with
+NERFMAC_LOG=debug."""
 
 from __future__ import annotations
 

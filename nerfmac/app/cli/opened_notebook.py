@@ -1,12 +1,7 @@
-"""File manager for JupyterLab that runs the first code cell of one notebook when it is opened.
-
-JupyterLab has no setting that runs a cell when a notebook opens. The server therefore runs the cell
-while the page loads, in the kernel that the page then uses for the notebook, and serves the
-notebook with the outputs of the cell. The file itself is not changed.
-
-Only the JupyterLab process imports this module: `nerfmac view` passes the class name on the
-JupyterLab command line.
-"""
+"""File manager for JupyterLab that runs the first code cell of one notebook while the page loads,
+because JupyterLab has no such setting. The page then uses the kernel in which the cell ran.
+`nerfmac view` passes the name of the class to JupyterLab, the only process that imports this
+module."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Printing of text with escaped control characters.
-
-File names and metadata may come from untrusted sources, and a terminal would execute the escape
-sequences in them.
-"""
+"""Printing of text with escaped control characters, because file names and metadata may come from
+untrusted sources, and a terminal would execute the escape sequences in them."""
 
 from __future__ import annotations
 

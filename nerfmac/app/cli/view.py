@@ -1,11 +1,6 @@
-"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
-
-nerfmac writes the notebook only once, because users may change it. For a run, the notebook is in
-the run folder. For a scene, the notebook is in the working folder, because nerfmac does not write
-to scene folders. The JupyterLab server runs the first code cell, so that the viewer opens
-immediately. The cell is run only if it is exactly the cell that nerfmac writes, because a notebook
-in a run folder may come from an untrusted source.
-"""
+"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook. nerfmac writes the
+notebook only once, because users may change it. The JupyterLab server runs its first code cell, but
+only if nerfmac has written this cell, because a run may come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -156,17 +151,11 @@ def _read_shown(file: Path, shown: str) -> Any:
 def view_cells(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
-    """Create the cells of a notebook that shows a scene or a run.
+    """Create the (kind, text) cells, `markdown` or `code`, of a notebook that shows a scene or a
+    run.
 
-    Args:
-        name: Title of the notebook.
-        shown: Python code of the argument of `Viewer`.
-        saved: Folder for saving the trained run, or None to omit the cells that save the run.
-        video: Path of the video to render.
-        is_trained: Whether `shown` is a trained run. If False, the first cell starts training.
-
-    Returns:
-        A (kind, text) pair for each cell. The kind is `markdown` or `code`.
+    `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first cell
+    starts training. If `saved` is None, the cells that save the run are omitted.
     """
     save = [
         ("markdown", "Save the trained run, for example for `nerfmac render`:"),

@@ -1,10 +1,7 @@
-"""Measurement of the maximum rates of the device, in bytes per second and operations per second.
-
-Bandwidth is measured with a copy of a large array. A GPU copies the array with MLX. On a CPU, a
-kernel copies the array on all cores, because MLX operations use only one core. The rate of
-operations is measured with a large matrix product, in the dtype of the kernels on a GPU and with
-NumPy on a CPU. A GPU may compute matrix products on units that no other operation can use.
-"""
+"""Measurement of the maximum rates of the device. The bandwidth is measured with a copy of a large
+array, by MLX on a GPU and by a kernel on all cores of a CPU. The rate of operations is measured
+with a large matrix product, in the dtype of the kernels on a GPU and with NumPy on a CPU. A GPU may
+compute matrix products on units that no other operation can use."""
 
 from __future__ import annotations
 

@@ -1,13 +1,6 @@
-"""Arrays similar to those in a training step, for timing operations and their variants.
-
-The positions must be realistic, because neighboring samples of a ray share cells of the encoding.
-Therefore, rays from all directions are marched through an occupancy grid with a thick occupied
-shell. One third of the samples have a gradient of zero, like samples behind a surface. The
-gradients of the other samples differ by orders of magnitude.
-
-This module does not index arrays, not even arrays of random keys, because MLX would compile a
-kernel for indexing on CUDA.
-"""
+"""Arrays similar to those in a training step, for timing operations and their variants. Neighboring
+samples share cells of the encoding, because rays are marched through an occupied shell. This module
+does not index arrays, because MLX would compile a kernel for indexing on CUDA."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""Recording of kernel launches and computation of their work: bytes, operations, and atomic
-additions.
-
-Launches can be recorded from any computation, from a training step of a run in its current state,
-or from a training step of a configuration. The work of a launch is computed from the sizes of its
-arrays, its grid, and its template arguments. Bytes are counted in two ways. `cached` assumes a
-perfect cache: each input is read once, and each output is written once. If the kernel adds to an
-output, the output is also read once. `uncached` assumes no cache: each access to a row of a table
-moves this row. Unused slots of the sample budget count as samples.
-"""
+"""Recording of kernel launches and computation of their work from array sizes, grids, and template
+arguments. `cached` bytes assume a perfect cache: each array is read or written once, and an output
+to which the kernel adds is also read once. `uncached` bytes assume no cache: each access to a row
+of a table moves this row. Unused slots of the sample budget count as samples."""
 
 from __future__ import annotations
 
@@ -70,10 +64,7 @@ class Work(NamedTuple):
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
         """Return the time in seconds in the roofline model: max(bytes / bandwidth, operations /
-        rate).
-
-        The rates are per second. The bytes are `cached` or `uncached`.
-        """
+        rate)."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 

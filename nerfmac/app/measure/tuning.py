@@ -1,11 +1,7 @@
-"""Tuning: every variant of each operation is compiled, compared with its reference, and timed. The
-fastest variants are saved.
-
-The reference is the first variant that runs. In each round, the time of every other variant is
-divided by the time of the reference. A variant is selected instead of the reference only if the
-upper error bound of the median ratio is below `RATIO_LIMIT`, so that the variant is at least 2 %
-faster with high confidence.
-"""
+"""Tuning: every variant of each operation is compiled, compared with its reference, and timed, and
+the fastest variants are saved. The reference is the first variant that runs. Another variant is
+selected only if the upper error bound of the median ratio of its time to the time of the reference
+in the same round is below `RATIO_LIMIT`."""
 
 from __future__ import annotations
 
@@ -89,13 +85,10 @@ def tune(
     seconds: float = SECONDS,
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
-    """Measure every variant of every operation, and save the fastest ones in the cache folder.
+    """Measure every variant of every operation, for about `seconds` each, and save the fastest ones
+    in the cache folder.
 
-    Args:
-        config: Configuration that determines the sizes of the operations.
-        extent: Side length of the scene cube in scene units.
-        seconds: Approximate time per operation.
-        on_tuned: Callback with the result of each operation.
+    `config` and `extent`, the side length of the scene cube, determine the sizes of the operations.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")

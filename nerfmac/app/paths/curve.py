@@ -1,22 +1,13 @@
 """A smooth curve through keyframes, parametrized by length.
 
-The curve is centripetal: between two keyframes, the parameter increases by the square root of their
-distance, so that the curve has no loops between unequally spaced keyframes. The distance between
-two keyframes is
-
-    sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
-
-where `spread` is the root mean squared distance of the keyframes from their mean position. A
-translation by `spread` therefore has the same length as a rotation by one radian. Cubic Bezier
-curves connect the keyframes with the same tangent, so that position, rotation, and field of view
-are smooth. The tangent, from
-
-    Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
-
-is the mean of the slopes on both sides, weighted by the length of the opposite side. De Casteljau's
-algorithm blends positions and fields of view along lines, and unit quaternions along great arcs:
-
-    Shoemake: Animating rotation with quaternion curves (1985).
+The distance between two keyframes is sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2), with angles
+in radians and the root mean squared distance of the keyframes from their mean as `spread`. The
+curve is centripetal: the parameter increases by the square root of the distance, so that there are
+no loops between unequally spaced keyframes. Cubic Bezier curves connect the keyframes with the
+tangents of Barry and Goldman (A recursive evaluation algorithm for a class of Catmull-Rom splines,
+1988), the mean of the slopes on both sides, weighted by the length of the opposite side. De
+Casteljau's algorithm blends positions and fields of view along lines, and unit quaternions along
+great arcs (Shoemake: Animating rotation with quaternion curves, 1985).
 """
 
 from __future__ import annotations

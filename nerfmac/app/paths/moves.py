@@ -1,13 +1,12 @@
 """Moves: closed camera paths around the point that the training cameras look at.
 
-    orbit             One turn, with the elevation and distance of the nearby training cameras. If
-                      the training cameras show only one side, the camera swings back and forth.
-    spiral            Two turns from low to high and back. If the training cameras show only one
-                      side, the path consists of circles that grow and shrink.
-    figure_of_eight   A horizontal figure of eight in front of the scene.
+    orbit             one turn, with the elevation and distance of the nearby training cameras
+    spiral            two turns from low to high and back
+    figure_of_eight   a horizontal figure of eight in front of the scene
 
-In all moves, the camera looks at the center of the rig (`paths.rig`) with a level horizon. The
-directions stay within the range of the training cameras. Moves are closed, so that videos can loop.
+If the training cameras show only one side, an orbit swings back and forth, and a spiral consists of
+circles that grow and shrink. The camera looks at the center of the rig (`paths.rig`) with a level
+horizon, from directions within the range of the training cameras.
 """
 
 from __future__ import annotations

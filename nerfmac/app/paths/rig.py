@@ -1,13 +1,9 @@
 """`Rig`, the point that training cameras look at and their positions around this point.
 
-- The center is the least-squares intersection of all optical axes.
-- Elevations and distances of path cameras are medians over all training cameras or means over
-  nearby training cameras.
-- If the azimuths of the cameras have a gap of more than `MAX_GAP`, the cameras show only one side,
-  and paths stay within the arc of the cameras.
-
-If the cameras face outward, as in a room, the center is behind the cameras, and the distance along
-their axes is negative. The cameras of the paths then also face outward.
+The center is the least-squares intersection of all optical axes. If the azimuths of the cameras
+have a gap of more than `MAX_GAP`, the cameras show only one side, and paths stay within the arc of
+the cameras. If the cameras face outward, as in a room, the center is behind them, the distance
+along their axes is negative, and the cameras of the paths also face outward.
 """
 
 from __future__ import annotations
@@ -92,9 +88,9 @@ class Rig:
         """Create the rig of cameras. The default `center` is the intersection of the camera axes,
         and the default `size` in pixels is the size of the first camera.
 
-        Angles are measured around the intersection of the camera axes, even if another `center` is
-        given. If `center` is closer to the cameras, angles around it would be larger, and the ends
-        of a path would show regions that are hardly visible in any photo.
+        Angles are always measured around the intersection of the axes. Around a closer `center`,
+        they would be larger, and the ends of a path would show regions that are hardly visible in
+        any photo.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -121,9 +117,8 @@ class Rig:
         """Return the elevation in radians of a path camera at an azimuth, and its distance relative
         to `distance`.
 
-        Both are means over the training cameras, with larger weights for similar azimuths.
-        Therefore, they change smoothly around the circle. Training cameras with an elevation or
-        distance far from the median, such as a second ring or outliers, have a small weight.
+        Both are means over the training cameras, with larger weights for similar azimuths and small
+        weights for cameras far from the median, such as a second ring or outliers.
         """
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
@@ -272,10 +267,9 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """Return undistorted intrinsics whose angle of view along the shorter side is the median of the
     photos.
 
-    The shorter side is used so that a wide frame shows the whole height of landscape photos. If
-    photos are in portrait and frames in landscape orientation, or vice versa, most of the content
-    would be cropped. In this case, the angle of view refers to the geometric mean of the two sides
-    of a photo.
+    A wide frame therefore shows the whole height of landscape photos. If photos are in portrait and
+    frames in landscape orientation, or vice versa, most of the content would be cropped. The angle
+    of view then refers to the geometric mean of the two sides of a photo.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

@@ -1,14 +1,8 @@
-"""Timing of a camera path: the traveled length as a function of time.
-
-A segment is the part of a path between two keyframes. A segment has a length and may have a
-duration. In segments without a duration, the speed is the mean speed of the segments with a
-duration. The traveled length is a monotone cubic function of time without jumps in speed, from
-
-    Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants (1984).
-
-If no segment has a duration, the speed is therefore constant. A segment with a duration but no
-length is a pause. The camera slows down before a pause and at keyframes with `ease`.
-"""
+"""Timing of a camera path: the traveled length as a monotone cubic function of time without jumps
+in speed (Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants,
+1984). In segments without a duration, the speed is the mean speed of the segments with a duration.
+A segment with a duration but no length is a pause. The camera slows down before a pause and at
+keyframes with `ease`."""
 
 from __future__ import annotations
 
@@ -26,13 +20,9 @@ class Timing:
     def __init__(
         self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
     ) -> None:
-        """Create the timing of n segments.
-
-        Args:
-            walked: Traveled length (n + 1,) at each keyframe, and at the end of a closed path.
-            seconds: Duration in seconds of each segment, or None.
-            ease: Whether the camera stops at each keyframe, n + 1 values.
-        """
+        """Create the timing of n segments from the traveled length `walked` (n + 1,) at each
+        keyframe and at the end of a closed path, the durations in seconds (n), and whether the
+        camera stops at each of the n + 1 keyframes."""
         lengths = np.diff(walked)
         is_timed = np.array([time is not None for time in seconds], bool)
         given = np.array([time or 0.0 for time in seconds], np.float64)

@@ -1,12 +1,8 @@
-"""Tour: a smooth path along given cameras, with a level horizon.
-
-A path through every camera of a handheld recording would shake. Therefore, each camera of the tour
-is a Gaussian-weighted mean of neighboring cameras. If the cameras surround a center, directions and
-distances are averaged, because the mean of positions would be too close to the center.
-
-If the cameras have no natural order, such as random cameras in a rendered dataset, the tour visits
-them in the order of their angles around the center.
-"""
+"""Tour: a smooth path along given cameras, with a level horizon. Each camera is a Gaussian-weighted
+mean of neighboring cameras, so that a handheld recording does not shake. If the cameras surround a
+center, directions and distances are averaged, because the mean of positions would be too close to
+the center. Cameras without a natural order are visited in the order of their angles around the
+center."""
 
 from __future__ import annotations
 
@@ -111,11 +107,8 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Return the path length (n,) from the first camera to each camera.
-
-    The length between two cameras combines the change of the position, relative to the spread of
-    all positions, and the change of the axis in radians.
-    """
+    """Return the path length (n,) from the first camera to each camera. It combines the change of
+    the position, relative to the spread of all positions, and the change of the axis in radians."""
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
     steps = np.sqrt(np.sum(moved**2, axis=1) + np.sum(np.diff(back, axis=0) ** 2, axis=1))

@@ -1,12 +1,7 @@
-"""`View`, the camera of the viewer, and its moves by pointer and keys.
-
-The scene follows the pointer. For example, dragging to the right moves the scene to the right and
-the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
-camera rotates around the center of the view, a point on the viewing axis. If the view has the pose
-of a training camera with roll, the first rotation makes the horizon level.
-
-All limits are chosen so that the view can still be rendered and moved back after any move.
-"""
+"""`View`, the camera of the viewer, and its moves by pointer and keys. The scene follows the
+pointer, whose motion is relative to the image height, with x right and y down. The first rotation
+makes the horizon level. All limits are chosen so that the view can still be rendered and moved back
+after any move."""
 
 from __future__ import annotations
 
@@ -88,11 +83,10 @@ class View:
     ) -> Self:
         """Create the initial view of the viewer, from a position on the orbit around the scene.
 
-        If the subject is known, its center is the center of the view, and the camera moves closer
-        until the subject fills half of the image height. The camera moves at most to half its
-        original distance. If the subject is unknown, the center of the view is the center of the
-        orbit. If the cameras face outward, the center of the view is a point in front of the camera
-        at the same distance.
+        If the subject is known, its center is the center of the view, and the camera moves closer,
+        to at least half its distance, until the subject fills half of the image height. Otherwise,
+        the center of the view is the center of the orbit or, if the cameras face outward, a point
+        in front of the camera at the same distance.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -201,9 +195,9 @@ class View:
         """Return the horizontal unit vector and the elevation in radians of a vector from the scene
         to the camera.
 
-        If the horizontal component of `back` is at most `min_slope` times its vertical component,
-        the horizontal direction is derived from the camera axes, so that the camera rotates as
-        little as possible.
+        If the horizontal component of `back` is at most `min_slope` times the vertical one, the
+        horizontal vector follows from the camera axes, so that the camera rotates as little as
+        possible.
         """
         height = float(back @ self.up)
         level = back - height * self.up

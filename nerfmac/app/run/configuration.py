@@ -91,10 +91,9 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     """Set the weights of the depth loss and the ground loss, unless the configuration specifies
     them.
 
-    If the run has a hash model and the views have tracks and a ground plane, a weight that is None
-    is set to its default. Otherwise, this weight is set to 0. If the configuration sets one weight
-    to 0, the other weight is by default also 0. For example, the ground loss is not enabled without
-    the depth loss, because it would also pull objects to the plane.
+    The defaults are 0 unless the run has a hash model and the views have tracks and a ground plane.
+    If one weight is set to 0, the other is by default also 0. For example, the ground loss is not
+    enabled without the depth loss, because it would also pull objects to the plane.
     """
     train = config.train
     depth, ground = train.depth, train.ground
@@ -133,10 +132,9 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
     """Estimate lower bounds of the memory in bytes for the keys of `REDUCING_OPTIONS`.
 
-    The model requires memory for the parameters and their average, for the gradient, and for both
-    Adam moments, with old and new values during a step. A step requires memory for the positions,
-    features, and colors of the samples in the sample budget with their gradients, and for the
-    positions and features of all marched samples.
+    The model consists of parameters, their average and gradient, and both Adam moments, with old
+    and new values during a step. A step consists of positions, features, and colors of the samples
+    in the sample budget with their gradients, and of positions and features of all marched samples.
     """
     parts = method.parts(config, scene.bounds)
     parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())

@@ -1,8 +1,6 @@
-"""Reading of cameras and camera paths from files, and conversion to scene coordinates of a run.
-
-Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
-transformed with the file `dataparser_transforms.json` that nerfstudio wrote during training.
-"""
+"""Cameras and camera paths from files, in scene coordinates of a run. Path files of nerfmac and
+instant-ngp use scene coordinates. Path files of nerfstudio are transformed with its file
+`dataparser_transforms.json`."""
 
 from __future__ import annotations
 
@@ -91,12 +89,11 @@ def _without_images(run: Run, split: str) -> Sequence[Camera]:
 
 
 def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) -> CameraPath:
-    """Load a camera path of nerfmac, instant-ngp, or nerfstudio, and transform it to scene
-    coordinates.
+    """Load a camera path of nerfmac, instant-ngp, or nerfstudio, in scene coordinates of a run.
 
-    `transforms` is the `dataparser_transforms.json` of nerfstudio. By default, the file with this
-    name in the same folder as `file` is used. If that file does not exist, positions are
-    interpreted as scene coordinates and a warning is logged.
+    For a nerfstudio path, the default of `transforms` is the `dataparser_transforms.json` next to
+    `file`. Without this file, positions are interpreted as scene coordinates and a warning is
+    logged.
     """
     file = user_path(file)
     fields = read_fields(file)

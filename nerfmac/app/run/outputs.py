@@ -79,10 +79,9 @@ class Outputs:
     ) -> None:
         """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        The whole command should take at most twice the training time plus `SPARE_SECONDS`. If the
-        remaining time is short, fewer views are evaluated and the preview is smaller. With
-        `all_views`, the time of the evaluation is added to the limit. `on_end` receives the run and
-        the remaining time in seconds.
+        The whole command should take at most twice the training time plus `SPARE_SECONDS`, and with
+        `all_views` also the time of the evaluation. If the remaining time, which `on_end` receives
+        in seconds, is short, fewer views are evaluated and the preview is smaller.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -180,9 +179,9 @@ def quality(
 ) -> dict[str, Any]:
     """Compute the mean quality of the evaluated views of a split that has `of` views.
 
-    For the split `test`, the JSON values include `psnr_test` in dB, `test_views` (number of
-    evaluated views), and `test_row_fraction` (mean fraction of the image rows that were compared).
-    If `views` is empty, the means are None.
+    For the split `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated
+    views), and `test_row_fraction` (mean fraction of the compared rows). Without views, the means
+    are None.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None

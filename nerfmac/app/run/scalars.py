@@ -1,10 +1,6 @@
-"""`Scalars` writes metrics during training as JSON lines and TensorBoard events.
-
-Each line of `scalars.jsonl` contains a report with the step, the training time in seconds, the
-number of rays, the loss, the PSNR, and the rays and samples per second. At most one line per second
-is written, without buffering, so that other programs can follow the file. If a full disk or a power
-failure has truncated the last line, this line is ignored when the file is read.
-"""
+"""`Scalars` writes reports during training as TensorBoard events and as the JSON lines of
+`scalars.jsonl`, at most one line per second and without buffering, so that other programs can
+follow the file. A last line that a full disk or a power failure has truncated is ignored."""
 
 from __future__ import annotations
 

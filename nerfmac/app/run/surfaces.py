@@ -31,10 +31,9 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
 
     For the split "test" of a scene with tracks, the names of the values are
     `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
-    `depth_points_test`, the number of observations. If the sparse points have a ground plane,
-    `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of the pixels
-    on the plane with a depth error of at most 3 % and 5 %. Errors are relative to the true
-    distance. Fractions are in [0, 1].
+    `depth_points_test`, the number of observations. With a ground plane,
+    `plane_within_3_percent_test` and `plane_within_5_percent_test` are fractions of the pixels on
+    the plane. Errors are relative to the true distance.
     """
     scene = run.images()
     if scene.points is None:

@@ -63,11 +63,8 @@ def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
     """Shift a camera's principal point by `shift` (2,) in pixels, and its position by `offset` (2,)
-    to the right and up in scene units.
-
-    The principal point compensates for the offset, so that points at the distance `focus` do not
-    move in the image.
-    """
+    to the right and up in scene units, so that points at the distance `focus` do not move in the
+    image."""
     lens, (right, up) = camera.lens, offset
     cx = lens.cx + shift[0] + right * lens.fl_x / focus
     cy = lens.cy + shift[1] - up * lens.fl_y / focus

@@ -1,14 +1,9 @@
-"""Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
+"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays. The encoder takes frames from an iterable one at a time
-and encodes them on a separate thread. A file is created only when it is complete, so an
-interruption neither leaves an incomplete file nor changes an existing file.
-
-The ffmpeg of `imageio-ffmpeg` encodes the frames in a separate process. The pixel format is 4:2:0,
-the only format that all players support. This format requires an even width and height. The color
-matrix is BT.709, and the file specifies this matrix, so that players do not guess it from the frame
-size. A GIF has a palette of 256 colors per frame, and its frame times are rounded to hundredths of
-a second.
+ffmpeg encodes frames one at a time in a separate process. The pixel format is 4:2:0, the only
+format that all players support, and requires an even width and height. The file specifies the color
+matrix BT.709, so that players do not guess it from the frame size. A GIF has a palette of 256
+colors per frame, and its frame times are rounded to hundredths of a second.
 """
 
 from __future__ import annotations
@@ -117,12 +112,11 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
 
 @contextmanager
 def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Context manager that yields a function `submit(item)`. This function runs `work(item)` on a
-    background thread.
+    """Context manager that yields a function `submit(item)`, which runs `work(item)` on a
+    background thread in the order of submission.
 
-    The thread processes items in the order of submission. On exit, even after an exception or
-    Ctrl-C, the context manager waits for all items. An exception in `work` is raised again by a
-    later call of `submit` or on exit.
+    On exit, even after an exception or Ctrl-C, all items are finished. An exception in `work` is
+    raised by a later call of `submit` or on exit.
     """
     waiting: deque[Future[None]] = deque()
 

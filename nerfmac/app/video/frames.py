@@ -105,9 +105,8 @@ class FrameRenderer:
         """Return the nearest and the farthest distance of the colormap in scene units, for all
         frames.
 
-        If `options.depth_range` is None, the result is the 1st and the 99th percentile of the
-        distances in a few small images. If the output is not depth, or no surface is visible, the
-        result is (0, 1).
+        The default is the 1st and the 99th percentile of the distances in a few small images, or
+        (0, 1) if the output is not depth or no surface is visible.
         """
         if self.options.output != "depth":
             return 0.0, 1.0

@@ -1,16 +1,12 @@
-"""Videos as numbered files in a folder: PNG images, OpenEXR files, or NumPy files.
+"""Videos as numbered files in a folder. A file is created only when it is complete.
 
-    frame_00000.png    uint8 sRGB. With a transparent background, the image has straight alpha.
-    frame_00000.exr    float32. Depth and opacity are channel Y. Normals are channels R, G, and B.
-                       Colors are linear R, G, and B. With a transparent background, alpha is
-                       channel A, and colors are multiplied by alpha, as OpenEXR expects.
-    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
-                       camera-to-scene `pose` (3, 4), and `lens`, which contains the focal lengths
-                       and the principal point in pixels.
-    series.json        Record of everything that the frames depend on. A resumed video must have the
-                       same record.
-
-A file is created only when it is complete, so an interrupted series contains only complete frames.
+frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
+frame_00000.exr    float32: depth and opacity as Y, normals or linear colors as R, G, and B;
+    with a
+                   transparent background also A, by which the colors are multiplied
+frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
+                   camera-to-scene `pose` (3, 4), and `lens` (fl_x, fl_y, cx, cy) in pixels
+series.json        everything that the frames depend on; the same in a resumed video
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Metadata of 360 degree and stereo videos in MP4 files: the boxes `st3d` and `sv3d`.
+"""Metadata of 360 degree and stereo videos in MP4 files: the boxes `st3d` (layout of the eyes) and
+`sv3d` (writing program, forward direction, and cropping of 360 degree frames), as specified in the
+Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
 
-    st3d    stereo_mode: layout of the images for the eyes in a frame
-    sv3d    360 degree frame: svhd (writing program), proj (prhd: rotation of the forward direction;
-            equi: cropping)
-
-Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option to write these boxes. The boxes belong to the sample entry of the video track,
-in the index `moov`. The images are stored after the index, so adding boxes moves the images. The
-offsets of the images in the index are therefore increased.
+ffmpeg cannot write these boxes. They belong to the sample entry of the video track, in the index
+`moov`. The images follow the index, so their offsets in the index are increased.
 """
 
 from __future__ import annotations

@@ -59,11 +59,10 @@ def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) 
     """Return the near plane, in scene units, of a camera that may be closer to the subject than the
     training cameras.
 
-    Training cannot remove haze in front of its near plane `near`, so other cameras of the scene
-    should have the same near plane. However, this plane would cut off the front of the subject in a
-    close-up. The result is therefore less than `near` if the sphere `subject` is closer than
-    `near`, but at least the smaller of `near` and `NEAR`. If `subject` is None, the result is this
-    lower bound.
+    Training cannot remove haze in front of its near plane `near`, but this plane would cut off the
+    front of the subject in a close-up. The result is therefore less than `near` if the sphere
+    `subject` is closer, but at least the smaller of `near` and `NEAR`, which is the result for an
+    unknown subject.
     """
     lowest = min(near, NEAR)
     if subject is None:
@@ -89,14 +88,9 @@ class ViewRenderer:
     ) -> None:
         """Create the renderer. No image is rendered yet.
 
-        Args:
-            trainer: Trainer with the model.
-            state: Training state with the parameters.
-            options: Content and appearance of the images.
-            placement: Placement of the input scene if `options.crop` is in its coordinates, or None
-                if the crop is in scene coordinates.
-            subject: Sphere around the subject. Cameras that approach it have a smaller near plane.
-                If it is None and `options.near` is None, the near plane is at most `NEAR`.
+        `options.crop` is in scene coordinates or, with a `placement`, in the coordinates of the
+        input scene. Cameras that approach the sphere `subject` have a smaller near plane. If it is
+        None and `options.near` is None, the near plane is at most `NEAR`.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
@@ -179,14 +173,13 @@ def colors(
     *,
     is_eased: bool = False,
 ) -> mx.array:
-    """Convert the values of pixels to sRGB colors (pixels, 3) in [0, 1]. If the background is
-    transparent, the shape is (pixels, 4), with straight alpha.
+    """Convert the values of pixels to sRGB colors (pixels, 3) in [0, 1], or (pixels, 4) with
+    straight alpha if the background is transparent.
 
-    Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap. The
-    last color of the colormap is the nearest distance in `depth_range`, in scene units, and the
-    first color is the farthest distance. With `is_eased`, Perlin's smooth step (2002) nearly
-    doubles the contrast in the middle of the range. Normals are shown as 0.5 + 0.5 normal in red,
-    green, and blue. Depth and normals are composited over the background.
+    Depth is shown with a colormap, whose last color is the nearest distance in `depth_range`, in
+    scene units. With `is_eased`, Perlin's smooth step (2002) nearly doubles the contrast in the
+    middle of the range. Normals are shown as 0.5 + 0.5 normal. Depth and normals are composited
+    over the background.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))

@@ -157,8 +157,8 @@ def _with_backward(
 ) -> Iterator[Computation]:
     """Yield two computations: `function`, and `function` with the gradients of all arguments.
 
-    float16 arrays are converted to `working_dtype()` before the timing, because this dtype may
-    differ between kernels and references, and the time must not include conversions.
+    float16 arrays are converted to `working_dtype()`, which depends on the backend, before the
+    timing.
     """
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())

@@ -1,13 +1,6 @@
-"""Comparison of the quality of the vanilla model and the hash model over training time.
-
-The vanilla model (Mildenhall et al. 2020) has two networks with eight layers of 256 units. The hash
-model (Müller et al. 2022) has a multiresolution hash encoding and small networks. The models are
-trained one after the other on the same scene. The training time excludes compilation and
-evaluation.
-
-An epoch has as many rays as the scene has training pixels. Pixels are drawn at random with
-replacement.
-"""
+"""Comparison of the quality of the vanilla model and the hash model over training time, which
+excludes compilation and evaluation. An epoch has as many rays as the scene has training pixels.
+Pixels are drawn at random with replacement."""
 
 from __future__ import annotations
 
@@ -93,13 +86,11 @@ def compare_models(
     seconds: float | Mapping[str, float] = 60.0,
     points: int = 16,
 ) -> ModelComparison:
-    """Train each model on a scene, and measure its PSNR during the training.
+    """Train each model on a scene, and measure its PSNR at `points` evaluations (see
+    `evaluation_times`).
 
-    Args:
-        scene: Scene with training and test views.
-        configs: Configurations, keyed by model name, such as the result of `model_configs`.
-        seconds: Training time in seconds, for all models or keyed by model name.
-        points: Number of evaluations of each model, at `evaluation_times`.
+    The training time in seconds is the same for all models or keyed by model name, as `configs`
+    are.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():

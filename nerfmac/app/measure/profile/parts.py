@@ -1,13 +1,9 @@
 """Division of a training step into parts, with the time and the work of each part.
 
-A step is recorded in the current state of the run. The launches of each kernel are repeated with
-the same arrays, without the rest of the step. The time of the same number of empty launches is
-subtracted from the time of the repeated launches. The remaining time of the step is called
-"everything else". It includes MLX operations, operations that run as reference implementations,
-kernel launches, reports, and waiting for the host. "Everything else" may be negative, because
-kernels may overlap in a step but not while they are repeated. Occupancy updates and parameter
-averaging do not run in every step, so their times are divided by the number of steps between two
-executions.
+The launches of each kernel are repeated with the same arrays, and the time of as many empty
+launches is subtracted. The remaining time of the step is called "everything else": MLX operations,
+references, launches, reports, and waiting for the host. It may be negative, because kernels may
+overlap in a step but not while they are repeated.
 """
 
 from __future__ import annotations
@@ -107,8 +103,8 @@ class Part(NamedTuple):
 
 
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
-    """Measure the time of a training step, for about `seconds` or for `steps` steps, rounded up to
-    whole reports.
+    """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
+    reports.
 
     The run is first trained until its speed is constant. Every timed round begins from this state,
     so all rounds have the same rays and samples.
@@ -139,11 +135,8 @@ def time_launch(seconds: float) -> Timing:
 
 
 def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
-    """Measure the time of each part of a training step, for about `seconds` each.
-
-    The median times of the parts add up to the median time of `whole`. `launch` is the time of an
-    empty launch.
-    """
+    """Measure the time of each part of a step. The medians add up to the median of `whole`.
+    `launch` is the time of an empty launch."""
     step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
     rare = list(_rare_parts(trainer, whole.state, seconds))

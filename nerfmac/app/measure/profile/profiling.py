@@ -146,17 +146,13 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run on the current device.
+    """Profile the next training steps of a run, which is trained further in memory and not
+    saved.
 
-    Args:
-        run: Run to profile. The run is trained further in memory and not saved.
-        steps: Number of steps to time (rounded up to whole intervals between occupancy updates) and
-            to record. By default, `seconds` determines the number of timed steps, and `STEPS` steps
-            are recorded.
-        seconds: Approximate time per measurement.
-        trace: File for the timeline in the trace event format of Chrome. The timeline contains the
-            recorded steps, one step kernel by kernel, an evaluation, and a video.
-        on_line: Callback for each line of the printed table.
+    By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
+    so many are recorded and timed, rounded up to whole intervals between occupancy updates. The
+    timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
+    kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")

@@ -1,8 +1,5 @@
-"""Test cases, and comparison of kernels with their references on the current device.
-
-If a test case raises an exception, for example because of a compiler error, the exception is
-recorded as the fault of the test case. The comparison continues with the next test case.
-"""
+"""Test cases, and comparison of kernels with their references on the current device. An exception,
+for example a compiler error, is recorded as the fault of its test case."""
 
 from __future__ import annotations
 
@@ -136,11 +133,8 @@ def case_of(
         reference: Function with the same results that does not use the kernel.
         inputs: Arguments of both functions, in order.
         terms: Approximate number of rounding errors that add up in one output.
-        outliers: Fraction of the entries to ignore, beginning with the largest errors. Use this
-            argument for discontinuous functions, for which a rounding error may cause a jump.
-
-    Returns:
-        The test case.
+        outliers: Fraction of the entries to ignore, beginning with the largest errors, for
+            discontinuous functions, in which a rounding error may cause a jump.
     """
 
     def run() -> Arrays:
@@ -264,11 +258,8 @@ def compared(case: Case) -> Compared:
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Run test cases on the current device and print a table of the results.
-
-    Kernels agree with their references if `passed` is True for all results. Raises `InputError` if
-    the kernel of an operation does not run on this machine.
-    """
+    """Run test cases on the current device and print a table. Kernels agree with their references
+    if `passed` is True for all results."""
     print(f"{current_device()}: {device_name()}\n{HEADING}")
     done: list[Compared] = []
     for case in cases:
@@ -292,11 +283,8 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and those that did not run.
-
-    MLX compiles Metal kernels when they are launched, so specializations that did not run have not
-    been compiled.
-    """
+    """Return the reachable specializations that ran, and those that did not run and therefore have
+    not been compiled."""
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]

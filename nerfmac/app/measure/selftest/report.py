@@ -1,9 +1,6 @@
-"""Self-test report (a JSON file to attach to a bug report) and its measurements.
-
-The file is written after each finding and before each test case, with the name of the test case. If
-the process crashes, the file is therefore valid JSON that contains all earlier findings and the
-name of the test case that crashed.
-"""
+"""Self-test report (a JSON file to attach to a bug report) and its measurements. The file is
+written after each finding and before each test case. After a crash, it is therefore valid JSON with
+all earlier findings and the name of the test case that crashed."""
 
 from __future__ import annotations
 
@@ -86,11 +83,8 @@ class Report:
         self.save()
 
     def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
-        """Record a finding of the device: "cases", "not_run", or one of `FINDINGS`.
-
-        Numbers that are not finite become null. If the finding is a list, the value is appended to
-        it. A device passes if it passes all findings.
-        """
+        """Record a finding of the device, or append it to the list "cases" or "not_run". Numbers
+        that are not finite become null. A device passes if it passes all findings."""
         recorded = self._device[finding]
         if isinstance(recorded, list):
             recorded.append(finite(value))
@@ -202,11 +196,8 @@ class Findings:
 
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """Measure the time and the throughput of a launch, as JSON values.
-
-    If no operations are counted, the rate of operations is null. The number of bytes is
-    `Work.cached`. If arrays fit in caches, the bytes per second may exceed the memory bandwidth.
-    """
+    """Measure the time and the throughput of a launch, as JSON values. Bytes are `Work.cached`, so
+    their rate may exceed the memory bandwidth if arrays fit in caches."""
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
     name = exported(launched.build, launched.call).specialization if is_metal else None
@@ -227,8 +218,8 @@ def timed(launched: Launched) -> dict[str, Any]:
 def most_threads(launched: Launched) -> int | None:
     """Return the maximum threadgroup size of a kernel, or None if it is unknown.
 
-    The number of registers that the kernel uses limits this size. MLX reports the maximum size only
-    on Metal, in the error message for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    MLX reports this size, which depends on registers, only on Metal and in the error message for a
+    larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

@@ -1,10 +1,6 @@
-"""Collection of all kernel specializations that a preset or an option can reach on Metal.
-
-A specialization is a kernel with particular template arguments, input types, and address spaces.
-MLX passes arrays with fewer than eight elements in the address space `constant`. To find all
-specializations, this module builds the graphs of training steps, occupancy updates, and images for
-all `configurations` and records the kernel launches.
-"""
+"""Collection of all kernel specializations that a preset or an option can reach on Metal. A
+specialization is a kernel with particular template arguments, input types, and address spaces. MLX
+passes arrays with fewer than eight elements in the address space `constant`."""
 
 from __future__ import annotations
 
