@@ -37,11 +37,8 @@ FAR_DISTANCE = 1e9
 """Distance that is greater than the distance of any sample. It replaces infinity, because Metal's
 fast math does not support infinity."""
 
-BRICK_WIDTH = 4
-"""Number of cells in an occupancy grid brick along x and along y."""
-
-BRICK_DEPTH = 2
-"""Number of cells in an occupancy grid brick along z."""
+BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
+BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
 
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
 """Number of cells in a brick. It must be 32, because a brick stores one bit per cell in a 32-bit
@@ -51,20 +48,14 @@ HASH_PRIME_Y = 2654435761
 """Factor of the y coordinate in the spatial hash of a vertex. Multiplicative hashes use the same
 factor."""
 
-HASH_PRIME_Z = 805459861
-"""Factor of the z coordinate in the spatial hash of a vertex."""
+HASH_PRIME_Z = 805459861  # Factor of the z coordinate in the spatial hash of a vertex.
 
 NETWORK_OUTPUTS = 16
 """Number of outputs of each network. The color is the first three outputs of the color network."""
 
-DIRECTION_FEATURES = 16
-"""Number of inputs of the color network that encode the direction."""
-
-COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES
-"""Number of inputs of the color network."""
-
-TILE_ROWS = 16
-"""Number of rows of the matrix tile that a simdgroup computes."""
+DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
+COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
+TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
 """Maximum number of encoding features for which all simdgroups of a threadgroup trace rays. With

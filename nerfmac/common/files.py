@@ -22,8 +22,7 @@ _HERE = f"{crc32(platform.node().encode()):08x}"
 """Hash of the host name. Names of partial files contain it, because other machines may write to the
 same disk."""
 
-_appearing: dict[Path, Path] = {}
-"""Final path of each partial file that this process is writing."""
+_appearing: dict[Path, Path] = {}  # Final path of each partial file that this process is writing.
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:

@@ -16,8 +16,7 @@ from typing import Any
 
 from nerfmac.common.checks import InputError
 
-OLDEST_MACOS = 14
-"""Oldest major version of macOS for which MLX has packages."""
+OLDEST_MACOS = 14  # Oldest major version of macOS for which MLX has packages.
 
 MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
 """nerfmac's extras that install the MLX library on Linux, each with its main requirements."""

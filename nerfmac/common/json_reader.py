@@ -12,8 +12,7 @@ from typing import Any
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
-ROW = 400
-"""Maximum length, in characters, of a row of numbers in an error message."""
+ROW = 400  # Maximum length, in characters, of a row of numbers in an error message.
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,7 @@ class Fields:
     """
 
     values: Mapping[str, Any]
-    where: str
-    """Location for error messages, such as "a/transforms.json, frame 3"."""
+    where: str  # Location for error messages, such as "a/transforms.json, frame 3".
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:

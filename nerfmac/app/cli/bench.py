@@ -18,8 +18,7 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
-OF_MODELS = ("plot", "vanilla_seconds")
-"""Names of the options that require `--models`."""
+OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
 SECONDS = {True: 60.0, False: 1.0}
 """Default value of `--seconds` with `--models` (True) and without it (False)."""
 _show = partial(print, flush=True)

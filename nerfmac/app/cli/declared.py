@@ -12,8 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-POSITIONAL = object()
-"""Marker of a positional argument in the annotation of its field."""
+POSITIONAL = object()  # Marker of a positional argument in the annotation of its field.
 
 Switch = Literal["auto", "on", "off"]
 """Type of an option for a setting that is None ("auto"), True ("on"), or False ("off"). If the
@@ -44,13 +43,11 @@ class Argument:
     name: str
     """Option, such as "--out" or "--grid.levels", or the upper-case name of a positional argument,
     such as "SCENE"."""
-    kind: Any
-    """Type of the value. For an option without a value, the type is bool."""
+    kind: Any  # Type of the value. For an option without a value, the type is bool.
     value: str
     """Name of the value in a help page, such as "FOLDER". For an option without a value, the name
     is empty."""
-    default: Any
-    """Default value; `MISSING` for a required argument."""
+    default: Any  # Default value; `MISSING` for a required argument.
     owner: type
     """Dataclass that declares the field: the dataclass of the command or one of its parts."""
 

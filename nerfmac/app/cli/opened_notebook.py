@@ -13,8 +13,7 @@ import nbformat
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from traitlets import Unicode
 
-PATIENCE = 60.0
-"""Maximum time in seconds that the page waits for the cell to finish."""
+PATIENCE = 60.0  # Maximum time in seconds that the page waits for the cell to finish.
 
 KERNEL = "python3"
 

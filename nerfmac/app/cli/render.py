@@ -40,15 +40,13 @@ BLURRED_SAMPLES = 32
 
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
-MAX_SIDE = 8192
-"""Maximum width and height of a frame in pixels."""
+MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
 
 MAX_FRAMES = 1_000_000
 """Maximum number of frames. One million frames correspond to a video of eleven hours at 24 fps and
 to one gigabyte of camera data."""
 
-PANORAMA_SIZE = 1920, 960
-"""Default width and height of an equirectangular frame in pixels."""
+PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.
 
 
 def main(arguments: Render, method: Method = CONFIGURED) -> int:

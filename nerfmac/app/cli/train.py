@@ -39,8 +39,7 @@ are never larger than the photos."""
 MIN_TURNTABLE_SIDE = 192
 """Minimum longer side of turntable frames in pixels if the time is too short for
 `TURNTABLE_SIDE`."""
-TRIALS = 4
-"""Number of frames that are rendered to estimate the rendering time per pixel."""
+TRIALS = 4  # Number of frames that are rendered to estimate the rendering time per pixel.
 VIDEO_FRACTION = 2 / 5
 """Fraction of the time remaining after training that is used for the turntable video. The
 evaluation uses one half of this time."""

@@ -18,8 +18,7 @@ from nerfmac.sampling.occupancy import march_geometry
 SAMPLES_PER_RAY = 8
 """Approximate number of visible samples per ray in an object-centered scene halfway through
 training."""
-RADIUS, THICKNESS = 0.3, 0.03
-"""Radius and thickness of the shell, in scene units."""
+RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene units.
 
 
 class StepInputs:

@@ -33,8 +33,7 @@ from nerfmac.training.trainer import Trainer
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
-CUBE = Bounds(1.0)
-"""Scene cube of a scene with a single object and no background."""
+CUBE = Bounds(1.0)  # Scene cube of a scene with a single object and no background.
 
 
 class Work(NamedTuple):
@@ -49,10 +48,8 @@ class Work(NamedTuple):
     float_atomics: int = 0
     """Maximum number of atomic float additions. The number may be smaller, because neighboring
     threads of a simdgroup may first sum the values for points in the same cell."""
-    integer_atomics: int = 0
-    """Maximum number of atomic integer additions."""
-    launches: int = 0
-    """Number of launches, including launches that fill an output with zeros."""
+    integer_atomics: int = 0  # Maximum number of atomic integer additions.
+    launches: int = 0  # Number of launches, including launches that fill an output with zeros.
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))

@@ -40,11 +40,8 @@ from nerfmac.app.paths.quaternions import matrices, quaternions
 from nerfmac.common.checks import prefix_errors
 from nerfmac.common.json_reader import Fields
 
-SCHEMA = 1
-"""Version of nerfmac's format."""
-
-PERSPECTIVE = "perspective"
-"""The only supported `camera_type` of nerfstudio files."""
+SCHEMA = 1  # Version of nerfmac's format.
+PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
 
 NGP_AXES = [1, 2, 0]
 """Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis

@@ -17,8 +17,7 @@ RIGID_WITHIN = 1e-3
 """Tolerance on the entries of |R^T R - I| for the rotation R of a pose. The tolerance allows for
 rounded numbers in files that were written by hand."""
 
-MAX_SECONDS = 3600.0
-"""Maximum time in seconds between two keyframes."""
+MAX_SECONDS = 3600.0  # Maximum time in seconds between two keyframes.
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,11 +40,8 @@ PARALLEL_DISTANCE = 4.0
 
 CIRCLE = 2.0 * math.pi
 
-VIEWS = 12
-"""Maximum number of cameras for rendering images."""
-
-SIDE = 16
-"""Shorter side of the rendered images in pixels."""
+VIEWS = 12  # Maximum number of cameras for rendering images.
+SIDE = 16  # Shorter side of the rendered images in pixels.
 
 MIDDLE = 0.5
 """Width and height of the central image region, relative to the image size. Only surface points in
@@ -61,16 +58,14 @@ class Rig:
     center: Vectors
     """Position (3,) of the center in scene coordinates. If the cameras face outward, the center is
     behind them."""
-    frame: Vectors
-    """Rows (3, 3) of a right-handed frame. The last row is the up direction."""
+    frame: Vectors  # Rows (3, 3) of a right-handed frame. The last row is the up direction.
     distance: float
     """Median distance from the center to the cameras. If the cameras face outward, the distance is
     negative."""
     azimuth: Vectors
     """Azimuths (m,), the angles of the cameras around the up axis. Overhead cameras have no azimuth
     and are omitted."""
-    elevation: Vectors
-    """Elevations (n,), the angles of the cameras above the horizon."""
+    elevation: Vectors  # Elevations (n,), the angles of the cameras above the horizon.
     places: Vectors
     """Elevation and relative distance (m, 2) of the cameras in `azimuth`. Distances are relative to
     `distance`."""

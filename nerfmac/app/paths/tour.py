@@ -17,10 +17,8 @@ from nerfmac.geometry.cameras import Camera
 
 Array = npt.NDArray[np.float64]
 
-SPLITS = ("train", "test")
-"""Names of the splits that a tour can follow."""
-TOUR_SECONDS = 10.0
-"""Default duration of a tour in seconds."""
+SPLITS = ("train", "test")  # Names of the splits that a tour can follow.
+TOUR_SECONDS = 10.0  # Default duration of a tour in seconds.
 STEADINESS = 0.06
 """Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
 UNORDERED = 1.5

@@ -38,8 +38,7 @@ FARTHEST = 1e4
 cannot distinguish the samples of neighboring rays."""
 
 
-FILLED = 0.5
-"""Fraction of the image height that the subject fills in the initial view."""
+FILLED = 0.5  # Fraction of the image height that the subject fills in the initial view.
 
 NEAREST = 0.5
 """Minimum distance of the initial view from the subject, relative to the distance of the training

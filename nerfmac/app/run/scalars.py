@@ -24,8 +24,7 @@ from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 from nerfmac.training.history import History
 
-NAME = "scalars.jsonl"
-"""Name of the file in the run folder."""
+NAME = "scalars.jsonl"  # Name of the file in the run folder.
 
 SECONDS = 1.0
 """Minimum time in seconds between two lines of the file. `close` writes the last line without this

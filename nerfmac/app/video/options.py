@@ -16,8 +16,7 @@ DIAGNOSTICS = ("occupancy", "samples")
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 
-MAX_SAMPLES = 1024
-"""Maximum number of rays per pixel."""
+MAX_SAMPLES = 1024  # Maximum number of rays per pixel.
 
 
 @dataclass(frozen=True)

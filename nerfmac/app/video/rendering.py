@@ -17,9 +17,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.video import series
-from nerfmac.app.video.camera_samples import CameraSamples
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
-from nerfmac.app.video.frames import SideBySide
+from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.options import RenderOptions
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path

@@ -1,12 +1,13 @@
-"""Videos as numbered files in a folder. A file is created only when it is complete.
+"""Videos as numbered files in a folder.
 
-frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
-frame_00000.exr    float32: depth and opacity as Y, normals or linear colors as R, G, and B;
-    with a
-                   transparent background also A, by which the colors are multiplied
-frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
-                   camera-to-scene `pose` (3, 4), and `lens` (fl_x, fl_y, cx, cy) in pixels
-series.json        everything that the frames depend on; the same in a resumed video
+    frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
+    frame_00000.exr    float32: depth and opacity as Y; normals or linear colors as R, G, and B;
+                       alpha as A, by which the colors are multiplied
+    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
+                       camera-to-scene `pose` (3, 4), and `lens` (fl_x, fl_y, cx, cy) in pixels
+    series.json        everything that the frames depend on; the same in a resumed video
+
+A file is created only when it is complete, so an interrupted series contains only complete frames.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ from nerfmac.geometry.cameras import Camera
 FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
-FAST = 1
-"""zlib compression level of frames that are stored until their video is complete."""
+FAST = 1  # zlib compression level of frames that are stored until their video is complete.
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
 """Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of

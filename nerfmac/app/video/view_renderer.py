@@ -44,10 +44,8 @@ class PixelValues(NamedTuple):
     """sRGB colors or normals (pixels, 3), or distances in scene units or opacity (pixels,). Colors
     are composited over the background. If the background is transparent, colors are not multiplied
     by opacity."""
-    opacity: mx.array
-    """Opacity (pixels,) in [0, 1]."""
-    depth: mx.array
-    """Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels."""
+    opacity: mx.array  # Opacity (pixels,) in [0, 1].
+    depth: mx.array  # Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels.
 
 
 NEAR_STEP = 1 / 32

@@ -30,8 +30,7 @@ class Data:
 class Capture:
     """Estimate the camera poses of photos or video frames, and write a scene."""
 
-    source: Annotated[Path, POSITIONAL]
-    """Video file, or folder of photos."""
+    source: Annotated[Path, POSITIONAL]  # Video file, or folder of photos.
     out: Annotated[Path | None, Shown("SCENE")] = None
     """Scene folder. If it contains an unfinished capture of the same source, nerfmac resumes it.
     [default: captures/NAME]"""
@@ -85,8 +84,7 @@ class Train(Config, SceneFlags):
     seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Total training time in seconds, including the time before --resume. Cannot be used with
     --steps."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
     preset: Preset = "auto"
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     resume: bool = False
@@ -100,8 +98,7 @@ class Train(Config, SceneFlags):
     """Maximum device memory for training in GiB. [default: all free memory of the device]"""
     memory_fraction: Annotated[float | None, Shown("FRACTION")] = None
     """Maximum fraction of the device memory for training. Cannot be used with --memory-limit."""
-    video: bool = True
-    """Render a turntable video after training."""
+    video: bool = True  # Render a turntable video after training.
     all_views: bool = False
     """Evaluate all test views. By default, nerfmac evaluates as many views as possible while the
     whole command takes at most about twice the training time plus 30 seconds."""

@@ -15,8 +15,7 @@ from nerfmac.config.presets import Model
 class Info:
     """Show the device, the backend and variant of every operation, and the folders of nerfmac."""
 
-    device: Device = "auto"
-    """Device to describe. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to describe. auto uses the GPU if available. [default: auto]
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,7 @@ class Tune(SceneFlags):
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
     preset: Preset = "auto"
     """Preset that determines the problem sizes. auto selects a preset that fits the device and its
     memory. [default: auto]"""
@@ -46,8 +44,7 @@ class Bench(SceneFlags):
 
     preset: Preset = "auto"
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
     seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Approximate time per measurement in seconds. Longer measurements are less noisy. With
     --models, this option sets the training time of each model in seconds. [default: 1; 60 with
@@ -97,8 +94,7 @@ class Profile(SceneFlags):
     model: Model = "hash"
     """Model for profiling a scene. hash uses a hash encoding and small MLPs. vanilla is the
     original NeRF."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,8 @@ class Render:
     """Frame width and height in pixels, such as 1280x720. If the photos have portrait
     orientation, wide frames show less of the scene at the top and bottom than the photos. [default:
     the size in a nerfstudio path, otherwise the photo size; 1920x960 for panoramas]"""
-    output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
-    """Quantity to render."""
-    colormap: Literal["turbo", "inferno", "gray"] = "turbo"
-    """Colormap for --output depth."""
+    output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"  # Quantity to render.
+    colormap: Literal["turbo", "inferno", "gray"] = "turbo"  # Colormap for --output depth.
     depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
     """Distances, in scene units, that are mapped to the two ends of the depth colormap. [default:
     the depth range of the video, estimated once for all frames]"""
@@ -110,10 +108,8 @@ class Render:
     """Resume an interrupted rendering to a folder. To resume an interrupted video, run the same
     command again without this option. Until a video is complete, nerfmac stores its frames in
     OUT.frames."""
-    overwrite: bool = False
-    """Replace an existing video, or existing frames in the folder --out."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    overwrite: bool = False  # Replace an existing video, or existing frames in the folder --out.
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 
 @dataclass(frozen=True)
@@ -124,8 +120,7 @@ class Eval:
     """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, Shown("SCENE")] = None
     """Scene folder. Required for a snapshot, or if the scene folder of a run has been moved."""
-    split: Literal["test", "val", "train"] = "test"
-    """Split to evaluate."""
+    split: Literal["test", "val", "train"] = "test"  # Split to evaluate.
     background: Literal["white", "black"] = "white"
     """Background color behind renderings and behind photos with an alpha channel."""
     json: Annotated[Path | None, Shown("FILE")] = None
@@ -135,8 +130,7 @@ class Eval:
     lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
     """Also compute LPIPS with the network weights in this .safetensors or .npz file.
     docs/benchmarks.md describes how to create the file."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 
 @dataclass(frozen=True)
@@ -179,8 +173,7 @@ class Export:
     """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
     title: Annotated[str | None, Shown("TEXT")] = None
     """Title of the exported page. [default: the name of the scene]"""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 
 @dataclass(frozen=True)
@@ -189,12 +182,10 @@ class Report:
     curves, images, the views with the lowest PSNR, package versions, and timings. If
     RUN/profile.json exists, the report also contains the profile."""
 
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Run folder."""
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]  # Run folder.
     out: Annotated[Path | None, Shown("FILE.html")] = None
     """HTML file to write. [default: RUN/report.html]"""
     seconds: float = 20.0
     """Approximate time for evaluating test views in seconds. With larger values, nerfmac evaluates
     more views."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]

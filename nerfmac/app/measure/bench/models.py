@@ -25,8 +25,7 @@ MODELS = ("vanilla", "hash")
 REPORTS = 100
 """Approximate number of reports during a training. Each evaluation follows a report, so it is
 delayed by at most about 1/`REPORTS` of the training time."""
-TEST_VIEWS = 2
-"""Number of evenly spaced test views that are evaluated."""
+TEST_VIEWS = 2  # Number of evenly spaced test views that are evaluated.
 
 
 class ModelPoint(NamedTuple):

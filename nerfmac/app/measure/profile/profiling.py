@@ -35,12 +35,10 @@ from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 
-STEPS = 64
-"""Number of training steps that are recorded for the host time and the timeline."""
+STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
 """Number of frames, width and height in pixels, and frame rate of the video in the timeline."""
-LANE = "kernels"
-"""Name of the timeline row for kernels that are launched one by one."""
+LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
 
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"

@@ -32,8 +32,7 @@ from nerfmac.common.checks import InputError
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """Type of a function that accepts arrays and returns one or more arrays."""
-ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
-"""Unit roundoff of float32 and of float16."""
+ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11  # Unit roundoff of float32 and of float16.
 
 
 @dataclass(frozen=True)

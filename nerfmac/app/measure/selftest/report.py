@@ -33,8 +33,7 @@ from nerfmac.config.presets import preset
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
 """Names of the findings in a report, in order of measurement. If a finding was not measured, its
 value is null."""
-SECONDS = 30.0
-"""Default training time for a report, in seconds."""
+SECONDS = 30.0  # Default training time for a report, in seconds.
 BOUND = 1e3 * LONGEST_LAUNCH
 """Maximum duration of a launch in milliseconds. Longer launches may delay the display."""
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
