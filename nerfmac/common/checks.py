@@ -14,9 +14,7 @@ if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import numpy as np
     import numpy.typing as npt
 
-LARGEST = 1e15
-"""Largest absolute value accepted in arrays and files. Products of two such values fit in
-float32."""
+LARGEST = 1e15  # Largest absolute value in arrays and files; its square fits in float32.
 
 
 class InputError(ValueError):

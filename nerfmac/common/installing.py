@@ -17,9 +17,7 @@ from typing import Any
 from nerfmac.common.checks import InputError
 
 OLDEST_MACOS = 14  # Oldest major version of macOS for which MLX has packages.
-
-MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
-"""nerfmac's extras that install the MLX library on Linux, each with its main requirements."""
+MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))  # Extras with the library of MLX.
 
 
 def pip_install(*requirements: str) -> str:

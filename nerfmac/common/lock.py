@@ -12,8 +12,7 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 
-LOCK = ".lock"
-"""Name of the lock file. The file contains the name of the process that holds the lock."""
+LOCK = ".lock"  # Name of the lock file, which contains the name of the locking process.
 
 log = logging.getLogger("nerfmac")
 

@@ -11,8 +11,7 @@ from collections.abc import Callable
 _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
-Read = Callable[[str], str]
-"""Function that returns a module's source code, given its path relative to the common folder."""
+Read = Callable[[str], str]  # Function from a module's path to its source code.
 
 
 def joined_modules(read: Read, main: str) -> str:

@@ -27,9 +27,7 @@ log = logging.getLogger("nerfmac")
 
 Item = TypeVar("Item")
 
-LOST = 2
-"""Exit code of a rank that stops waiting for other ranks. An `InputError` has the same exit
-code."""
+LOST = 2  # Exit code of a rank that stops waiting for others, as for an `InputError`.
 
 GRACE = 10.0
 """Grace period in seconds. After a signal, a rank may wait this long, and saving its state may take

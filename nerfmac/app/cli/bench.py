@@ -19,8 +19,7 @@ from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
 OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
-SECONDS = {True: 60.0, False: 1.0}
-"""Default value of `--seconds` with `--models` (True) and without it (False)."""
+SECONDS = {True: 60.0, False: 1.0}  # Default of --seconds, keyed by whether --models is given.
 _show = partial(print, flush=True)
 
 

@@ -24,14 +24,9 @@ class NamedPath:
     """Camera path that the value of `--path` specifies."""
 
     name: str
-    file: CameraPath | None = None
-    """Camera path that was read from the file `name`, or None if `name` is a move, a split, or a
-    scene file."""
-    transforms: Path | None = None
-    """The `dataparser_transforms.json` of nerfstudio, for a camera path from nerfstudio."""
-    is_scene: bool = False
-    """Whether `name` is a scene file such as `transforms.json`. The path then consists of its
-    frames."""
+    file: CameraPath | None = None  # Camera path in the file `name`, if it contains one.
+    transforms: Path | None = None  # nerfstudio's `dataparser_transforms.json`.
+    is_scene: bool = False  # Whether `name` is a scene file, whose frames are the path.
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:

@@ -40,16 +40,11 @@ class Shown(NamedTuple):
 class Argument:
     """Option or positional argument."""
 
-    name: str
-    """Option, such as "--out" or "--grid.levels", or the upper-case name of a positional argument,
-    such as "SCENE"."""
+    name: str  # Option, such as "--grid.levels", or positional argument, such as "SCENE".
     kind: Any  # Type of the value. For an option without a value, the type is bool.
-    value: str
-    """Name of the value in a help page, such as "FOLDER". For an option without a value, the name
-    is empty."""
+    value: str  # Name in a help page, such as "FOLDER"; empty for a bool.
     default: Any  # Default value; `MISSING` for a required argument.
-    owner: type
-    """Dataclass that declares the field: the dataclass of the command or one of its parts."""
+    owner: type  # Dataclass that declares the field.
 
     @property
     def is_flag(self) -> bool:

@@ -25,9 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.training.method import Method
 
-PATH_FPS = 12.0
-"""Number of camera poses per second in the camera path of a page. The page interpolates between the
-poses."""
+PATH_FPS = 12.0  # Camera poses per second of a page's path, which the page interpolates.
 
 
 def main(arguments: Export, method: Method = CONFIGURED) -> int:

@@ -17,8 +17,7 @@ from nerfmac.app.cli.synonyms import first_sentence
 from nerfmac.config import Config
 
 WIDTH = 80
-FLAG_COLUMNS = 25
-"""Width in columns of option names and values. Longer options are on a separate line."""
+FLAG_COLUMNS = 25  # Width of options and their values; longer ones get separate lines.
 
 COMMON = {
     "train": "out seconds steps preset device resume downscale max-images split up "

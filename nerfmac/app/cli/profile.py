@@ -18,9 +18,7 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.method import Method
 
-WARMUP = 1024
-"""Default number of training steps before a scene is profiled. After these steps, the occupancy
-grid is as sparse as during most of a run."""
+WARMUP = 1024  # Default number of training steps before a scene is profiled.
 
 
 def main(arguments: Profile, method: Method = CONFIGURED) -> int:

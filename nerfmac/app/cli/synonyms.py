@@ -9,9 +9,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-NEAREST = 0.75
-"""A word is suggested only if its similarity to the mistyped word, from 0 to 1, is at least this
-value."""
+NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
 
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",

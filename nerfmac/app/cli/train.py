@@ -31,18 +31,13 @@ log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
-MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a 4-second turntable video. This is 6 frames per second."""
+MIN_TURNTABLE_FRAMES = 24  # Minimum number of frames, 6 frames per second.
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
-MIN_TURNTABLE_SIDE = 192
-"""Minimum longer side of turntable frames in pixels if the time is too short for
-`TURNTABLE_SIDE`."""
+MIN_TURNTABLE_SIDE = 192  # Minimum longer side in pixels if time is short.
 TRIALS = 4  # Number of frames that are rendered to estimate the rendering time per pixel.
-VIDEO_FRACTION = 2 / 5
-"""Fraction of the time remaining after training that is used for the turntable video. The
-evaluation uses one half of this time."""
+VIDEO_FRACTION = 2 / 5  # Fraction of the remaining time that the video may take.
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

@@ -24,19 +24,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 
-NEEDED = ("jupyterlab", "anywidget")
-"""Packages from the extra `notebook` that the command requires."""
-
-ALLOW_ROOT = "--allow-root"
-"""JupyterLab option that is required to run as root, for example in a container."""
-
-SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder with settings for JupyterLab. JupyterLab reads these settings before the user's
-settings."""
-
-CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
-"""Import path of the class that JupyterLab uses for reading and writing files. This class runs the
-first code cell of the notebook when JupyterLab starts."""
+NEEDED = ("jupyterlab", "anywidget")  # Packages from the extra `notebook`.
+ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
+SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
+CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"  # JupyterLab's file manager.
 
 HELP = (
     "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "

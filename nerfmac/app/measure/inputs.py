@@ -15,9 +15,7 @@ from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 
-SAMPLES_PER_RAY = 8
-"""Approximate number of visible samples per ray in an object-centered scene halfway through
-training."""
+SAMPLES_PER_RAY = 8  # Visible samples per ray, about as halfway through training.
 RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene units.
 
 

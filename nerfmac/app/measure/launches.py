@@ -45,9 +45,7 @@ class Work(NamedTuple):
     """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
     hash encoding and the networks are counted. Other kernels have at most about one operation per
     byte, so that memory bandwidth limits their speed."""
-    float_atomics: int = 0
-    """Maximum number of atomic float additions. The number may be smaller, because neighboring
-    threads of a simdgroup may first sum the values for points in the same cell."""
+    float_atomics: int = 0  # Maximum number; simdgroups may first sum points in one cell.
     integer_atomics: int = 0  # Maximum number of atomic integer additions.
     launches: int = 0  # Number of launches, including launches that fill an output with zeros.
 

@@ -12,15 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-QUEUE_SECONDS = 0.02
-"""Target duration in seconds of a queue, a group of calls that are evaluated together. The duration
-is long compared with the overhead of starting and synchronizing."""
-QUEUE = 16
-"""Maximum number of calls in a queue. The results of all calls in a queue are in memory at the same
-time."""
-LEAST_CALLS, MOST_CALLS = 5, 100
-"""Minimum and maximum number of timed calls or queues. With fewer than five, quartiles would not be
-meaningful."""
+QUEUE_SECONDS = 0.02  # Target duration of a queue, a group of calls evaluated together.
+QUEUE = 16  # Maximum number of calls in a queue, whose results are in memory together.
+LEAST_CALLS, MOST_CALLS = 5, 100  # Limits of the number of timed calls or queues.
 
 
 class Timing(NamedTuple):

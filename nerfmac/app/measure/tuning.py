@@ -34,9 +34,7 @@ from nerfmac.ops.networks import networks
 
 log = logging.getLogger("nerfmac")
 
-RATIO_LIMIT = 0.98
-"""Limit of the upper error bound of the time ratio. If the bound is below this limit, the variant
-is selected instead of the reference."""
+RATIO_LIMIT = 0.98  # Limit of the error bound of the time ratio of a selected variant.
 NOTCH = 2 * 1.57
 """Factor in the error bound of a median, NOTCH x interquartile range / sqrt(number of values). The
 bound is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
@@ -44,9 +42,7 @@ ROUNDS = 9
 """Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
 per call, a variant other than the reference is selected in 1 to 3 % of the trials. If only medians
 were compared, another variant would be selected in 39 to 64 % of the trials."""
-SECONDS = 0.5
-"""Default time per operation in seconds. This time is sufficient for about `ROUNDS` rounds of three
-variants that take 20 ms each."""
+SECONDS = 0.5  # Default time per operation, about `ROUNDS` rounds of three slow variants.
 
 
 class Tried(NamedTuple):

@@ -22,9 +22,7 @@ from nerfmac.geometry.cameras import Camera
 
 Array = npt.NDArray[np.float64]
 
-KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Programs whose camera path formats `save` can write."""
-
+KINDS = ("nerfmac", "nerfstudio", "instant-ngp")  # Formats that `save` can write.
 DEFAULT_SECONDS = 5.0  # Default duration in seconds of a path without timed keyframes.
 
 

@@ -22,14 +22,8 @@ from nerfmac.app.paths.quaternions import arc, exponential, inverse, logarithm, 
 Array = npt.NDArray[np.float64]
 
 MIN_SPREAD = 1e-3  # Minimum spread in scene units, so that rounding errors do not affect the speed.
-
-SAME = 1e-9
-"""Consecutive keyframes are treated as one keyframe if their distance is at most this value. The
-distance is `sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)`."""
-
-SAMPLES = 512
-"""Number of line segments for computing the length of each Bezier curve. With 512 segments, the
-speed along the curve is accurate to 1 %."""
+SAME = 1e-9  # Keyframes at a distance of at most this value are treated as one keyframe.
+SAMPLES = 512  # Line segments for the length of each Bezier curve, accurate to 1 %.
 
 
 class Curve:

@@ -42,19 +42,10 @@ from nerfmac.common.json_reader import Fields
 
 SCHEMA = 1  # Version of nerfmac's format.
 PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
-
-NGP_AXES = [1, 2, 0]
-"""Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis
-of instant-ngp."""
-NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenGL camera axes to the camera axes of instant-ngp. In instant-ngp, y is down and
-z is forward."""
-NGP_SECONDS = 1.0
-"""Assumed time in seconds between two keyframes of instant-ngp, because its files do not contain
-times."""
-UNIT_WITHIN = 1e-2
-"""Maximum difference between the length of a quaternion and 1. The tolerance allows for rounded
-numbers in files."""
+NGP_AXES = [1, 2, 0]  # Scene axes of nerfmac that are instant-ngp's first, second, and third.
+NGP_FLIP = np.array([1.0, -1.0, -1.0])  # Camera axes of instant-ngp: y down, z forward.
+NGP_SECONDS = 1.0  # Assumed time between two keyframes, which the files do not contain.
+UNIT_WITHIN = 1e-2  # Tolerance of the length of a quaternion, for rounded numbers.
 
 
 class PathFile(NamedTuple):

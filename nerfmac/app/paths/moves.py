@@ -22,13 +22,8 @@ from nerfmac.app.paths.rig import CIRCLE, Rig
 from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
-STEEP = math.radians(20.0)
-"""Maximum difference, in radians, between the elevation of a point on a spiral and the mean of its
-lowest and highest elevation."""
-
-EIGHT = math.radians(50.0), math.radians(10.0)
-"""Maximum half width and half height of a figure of eight, as angles around the center in
-radians."""
+STEEP = math.radians(20.0)  # Maximum difference in elevation from the middle of a spiral.
+EIGHT = math.radians(50.0), math.radians(10.0)  # Maximum half width and half height, in radians.
 
 
 @dataclass(frozen=True)

@@ -25,52 +25,34 @@ from nerfmac.rendering.renderer import Renderer
 
 Vectors = npt.NDArray[np.float64]
 
-MAX_GAP = math.radians(100.0)
-"""Maximum gap between the azimuths of the cameras, in radians, that a path may cross."""
+MAX_GAP = math.radians(100.0)  # Maximum gap between azimuths that a path may cross.
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
 """Standard differences in azimuth (radians), elevation (radians), and distance (relative to the
 median). At each of these differences, the weight of a training camera decreases to 0.6."""
 
-MAX_ELEVATION = math.radians(85.0)
-"""Maximum elevation of a path camera in radians. At 90 degrees, the azimuth would be undefined."""
-
-PARALLEL_DISTANCE = 4.0
-"""Assumed distance of the center for parallel cameras, relative to the spread of the cameras."""
+MAX_ELEVATION = math.radians(85.0)  # At 90 degrees, the azimuth would be undefined.
+PARALLEL_DISTANCE = 4.0  # Distance of parallel cameras' center, relative to their spread.
 
 CIRCLE = 2.0 * math.pi
 
 VIEWS = 12  # Maximum number of cameras for rendering images.
 SIDE = 16  # Shorter side of the rendered images in pixels.
-
-MIDDLE = 0.5
-"""Width and height of the central image region, relative to the image size. Only surface points in
-this region are used."""
-
-MIN_OPACITY = 0.5
-"""The surface point of a pixel is used only if the pixel's opacity is at least this value."""
+MIDDLE = 0.5  # Side of the used part in the middle of an image, relative to the image.
+MIN_OPACITY = 0.5  # Minimum opacity of a pixel with a used surface point.
 
 
 @dataclass(frozen=True, eq=False)
 class Rig:
     """Cameras around a center. Angles are in radians, and lengths are in scene units."""
 
-    center: Vectors
-    """Position (3,) of the center in scene coordinates. If the cameras face outward, the center is
-    behind them."""
+    center: Vectors  # Position (3,) of the center, behind cameras that face outward.
     frame: Vectors  # Rows (3, 3) of a right-handed frame. The last row is the up direction.
-    distance: float
-    """Median distance from the center to the cameras. If the cameras face outward, the distance is
-    negative."""
-    azimuth: Vectors
-    """Azimuths (m,), the angles of the cameras around the up axis. Overhead cameras have no azimuth
-    and are omitted."""
+    distance: float  # Median distance from the center, negative for outward cameras.
+    azimuth: Vectors  # Angles (m,) around the up axis, without overhead cameras.
     elevation: Vectors  # Elevations (n,), the angles of the cameras above the horizon.
-    places: Vectors
-    """Elevation and relative distance (m, 2) of the cameras in `azimuth`. Distances are relative to
-    `distance`."""
-    lens: Lens
-    """Intrinsics of the rendered frames, without distortion and with even width and height."""
+    places: Vectors  # Elevation and distance / `distance` (m, 2) for each azimuth.
+    lens: Lens  # Intrinsics of the frames: no distortion, even width and height.
 
     @classmethod
     def of(

@@ -19,14 +19,11 @@ Array = npt.NDArray[np.float64]
 
 SPLITS = ("train", "test")  # Names of the splits that a tour can follow.
 TOUR_SECONDS = 10.0  # Default duration of a tour in seconds.
-STEADINESS = 0.06
-"""Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
+STEADINESS = 0.06  # Standard deviation of the smoothing, relative to the path length.
 UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
-POINTS = 1024
-"""Number of smoothed cameras along the path. A smoothed camera is a weighted mean of neighboring
-input cameras. Frames are interpolated between the smoothed cameras."""
+POINTS = 1024  # Number of smoothed cameras, between which frames are interpolated.
 
 
 def tour(

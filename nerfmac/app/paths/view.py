@@ -24,14 +24,8 @@ from nerfmac.geometry.lenses import focal_length
 
 Vector = npt.NDArray[np.float64]
 
-STEEPEST = math.radians(89.0)
-"""Maximum elevation of an orbiting view in radians. Beyond 90 degrees, the view would be upside
-down. Close to 90 degrees, a small horizontal pointer motion would rotate the view by a large
-angle."""
-
-CLOSEST = 0.1
-"""Minimum distance between camera and center in scene units. Multiplying a distance close to
-zero by a factor would hardly change it."""
+STEEPEST = math.radians(89.0)  # Maximum elevation of an orbiting view, in radians.
+CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
 
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32
@@ -39,10 +33,7 @@ cannot distinguish the samples of neighboring rays."""
 
 
 FILLED = 0.5  # Fraction of the image height that the subject fills in the initial view.
-
-NEAREST = 0.5
-"""Minimum distance of the initial view from the subject, relative to the distance of the training
-cameras."""
+NEAREST = 0.5  # Minimum distance of the initial view, relative to the training cameras.
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,12 +22,8 @@ from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
-CONFIGURED = Method()
-"""Default method: the field, sampler, and loss that the configuration specifies."""
-
-DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05
-"""Default weights of the depth loss and the ground loss for scenes with tracks and a ground
-plane."""
+CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
+DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
 
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",

@@ -16,8 +16,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, read_json, visible_names
 from nerfmac.common.lock import LOCK
 
-BEGINNING = {"scene.json", "config.json"}
-"""Names of the files that a run writes before its first checkpoint."""
+BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
 
 
 def read_record(folder: Path) -> SceneRecord:

@@ -20,7 +20,6 @@ from nerfmac.training.history import Point
 log = logging.getLogger("nerfmac")
 
 CHECKED_AT = 1000  # Training step after which the field is compared with a constant image.
-
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
 _POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
 _MARGIN = 1.0  # Minimum PSNR difference in dB between the field and the constant image.

@@ -33,16 +33,9 @@ from nerfmac.training.goal import Report
 log = logging.getLogger("nerfmac")
 
 
-SPARE_SECONDS = 28.0
-"""Maximum time in seconds that a call of `train` should take in addition to twice the training
-time."""
-
-MIN_SECONDS = 5.0
-"""Lower bound of the remaining time in seconds. If less time remains, for example after slow
-loading and compiling, this value is used instead."""
-
-EVALUATION, PREVIEW = 1 / 2, 1 / 4
-"""Maximum fractions of the remaining time that the evaluation and the preview may take."""
+SPARE_SECONDS = 28.0  # Maximum time of `train` beyond twice the training time.
+MIN_SECONDS = 5.0  # Lower bound of the remaining time after slow loading and compiling.
+EVALUATION, PREVIEW = 1 / 2, 1 / 4  # Maximum fractions of the remaining time.
 
 
 class Outputs:

@@ -51,7 +51,6 @@ from nerfmac.training.trainer import Trainer
 
 CURVE_POINTS = 100  # Maximum number of points in `Run.curve`.
 SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
-
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
 Item = TypeVar("Item")

@@ -25,10 +25,7 @@ from nerfmac.training.goal import Report
 from nerfmac.training.history import History
 
 NAME = "scalars.jsonl"  # Name of the file in the run folder.
-
-SECONDS = 1.0
-"""Minimum time in seconds between two lines of the file. `close` writes the last line without this
-limit."""
+SECONDS = 1.0  # Minimum time between two lines of the file, except the last line.
 
 log = logging.getLogger("nerfmac")
 

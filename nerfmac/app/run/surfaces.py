@@ -19,9 +19,7 @@ from nerfmac.geometry.tracks import distances_of
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_errors
 
-MAX_RAYS = 2**13
-"""Maximum number of rays for each metric. For sparse points, evenly spaced observations are
-selected. For the ground plane, pixels are selected at random."""
+MAX_RAYS = 2**13  # Maximum number of rays for each metric.
 
 Array = npt.NDArray[np.float64]
 

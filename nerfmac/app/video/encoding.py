@@ -33,30 +33,13 @@ from nerfmac.common.timeline import interval
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
 
-QUALITY = 18
-"""Constant rate factor of H.264. 0 is lossless, 18 is visually lossless, and the default of ffmpeg
-is 23."""
-
-WEBM_QUALITY = 24
-"""Constant rate factor of VP9 (0 to 63) that results in about the same quality as `QUALITY`."""
-
-HARDWARE_QUALITY = 65
-"""Quality setting of the hardware encoder of Macs (1 to 100) that results in about the same quality
-as `QUALITY`."""
-
-VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
-"""Name of ffmpeg's encoder for each file extension."""
-
-HARDWARE = {".mp4": "h264_videotoolbox"}
-"""Name of the hardware encoder of Macs for each file extension. This encoder does not use the CPU
-and exists only in ffmpeg for macOS."""
-
-MAX_FPS = {".gif": 50.0}
-"""Maximum frame rate in frames per second for each file extension. Most players play GIFs with a
-higher frame rate too slowly."""
-
-MAX_WAITING = 4
-"""Maximum number of items that wait for the background thread. This limits memory use."""
+QUALITY = 18  # Constant rate factor of H.264: 0 is lossless, 18 is visually lossless.
+WEBM_QUALITY = 24  # Constant rate factor of VP9 (0 to 63), similar to `QUALITY`.
+HARDWARE_QUALITY = 65  # Quality of the encoder of Macs (1 to 100), similar to `QUALITY`.
+VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}  # ffmpeg's encoders.
+HARDWARE = {".mp4": "h264_videotoolbox"}  # Encoder of Macs that does not use the CPU.
+MAX_FPS = {".gif": 50.0}  # Most players play faster GIFs too slowly.
+MAX_WAITING = 4  # Maximum number of items that wait for the background thread.
 
 
 def write_video(

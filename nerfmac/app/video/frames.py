@@ -31,15 +31,10 @@ Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5  # The depth range is estimated from pixels with at least this opacity.
-
-TRIALS, TRIAL_SIDE = 6, 96
-"""Maximum number of images for estimating the depth range, and length of their longer side in
-pixels."""
+TRIALS, TRIAL_SIDE = 6, 96  # Images for estimating the depth range, and their longer side.
 
 
-CameraSamples = Sequence[Camera]
-"""Type of the cameras of one frame, at consecutive times. Without motion blur, a frame has one
-camera."""
+CameraSamples = Sequence[Camera]  # Cameras of one frame, at consecutive times.
 
 PLASTIC = 1.32471795724474602596
 """Real root of x^3 = x + 1. Multiples of its inverse powers, modulo 1, are evenly distributed in

@@ -11,8 +11,7 @@ from nerfmac.rendering.color_map import MAPS
 from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
-DIAGNOSTICS = ("occupancy", "samples")
-"""Names of the outputs that only the viewer supports: occupied cells, and samples per ray."""
+DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 

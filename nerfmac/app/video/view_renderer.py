@@ -29,12 +29,8 @@ from nerfmac.rendering.renderer import Renderer
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-CELLS = 128
-"""Number of cells along the unit cube for computing normals of a run without an occupancy grid.
-Densities are evaluated at half a cell from the point along each axis."""
-
-NORMALS_AT_ONCE = 2**17
-"""Number of normals that are computed at a time. Each normal requires eight densities."""
+CELLS = 128  # Cells along the unit cube for normals without an occupancy grid.
+NORMALS_AT_ONCE = 2**17  # Normals computed at a time, from eight densities each.
 
 
 class PixelValues(NamedTuple):
@@ -48,9 +44,7 @@ class PixelValues(NamedTuple):
     depth: mx.array  # Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels.
 
 
-NEAR_STEP = 1 / 32
-"""Resolution, in scene units, of a near plane that depends on the camera. Cameras with equal near
-planes share a renderer."""
+NEAR_STEP = 1 / 32  # Resolution of near planes, in scene units, to share renderers.
 
 
 def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) -> float:

@@ -38,12 +38,8 @@ from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
-STEPS = 1024
-"""Number of training steps before the time for rendering an image is measured. After these steps,
-the occupancy grid is sparse."""
-IMAGE = {"cpu": 200}
-"""Width and height of the image in pixels, keyed by device. On other devices, the image has 800 x
-800 pixels."""
+STEPS = 1024  # Number of training steps before an image is timed.
+IMAGE = {"cpu": 200}  # Side of the image in pixels, by device; elsewhere 800.
 
 
 def benchmark(
@@ -96,8 +92,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
     return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
 
 
-Computation = tuple[str, Callable[[], Any]]
-"""Name of a computation, and a function that returns its unevaluated results."""
+Computation = tuple[str, Callable[[], Any]]  # Name, and function of unevaluated results.
 
 
 class OperationTimes(NamedTuple):

@@ -22,9 +22,7 @@ from nerfmac.config.presets import preset
 from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
-REPORTS = 100
-"""Approximate number of reports during a training. Each evaluation follows a report, so it is
-delayed by at most about 1/`REPORTS` of the training time."""
+REPORTS = 100  # Approximate number of reports, which delay evaluations, during a training.
 TEST_VIEWS = 2  # Number of evenly spaced test views that are evaluated.
 
 

@@ -44,9 +44,7 @@ STAGES = {
 }
 """Stage of the training step for each operation. An operation that is not listed is a separate
 stage."""
-SETTLING = 5
-"""Number of reports before timing begins. During these reports, training steps are compiled and the
-number of rays per step converges."""
+SETTLING = 5  # Number of reports before timing, until the number of rays converges.
 
 
 class WholeStep(NamedTuple):
@@ -66,9 +64,7 @@ class Part(NamedTuple):
     timing: Timing  # time per step
     work: Work = Work()  # work per step
     stage: str = "everything else"
-    backend: str = "mlx"
-    """Backend of the part. For a kernel, it is "metal", "cuda", or "cpu". For MLX operations, it is
-    "mlx"."""
+    backend: str = "mlx"  # "metal", "cuda", or "cpu" for kernels, and "mlx" for the rest.
     dtypes: tuple[str, ...] = ()  # float dtypes of the arrays of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:

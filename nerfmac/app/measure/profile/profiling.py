@@ -36,8 +36,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
-FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Number of frames, width and height in pixels, and frame rate of the video in the timeline."""
+FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
 LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
 
 HEADING = (

@@ -34,8 +34,7 @@ FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
 """Names of the findings in a report, in order of measurement. If a finding was not measured, its
 value is null."""
 SECONDS = 30.0  # Default training time for a report, in seconds.
-BOUND = 1e3 * LONGEST_LAUNCH
-"""Maximum duration of a launch in milliseconds. Longer launches may delay the display."""
+BOUND = 1e3 * LONGEST_LAUNCH  # Milliseconds; longer launches may delay the display.
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
 _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
