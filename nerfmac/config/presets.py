@@ -162,8 +162,7 @@ def override(config: Config, **changes: Any) -> Config:
 
 def _from_json(kind: Any, json: Fields) -> Any:
     json.allow_only(*(setting.name for setting in fields(kind)))
-    default = kind()
-    arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
+    default, arguments = kind(), dict[str, Any]()
     for name, value in json.values.items():
         old = getattr(default, name)
         if is_dataclass(old):
@@ -293,28 +292,17 @@ def preset_of(model: str, name: str) -> Config:
     return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
+BASE_MEMORY = 2.4e9
+"""GPU memory in bytes that `auto` requires for the preset base: twice the memory of the parameters
+and activations, because images, MLX's buffer cache, and the viewer also use memory. On a Mac with
+8 GB, the GPU can use two thirds of the memory."""
+
+
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
     """Return a preset, adapted to a model (see `preset_of`). `auto` selects a preset that fits the
     device `metal`, `cuda`, or `cpu` and its memory."""
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, get_args(Model))
-    return preset_of(model, _automatic(device, memory_bytes) if name == "auto" else name)
-
-
-AUTOMATIC = {"base": 1.2e9, "small": 0.0}
-"""GPU memory in bytes that training uses with each preset that `auto` can select, from the largest
-preset to the smallest.
-
-With base, the parameters, their average, and Adam's packed moments use 140 MB. Activations use
-about 1 GB."""
-MARGIN = 2.0
-"""Device memory that `auto` requires for a preset, as a multiple of the memory in `AUTOMATIC`.
-Images, MLX's buffer cache, and the viewer use the additional memory. On a Mac with 8 GB, the GPU
-can use two thirds of the memory, so base is within this limit.
-"""
-
-
-def _automatic(device: str, memory_bytes: int) -> str:
-    if device == "cpu":
-        return "small"
-    return next(name for name, needed in AUTOMATIC.items() if MARGIN * needed <= memory_bytes)
+    if name == "auto":
+        name = "base" if device != "cpu" and memory_bytes >= BASE_MEMORY else "small"
+    return preset_of(model, name)

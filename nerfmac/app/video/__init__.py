@@ -5,7 +5,6 @@ from nerfmac.app.video.encoding import check_video as check_video
 from nerfmac.app.video.encoding import even as even
 from nerfmac.app.video.encoding import write_video as write_video
 from nerfmac.app.video.frames import CameraSamples as CameraSamples
-from nerfmac.app.video.frames import FrameRenderer as FrameRenderer
 from nerfmac.app.video.frames import blurred as blurred
 from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
 from nerfmac.app.video.options import OUTPUTS as OUTPUTS
