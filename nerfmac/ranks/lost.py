@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import TypeVar
 
 from nerfmac.common import checks
@@ -102,12 +101,7 @@ class Watch:
             threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.set_wakeup_fd(self._before)
         self._told.close()  # ends the watching thread
