@@ -8,7 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -77,6 +77,11 @@ def appearing(path: Path) -> Iterator[Path]:
         # The file may not exist, or may not be removable in a read-only or missing folder.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def appearing_if(path: Path | None) -> AbstractContextManager[Path | None]:
+    """Return `appearing(path)`, or a context manager that yields None if `path` is None."""
+    return appearing(path) if path else nullcontext()
 
 
 def _flush(path: Path) -> None:

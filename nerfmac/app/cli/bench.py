@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
@@ -26,12 +25,7 @@ _show = partial(print, flush=True)
 def main(arguments: Bench) -> int:
     """Run `nerfmac bench` and return the exit code."""
     _check(arguments)
-    with ExitStack() as files:
-        # An unwritable file is reported before the measurement. A file appears only when complete.
-        json, image = (
-            files.enter_context(appearing(path)) if path else None
-            for path in (arguments.json, arguments.plot)
-        )
+    with appearing_if(arguments.json) as json, appearing_if(arguments.plot) as image:
         figures = _figures(arguments, image)
         if json:
             write_json(json, figures)

@@ -22,7 +22,7 @@ from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
@@ -31,11 +31,10 @@ def main(arguments: Eval, method: Method = CONFIGURED) -> int:
     """Run `nerfmac eval` and return the exit code."""
     choose_device(arguments.device)
     run = _run(arguments, method)
-    if arguments.json is None:
-        _evaluated(run, arguments)
-    else:
-        with appearing(arguments.json) as partial:  # Reports an unwritable file before rendering.
-            write_json(partial, _evaluated(run, arguments))
+    with appearing_if(arguments.json) as json:  # Reports an unwritable file before rendering.
+        figures = _evaluated(run, arguments)
+        if json:
+            write_json(json, figures)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 
 from nerfmac.app.cli.options.machine import Profile
@@ -14,7 +13,7 @@ from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.method import Method
 
@@ -29,12 +28,7 @@ def main(arguments: Profile, method: Method = CONFIGURED) -> int:
     choose_device(arguments.device)
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)
-    with ExitStack() as files:
-        # An unwritable file is reported before the measurement. A file appears only when complete.
-        trace, json = (
-            files.enter_context(appearing(path)) if path else None
-            for path in (arguments.trace, arguments.json)
-        )
+    with appearing_if(arguments.trace) as trace, appearing_if(arguments.json) as json:
         run = _run(arguments, method)
         figures = profile(
             run,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from nerfmac.app.cli.options.machine import Tune
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
@@ -12,7 +10,7 @@ from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
 from nerfmac.common import checks
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 
 
@@ -29,8 +27,7 @@ def main(arguments: Tune) -> int:
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
         config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
-    with ExitStack() as files:
-        json = files.enter_context(appearing(arguments.json)) if arguments.json else None
+    with appearing_if(arguments.json) as json:
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
         done = tune(config, extent, seconds=seconds, on_tuned=_print)
