@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 
-LOCK = ".lock"  # Name of the lock file, which contains the name of the locking process.
+LOCK = ".lock"  # Name of the lock file. It contains the name of the locking process.
 
 log = logging.getLogger("nerfmac")
 

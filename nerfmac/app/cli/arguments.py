@@ -108,8 +108,7 @@ def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> A
 
 
 def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
-    """Parse the value `text` of the option `flag`, which must be `count` comma-separated
-    numbers."""
+    """Parse the value `text` of the option `flag` as `count` comma-separated numbers."""
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:

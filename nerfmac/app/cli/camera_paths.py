@@ -26,7 +26,7 @@ class NamedPath:
     name: str
     file: CameraPath | None = None  # Camera path in the file `name`, if it contains one.
     transforms: Path | None = None  # nerfstudio's `dataparser_transforms.json`.
-    is_scene: bool = False  # Whether `name` is a scene file, whose frames are the path.
+    is_scene: bool = False  # Whether the path consists of the frames of a scene file.
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:

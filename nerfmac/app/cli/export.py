@@ -25,7 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.training.method import Method
 
-PATH_FPS = 12.0  # Camera poses per second of a page's path, which the page interpolates.
+PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.
 
 
 def main(arguments: Export, method: Method = CONFIGURED) -> int:

@@ -1,7 +1,6 @@
 """File manager for JupyterLab that runs the first code cell of one notebook while the page loads,
-because JupyterLab has no such setting. The page then uses the kernel in which the cell ran.
-`nerfmac view` passes the name of the class to JupyterLab, the only process that imports this
-module."""
+because JupyterLab has no such setting. The page then uses the same kernel. Only JupyterLab imports
+this module: `nerfmac view` passes the name of the class."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ def _resume_hint(out: Path) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Return the frame rate and the frame size: the option, or else the value in the camera path
-    file. Values from the file are logged."""
+    """Return the frame rate and the frame size. By default, they are the values in the camera path
+    file, and these values are logged."""
     from_file = []
     if size is None and path.size and options.projection == "perspective":
         size = path.size

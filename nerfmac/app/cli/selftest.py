@@ -67,8 +67,8 @@ def main(arguments: Selftest) -> int:
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """Return the devices that can run all operations in `tested` as kernels. The CPU of a Mac,
-    which does not need kernels, is skipped silently if they cannot be built."""
+    """Return the devices that can run all operations in `tested` as kernels. A Mac does not need
+    CPU kernels, so its CPU is skipped silently if they cannot be built."""
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable: list[str] = []
     reasons = []

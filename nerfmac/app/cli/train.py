@@ -86,7 +86,7 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return those words in `argv`, which `checked` has normalized, that set one of `flags`."""
+    """Return the words in `argv`, as normalized by `checked`, that set one of `flags`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 

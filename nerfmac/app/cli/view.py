@@ -1,6 +1,6 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook. nerfmac writes the
-notebook only once, because users may change it. The JupyterLab server runs its first code cell, but
-only if nerfmac has written this cell, because a run may come from an untrusted source."""
+notebook only once, because users may change it. The JupyterLab server runs its first code cell.
+Because a run may come from an untrusted source, only a cell that nerfmac has written is run."""
 
 from __future__ import annotations
 

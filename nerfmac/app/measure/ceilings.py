@@ -81,5 +81,5 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds, which other programs hardly affect."""
+    """Return the lower quartile of the call time in seconds. Other programs hardly affect it."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

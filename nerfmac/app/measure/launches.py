@@ -1,7 +1,7 @@
 """Recording of kernel launches and computation of their work from array sizes, grids, and template
-arguments. `cached` bytes assume a perfect cache: each array is read or written once, and an output
-to which the kernel adds is also read once. `uncached` bytes assume no cache: each access to a row
-of a table moves this row. Unused slots of the sample budget count as samples."""
+arguments. `cached` bytes assume a perfect cache: each array is read or written once. If the kernel
+adds to an output, the output is also read once. `uncached` bytes assume no cache: each access to a
+row of a table moves this row. Unused slots of the sample budget count as samples."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02  # Target duration of a queue, a group of calls evaluated together.
-QUEUE = 16  # Maximum number of calls in a queue, whose results are in memory together.
+QUEUE = 16  # Maximum number of calls in a queue. Memory holds the results of all calls.
 LEAST_CALLS, MOST_CALLS = 5, 100  # Limits of the number of timed calls or queues.
 
 

@@ -1,7 +1,7 @@
-"""Tuning: every variant of each operation is compiled, compared with its reference, and timed, and
-the fastest variants are saved. The reference is the first variant that runs. Another variant is
-selected only if the upper error bound of the median ratio of its time to the time of the reference
-in the same round is below `RATIO_LIMIT`."""
+"""Tuning: every variant of each operation is compiled, compared with its reference, and timed. The
+fastest variants are saved. The reference is the first variant that runs. In each round, the time of
+another variant is divided by the time of the reference. The variant is selected only if the upper
+error bound of the median ratio is below `RATIO_LIMIT`."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ SCHEMA = 1  # Version of nerfmac's format.
 PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
 NGP_AXES = [1, 2, 0]  # Scene axes of nerfmac that are instant-ngp's first, second, and third.
 NGP_FLIP = np.array([1.0, -1.0, -1.0])  # Camera axes of instant-ngp: y down, z forward.
-NGP_SECONDS = 1.0  # Assumed time between two keyframes, which the files do not contain.
+NGP_SECONDS = 1.0  # Assumed time between two keyframes. The files contain no times.
 UNIT_WITHIN = 1e-2  # Tolerance of the length of a quaternion, for rounded numbers.
 
 

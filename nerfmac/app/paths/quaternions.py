@@ -25,7 +25,7 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
 
 
 def product(one: Array, other: Array) -> Array:
-    """Return the products (n, 4) of quaternions, which rotate by `other` first and then by
+    """Return the products (n, 4) of quaternions. A product rotates by `other` first and then by
     `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)

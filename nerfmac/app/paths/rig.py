@@ -154,11 +154,11 @@ def look_at_point(
     """Return the center (3,) of the subject or, if it is unknown, of the surfaces that cameras look
     at.
 
-    If the cameras surround an object, the result is None, and the center of their `Rig` is in the
-    object. If all cameras are on one side of an object, their axes intersect behind the visible
+    If the cameras surround an object, the result is None, because the center of their `Rig` is in
+    the object. If all cameras are on one side of an object, their axes intersect behind the visible
     surfaces. On an orbit around this intersection, the front of the object would sometimes be
     outside the image. The result is then the center of the surfaces in the middle of the images, or
-    None if there are none.
+    None without visible surfaces.
     """
     if subject is not None:
         return np.array(subject.center)

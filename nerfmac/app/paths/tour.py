@@ -23,7 +23,7 @@ STEADINESS = 0.06  # Standard deviation of the smoothing, relative to the path l
 UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
-POINTS = 1024  # Number of smoothed cameras, between which frames are interpolated.
+POINTS = 1024  # Number of smoothed cameras. Frames are interpolated between them.
 
 
 def tour(

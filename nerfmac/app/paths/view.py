@@ -1,5 +1,5 @@
 """`View`, the camera of the viewer, and its moves by pointer and keys. The scene follows the
-pointer, whose motion is relative to the image height, with x right and y down. The first rotation
+pointer. Pointer motion is relative to the image height, with x right and y down. The first rotation
 makes the horizon level. All limits are chosen so that the view can still be rendered and moved back
 after any move."""
 
@@ -114,7 +114,7 @@ class View:
 
     def pan(self, right: float, down: float) -> Self:
         """Move the camera parallel to the image, so that points at the distance of the center
-        follow the pointer, whose motion is relative to the image height."""
+        follow the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -200,8 +200,8 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) of a camera without roll, whose backward axis has the
-        horizontal direction `heading` and the elevation `elevation` in radians."""
+        """Return the rotation (3, 3) of a camera without roll, from the horizontal direction
+        `heading` and the `elevation` in radians of its backward axis."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

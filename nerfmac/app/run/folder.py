@@ -57,7 +57,8 @@ def check_saved(folder: Path) -> None:
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
     """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
-    removed. If another run has meanwhile been saved to the folder, `InputError` is raised."""
+    removed. If the folder already contains the checkpoint of another run, `InputError` is raised.
+    """
     if checkpoint_mark(folder):
         raise InputError(f"another run has been saved to {folder}; choose another folder")
     try:

@@ -72,9 +72,10 @@ class Outputs:
     ) -> None:
         """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        The whole command should take at most twice the training time plus `SPARE_SECONDS`, and with
-        `all_views` also the time of the evaluation. If the remaining time, which `on_end` receives
-        in seconds, is short, fewer views are evaluated and the preview is smaller.
+        The whole command should take at most twice the training time plus `SPARE_SECONDS`. With
+        `all_views`, the time of the evaluation is added. If the remaining time is short, fewer
+        views are evaluated and the preview is smaller. `on_end` receives the remaining time in
+        seconds.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder

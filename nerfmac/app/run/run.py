@@ -373,7 +373,7 @@ class Run:
     def _decode(self, *, progress: bool = True) -> Iterator[None]:
         """Pass the training images to the trainer, and yield after each image.
 
-        A run with `is_preview` receives a new initial state, which is saved in its folder.
+        A run with `is_preview` receives a new initial state and saves it in its folder.
         """
         if self.trainer.has_views:
             return

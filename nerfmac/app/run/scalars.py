@@ -47,8 +47,8 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write a report, unless the last line is less than a second old. In that case, keep the
-        report until a later report replaces it or `close` writes it."""
+        """Write a report if the last line is at least a second old. Otherwise, keep the report
+        until a later report replaces it or `close` writes it."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)

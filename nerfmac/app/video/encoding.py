@@ -86,8 +86,8 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size` in pixels, that a video can have: even numbers,
-    except for GIF."""
+    """Return the largest frame size, at most `size` in pixels, that a video can have. Except for
+    GIF, both numbers are even."""
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
@@ -172,8 +172,8 @@ def file_url(path: Path) -> str:
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, which contains the cause of an error, without the name
-    of the component."""
+    """Return the first line of ffmpeg's log, without the name of the component. It contains the
+    cause of an error."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 

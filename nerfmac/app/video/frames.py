@@ -1,5 +1,5 @@
 """Rendering of video frames: `FrameRenderer` for one run and one eye, and `SideBySide` for several
-runs or two eyes. A frame is the mean of the images of its camera samples, which are spread over the
+runs or two eyes. A frame is the mean of the images of its camera samples. They are spread over the
 pixel area, the aperture, and the shutter time."""
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """Create the camera samples of a frame, at least one per camera.
+    """Create the camera samples of a frame, at least one per camera, by shifting cameras within the
+    pixel and on the aperture. A single sample is the unchanged camera.
 
-    The cameras are shifted within the pixel and on the aperture, whose radius is in scene units,
-    like the focus distance. A single sample is the unchanged camera.
+    The radius of the aperture and the focus distance are in scene units.
     """
     count = max(samples, len(frame))
     if count == 1:

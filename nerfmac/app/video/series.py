@@ -151,8 +151,8 @@ def _linear(values: np.ndarray) -> np.ndarray:
 def resumed(
     folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield all images of a series in order: `rendered` images for the indices `missing_ones`,
-    which are saved, and images from the folder."""
+    """Yield all images of a series in order. Images with the indices `missing_ones` are taken from
+    `rendered` and saved. The others are read from the folder."""
     lacking = set(missing_ones)
     for index in range(count):
         path = name_of(folder, index, "png")

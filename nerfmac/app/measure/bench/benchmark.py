@@ -151,10 +151,7 @@ def _with_backward(
     name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
 ) -> Iterator[Computation]:
     """Yield two computations: `function`, and `function` with the gradients of all arguments.
-
-    float16 arrays are converted to `working_dtype()`, which depends on the backend, before the
-    timing.
-    """
+    float16 arrays are converted to `working_dtype()` before the timing."""
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())
     results = results if isinstance(results, tuple) else (results,)

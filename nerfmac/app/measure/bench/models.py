@@ -1,6 +1,6 @@
-"""Comparison of the quality of the vanilla model and the hash model over training time, which
-excludes compilation and evaluation. An epoch has as many rays as the scene has training pixels.
-Pixels are drawn at random with replacement."""
+"""Comparison of the quality of the vanilla model and the hash model over training time. Training
+time excludes compilation and evaluation. An epoch has as many rays as the scene has training
+pixels. Pixels are drawn at random with replacement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nerfmac.config.presets import preset
 from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
-REPORTS = 100  # Approximate number of reports, which delay evaluations, during a training.
+REPORTS = 100  # Approximate number of reports during a training. Evaluations wait for one.
 TEST_VIEWS = 2  # Number of evenly spaced test views that are evaluated.
 
 

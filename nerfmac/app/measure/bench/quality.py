@@ -37,7 +37,7 @@ class HeldOutViews:
         """Select at most `count` evenly spaced views, and the pixels of each view.
 
         `blend` is the color space of blending, as in the setting `train.blend`. If a view has more
-        than `most_pixels` pixels, by default `VIEW_PIXELS`, every nth pixel of every nth row is
+        than `most_pixels` pixels (default: `VIEW_PIXELS`), every nth pixel of every nth row is
         used.
         """
         checks.number("test_views", count, low=1, whole=True)
@@ -87,8 +87,8 @@ def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
-    """Return a camera whose pixel (x, y) has the same ray as pixel (step x + step // 2, step y +
-    step // 2) of `camera`."""
+    """Return a camera for every `step`-th row and column. Its pixel (x, y) has the same ray as
+    pixel (step x + step // 2, step y + step // 2) of `camera`."""
     lens, first = camera.lens, step // 2
     smaller = replace(
         lens,

@@ -57,8 +57,7 @@ class WholeStep(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Part of a training step: a kernel, a computation of which a step has a share, or "everything
-    else"."""
+    """Part of a training step: a kernel, a computation for several steps, or "everything else"."""
 
     name: str
     timing: Timing  # time per step

@@ -143,7 +143,7 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run, which is trained further in memory and not
+    """Profile the next training steps of a run. The run is trained further in memory and not
     saved.
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,

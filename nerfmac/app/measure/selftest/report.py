@@ -55,7 +55,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Add an empty entry for the current device, in which later findings are recorded."""
+        """Add an empty entry for the current device. Later findings are recorded in this entry."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
@@ -214,10 +214,11 @@ def timed(launched: Launched) -> dict[str, Any]:
 
 
 def most_threads(launched: Launched) -> int | None:
-    """Return the maximum threadgroup size of a kernel, or None if it is unknown.
+    """Return the maximum threadgroup size of a kernel, or None if it is unknown. The size depends
+    on the number of registers.
 
-    MLX reports this size, which depends on registers, only on Metal and in the error message for a
-    larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    MLX reports it only on Metal, in the error message for a larger threadgroup
+    (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None
