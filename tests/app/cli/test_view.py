@@ -190,8 +190,7 @@ def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, 
 
 def test_flags_reach_jupyterlab(view, run, tmp_path):
     assert "--no-browser" not in view(tmp_path, run).started
-    arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
-    assert {"--no-browser", "--port=8123"} <= set(arguments)
+    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])
