@@ -18,7 +18,7 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.measure.bench.quality import HeldOutViews, followed
+from nerfmac.app.measure.models import HeldOutViews, followed
 from nerfmac.app.run import Run
 from nerfmac.app.run.configuration import config_for_device
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.app.cli.options.machine import Bench
-from nerfmac.app.measure.bench import models
-from nerfmac.app.measure.bench.benchmark import benchmark
+from nerfmac.app.measure import models
+from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import checks

@@ -6,8 +6,8 @@ from functools import partial
 
 from nerfmac.app.cli.options.machine import Profile
 from nerfmac.app.measure.launches import trained
-from nerfmac.app.measure.profile.parts import take_steps
-from nerfmac.app.measure.profile.profiling import captured, check_capture, profile
+from nerfmac.app.measure.parts import take_steps
+from nerfmac.app.measure.profiling import captured, check_capture, profile
 from nerfmac.app.run import CONFIGURED, Run, is_run
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes

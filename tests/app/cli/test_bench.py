@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nerfmac.app.cli import bench
-from nerfmac.app.measure.bench import benchmark, models
+from nerfmac.app.measure import benchmark, models
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.config import override
 from tests.app.cli.refusals import refused

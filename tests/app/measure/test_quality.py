@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.measure.bench.quality import (
+from nerfmac.app.measure.models import (
     HeldOutViews,
     every_nth_pixel,
     followed,

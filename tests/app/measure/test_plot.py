@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.measure.bench.models import plot_quality
+from nerfmac.app.measure.models import plot_quality
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")
 

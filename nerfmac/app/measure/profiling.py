@@ -14,7 +14,7 @@ import mlx.core as mx
 
 from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.profile.parts import (
+from nerfmac.app.measure.parts import (
     STAGES,
     Host,
     Part,

@@ -5,15 +5,15 @@ from itertools import count, pairwise
 
 import pytest
 
-from nerfmac.app.measure.bench.models import (
+from nerfmac.app.measure.models import (
     ModelComparison,
     ModelCurve,
     ModelPoint,
     compare_models,
+    evaluation_times,
     plot_models,
     training_pixels,
 )
-from nerfmac.app.measure.bench.quality import evaluation_times
 from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.config.presets import preset
