@@ -3,11 +3,10 @@
 of a setting is also the help text of its option in `nerfmac train --help-all`."""
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimizer import OptimizerConfig, ParameterGroup
 from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import RanksConfig, TrainConfig
+from nerfmac.config.training import OptimizerConfig, ParameterGroup, RanksConfig, TrainConfig
 
 __all__ = [
     "PRESETS",

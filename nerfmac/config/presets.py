@@ -11,10 +11,9 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimizer import OptimizerConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
-from nerfmac.config.training import RanksConfig, TrainConfig
+from nerfmac.config.training import OptimizerConfig, RanksConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 

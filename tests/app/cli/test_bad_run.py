@@ -1,4 +1,4 @@
-"""A folder that is broken, absent, in the way, or of another kind is refused and stays as it was."""
+"""A folder that is broken, absent, in the way, or of another kind is refused and not changed."""
 
 import json
 
