@@ -57,7 +57,7 @@ def test_intervals_nest_last_and_stand_in_their_threads_lane(tmp_path):
     (outer,) = (each for each in values["traceEvents"] if each["name"] == "outer")
     assert outer["args"] == {"step": 7}
     (seen,) = (each for each in values["traceEvents"] if each["ph"] == "i")
-    assert (seen["name"], seen["args"]) == ("seen", {"what": "a"})
+    assert (seen["name"], seen["s"], seen["args"]) == ("seen", "t", {"what": "a"})
     assert ended <= seen["ts"] <= end
     assert recorded.seconds("inner")[0] == pytest.approx((ended - inside) / 1e6)
 

@@ -36,6 +36,12 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
         library.train(photos, out=taken, device="cpu")
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
+    out = taken / "thesis.txt" / "run"
+    names = [f"folder {out} cannot be created: {taken / 'thesis.txt'} is not a folder"]
+    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
+
+
 def test_the_viewer_finds_it_out_before_too(photos, taken):
     pytest.importorskip("anywidget")
     with pytest.raises(InputError, match="taken exists already"):

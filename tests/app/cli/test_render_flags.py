@@ -151,6 +151,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--background", "0,0,300"), ["background is 1.17"]),
         (("--background", "transparent"), ["orbit.mp4", "transparent", "folder"]),
         (("--crop", "0,0,1"), ["--crop is '0,0,1'", "six numbers"]),
+        (("--depth-range", "2,1"), ["depth range is 1"]),
         (("--near", "nan"), ["near is nan"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr requires a folder"]),
