@@ -137,19 +137,6 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", value
 
 
-def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return `config` with some settings replaced. The keys are dotted names, such as
-    "train.steps"."""
-    values = config.to_json()
-    for name, value in settings.items():
-        part, _, key = name.rpartition(".")
-        of_part = values.get(part) if part else values
-        if not isinstance(of_part, dict) or key not in of_part:
-            raise InputError(f"{name} is not a setting; expected a name such as train.steps")
-        of_part[key] = value
-    return Config.from_json(values)
-
-
 def override(config: Config, **changes: Any) -> Config:
     """Return `config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
     parts: dict[str, Any] = {}
