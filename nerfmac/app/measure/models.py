@@ -189,17 +189,12 @@ training."""
 class HeldOutViews:
     """Evenly spaced test views of a scene, in host memory, for measuring PSNR during training."""
 
-    def __init__(
-        self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
-    ) -> None:
-        """Select at most `count` evenly spaced views, and the pixels of each view.
-
-        `blend` is the color space of blending, as in the setting `train.blend`. If a view has more
-        than `most_pixels` pixels (default: `VIEW_PIXELS`), every nth pixel of every nth row is
-        used.
-        """
+    def __init__(self, scene: Scene, count: int, blend: str) -> None:
+        """Select at most `count` evenly spaced views, and every nth pixel of every nth row of each
+        view if it has more than `VIEW_PIXELS` pixels. `blend` is a value of the setting
+        `train.blend`."""
         checks.number("test_views", count, low=1, whole=True)
-        most_pixels = most_pixels or VIEW_PIXELS.get(current_device())
+        most_pixels = VIEW_PIXELS.get(current_device())
         views = scene.views("test")
         self.names: list[str] = []
         self.cameras: list[Camera] = []

@@ -85,11 +85,6 @@ class Rig:
         lens = _lens([camera.lens for camera in cameras], size)
         return cls(center, frame, distance, azimuth[is_aside], elevation, places, lens)
 
-    @property
-    def level(self) -> float:
-        """Median elevation of the cameras in radians."""
-        return float(np.clip(np.median(self.elevation), -MAX_ELEVATION, MAX_ELEVATION))
-
     def place_at(self, azimuth: float) -> tuple[float, float]:
         """Return the elevation in radians of a path camera at an azimuth, and its distance relative
         to `distance`.

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.measure.models import (
+    VIEW_PIXELS,
     HeldOutViews,
     ModelComparison,
     ModelCurve,
@@ -136,11 +137,9 @@ def test_the_psnr_is_that_of_the_views_chosen(scene):
     assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)
 
 
-def test_fewer_pixels_are_compared_with_their_own_photo(scene):
-    views, truth = (
-        HeldOutViews(scene, 1, "srgb", most_pixels=WIDTH * HEIGHT // 4),
-        photos(scene),
-    )
+def test_fewer_pixels_are_compared_with_their_own_photo(scene, monkeypatch):
+    monkeypatch.setitem(VIEW_PIXELS, "cpu", WIDTH * HEIGHT // 4)
+    views, truth = HeldOutViews(scene, 1, "srgb"), photos(scene)
     (camera,) = views.cameras
     assert (camera.lens.width, camera.lens.height) == (WIDTH // 2, HEIGHT // 2)
     assert views.psnr(lambda _: truth[0][1::2, 1::2] + np.float32(0.1)) == pytest.approx(20.0)

@@ -156,7 +156,7 @@ class Findings:
             "variants": variants_here(config),
             "seconds": state.train_seconds,
             "steps": state.step,
-            "step_ms": self._step_ms(),
+            "step_ms": 1e3 * state.train_seconds / state.step,
             "rays": state.rays,
             "build_seconds": run.build_seconds,
             "psnr": sum(view.psnr for view in views) / len(views),
@@ -188,9 +188,6 @@ class Findings:
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
         return {"bound_ms": BOUND, "longest_ms": ms, "launch": name, "margin": BOUND / ms}
-
-    def _step_ms(self) -> float:
-        return 1e3 * self._run.state.train_seconds / self._run.state.step
 
 
 def timed(launched: Launched) -> dict[str, Any]:
