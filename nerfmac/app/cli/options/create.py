@@ -78,10 +78,10 @@ class Train(Config, SceneFlags):
     the built-in scene]"""
     out: Annotated[Path | None, Shown("FOLDER")] = None
     """Run folder to write. [default: runs/SCENE-TIME]"""
-    steps: Annotated[int | None, Shown("INT")] = None
+    steps: int | None = None
     """Total number of training steps, including the steps before --resume. [default: --train.steps,
     unless --seconds is given]"""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
+    seconds: float | None = None
     """Total training time in seconds, including the time before --resume. Cannot be used with
     --steps."""
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]

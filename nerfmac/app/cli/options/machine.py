@@ -28,7 +28,7 @@ class Tune(SceneFlags):
     preset: Preset = "auto"
     """Preset that determines the problem sizes. auto selects a preset that fits the device and its
     memory. [default: auto]"""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
+    seconds: float | None = None
     """Approximate time per operation in seconds. Longer measurements are less noisy.
     [default: 0.5]"""
     json: Annotated[Path | None, Shown("FILE")] = None
@@ -45,7 +45,7 @@ class Bench(SceneFlags):
     preset: Preset = "auto"
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
+    seconds: float | None = None
     """Approximate time per measurement in seconds. Longer measurements are less noisy. With
     --models, this option sets the training time of each model in seconds. [default: 1; 60 with
     --models]"""
@@ -57,7 +57,7 @@ class Bench(SceneFlags):
     models: bool = False
     """Train the hash model and vanilla NeRF, and compare their PSNR over training time instead of
     timing operations."""
-    vanilla_seconds: Annotated[float | None, Shown("FLOAT")] = None
+    vanilla_seconds: float | None = None
     """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
     plot: Annotated[Path | None, Shown("FILE.png")] = None
     """Also plot PSNR over training time to this PNG file. Requires --models and the extra
@@ -109,7 +109,7 @@ class Selftest:
     report: Annotated[Path | None, Shown("FILE")] = None
     """Also train the built-in scene, time the kernels, and write all results to this JSON file.
     Attach the file to bug reports."""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
+    seconds: float | None = None
     """Training time per device in seconds. Requires --report. The value 0 skips training and
     timing. [default: 30]"""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None

@@ -22,16 +22,14 @@ class View(SceneFlags):
     photos, nerfmac first estimates the camera poses. [default: the built-in scene]"""
     browser: bool = True
     """Open a browser. With --no-browser, nerfmac only prints the address of the notebook."""
-    port: Annotated[int | None, Shown("INT")] = None
-    """Port of JupyterLab. [default: the first free port from 8888]"""
+    port: int | None = None  # Port of JupyterLab. [default: the first free port from 8888]
 
 
 @dataclass(frozen=True)
 class Render:
     """Render a run along a camera path."""
 
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    run: Annotated[Path, POSITIONAL]  # Run folder, or a snapshot of instant-ngp (.ingp, .msgpack).
     path: Annotated[str, Shown("NAME|FILE.json")] = "orbit"
     """Camera path to render. orbit, spiral, and figure-of-eight move around the scene. train and
     test use the cameras of a split or, with --frames or --seconds, a smooth tour along these
@@ -42,12 +40,11 @@ class Render:
     """nerfstudio's dataparser_transforms.json. This file is required to convert a nerfstudio camera
     path to scene coordinates. [default: dataparser_transforms.json in the same folder as the --path
     file]"""
-    frames: Annotated[int | None, Shown("INT")] = None
+    frames: int | None = None
     """Number of frames. [default: the duration of the path times --fps; for a split, one frame per
     view]"""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Duration of the video in seconds. Cannot be used with --frames."""
-    fps: Annotated[float | None, Shown("FLOAT")] = None
+    seconds: float | None = None  # Duration of the video in seconds. Cannot be used with --frames.
+    fps: float | None = None
     """Frames per second. [default: the rate in a nerfstudio path, otherwise 24]"""
     size: Annotated[str | None, Shown("WxH")] = None
     """Frame width and height in pixels, such as 1280x720. If the photos have portrait
@@ -65,20 +62,20 @@ class Render:
     exposure: float = 0.0
     """Exposure compensation in stops. A value of 1 doubles the brightness, and a value of -1 halves
     it."""
-    near: Annotated[float | None, Shown("FLOAT")] = None
+    near: float | None = None
     """Distance of the near plane from the camera in scene units. Density closer to the camera is
     not rendered. [default: --march.near of the run]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
     """Box to render, specified by its lowest and highest corners in the coordinates of the input
     scene. Density outside the box is not rendered. nerfmac enlarges the box to whole cells of the
     occupancy grid."""
-    samples_per_pixel: Annotated[int | None, Shown("INT")] = None
+    samples_per_pixel: int | None = None
     """Number of rays per pixel. Larger values reduce aliasing but take proportionally longer.
     [default: 1; 32 with --depth-of-field or --motion-blur]"""
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02. Larger values increase the blur of
     objects that are out of focus. The value 0 disables depth of field."""
-    focus: Annotated[float | None, Shown("FLOAT")] = None
+    focus: float | None = None
     """Focus distance in scene units. [default: the distance to the point that the training cameras
     look at]"""
     motion_blur: float = 0.0
@@ -90,12 +87,10 @@ class Render:
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """Camera projection. equirectangular renders a 360 x 180 degree panorama from each camera
     position and adds the metadata for 360 degree players to .mp4 files."""
-    stereo: Annotated[
-        Literal["side-by-side", "over-under"] | None, Shown("side-by-side|over-under")
-    ] = None
+    stereo: Literal["side-by-side", "over-under"] | None = None
     """Layout of a stereo video, with an image of --size for each eye. side-by-side places the image
     of the left eye on the left, and over-under places it at the top. [default: no stereo]"""
-    eye_distance: Annotated[float, Shown("FLOAT")] = 0.0
+    eye_distance: float = 0.0
     """Distance between the eyes in scene units, such as 0.03. Required with --stereo. Larger values
     increase the impression of depth."""
     format: Literal["png", "exr", "npz"] = "png"
@@ -116,8 +111,7 @@ class Render:
 class Eval:
     """Render every view of a split and compare each rendering with its photo."""
 
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    run: Annotated[Path, POSITIONAL]  # Run folder, or a snapshot of instant-ngp (.ingp, .msgpack).
     scene: Annotated[Path | None, Shown("SCENE")] = None
     """Scene folder. Required for a snapshot, or if the scene folder of a run has been moved."""
     split: Literal["test", "val", "train"] = "test"  # Split to evaluate.
@@ -138,30 +132,25 @@ class Export:
     """Export a mesh, points, cameras, or density in the coordinates of the input scene, or an
     interactive HTML page of the scene."""
 
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-    file: Annotated[Path, POSITIONAL, Shown("FILE")]
+    run: Annotated[Path, POSITIONAL]  # Run folder, or a snapshot of instant-ngp (.ingp, .msgpack).
+    file: Annotated[Path, POSITIONAL]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply with --as points), cameras (.json),
     density (.npz, .vdb), or a page (.html)."""
-    as_: Annotated[
-        Literal["mesh", "points", "cameras", "density", "page"] | None,
-        Shown("mesh|points|cameras|density|page"),
-    ] = None
+    as_: Literal["mesh", "points", "cameras", "density", "page"] | None = None
     """Kind of data to export. [default: determined by the extension of FILE]"""
-    resolution: Annotated[int | None, Shown("INT")] = None
+    resolution: int | None = None
     """Number of cells along the longest side of the exported box, for a mesh or density. Larger
     values result in finer detail. Memory and time grow with the cube of the resolution. [default:
     256]"""
-    threshold: Annotated[float | None, Shown("FLOAT")] = None
+    threshold: float | None = None
     """Density at the mesh surface, in 1 / scene unit. Lower the threshold to close holes, or raise
     it to remove haze. By default, nerfmac selects the threshold that best matches the surfaces
     along training rays. If the scene has a background, nerfmac by default fuses depth images of the
     training cameras instead of using a threshold."""
-    smallest: Annotated[float | None, Shown("FLOAT")] = None
+    smallest: float | None = None
     """Minimum area of a connected component, as a fraction of the largest component's area. Smaller
     components are removed from the mesh. Raise this value to remove floaters. [default: 0.01]"""
-    count: Annotated[int | None, Shown("INT")] = None
-    """Number of points in an exported point cloud. [default: 500000]"""
+    count: int | None = None  # Number of points in an exported point cloud. [default: 500000]
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
     """Box to export, specified by its lowest and highest corners in the coordinates of the input
     scene. [default: the box around the occupied cells of the unit cube; the whole scene for
@@ -182,7 +171,7 @@ class Report:
     curves, images, the views with the lowest PSNR, package versions, and timings. If
     RUN/profile.json exists, the report also contains the profile."""
 
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]  # Run folder.
+    run: Annotated[Path, POSITIONAL]  # Run folder.
     out: Annotated[Path | None, Shown("FILE.html")] = None
     """HTML file to write. [default: RUN/report.html]"""
     seconds: float = 20.0
