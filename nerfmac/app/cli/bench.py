@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.cli.options.machine import Bench
+from nerfmac.app.cli.options import Bench
 from nerfmac.app.measure import models
 from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene

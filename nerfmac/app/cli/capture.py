@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.cli.options.create import Capture
+from nerfmac.app.cli.options import Capture
 
 
 def main(arguments: Capture) -> int:

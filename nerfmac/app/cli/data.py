@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nerfmac.app.cli.options.create import Data
+from nerfmac.app.cli.options import Data
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 
 

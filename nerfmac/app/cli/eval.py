@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.cli.options.use import Eval
+from nerfmac.app.cli.options import Eval
 from nerfmac.app.export import evaluate_to_page, worst
 from nerfmac.app.run import (
     CONFIGURED,

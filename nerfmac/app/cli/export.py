@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options.use import Export
+from nerfmac.app.cli.options import Export
 from nerfmac.app.export import (
     PagePath,
     extract_cameras,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from nerfmac.app.cli.options.machine import Info
+from nerfmac.app.cli.options import Info
 from nerfmac.app.scenes import image_cache
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler

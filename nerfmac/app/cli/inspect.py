@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.options.create import Inspect
+from nerfmac.app.cli.options import Inspect
 from nerfmac.app.inspection import compare_cameras, inspect_scene
 from nerfmac.app.scenes import load_scene
 

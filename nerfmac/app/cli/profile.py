@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from nerfmac.app.cli.options.machine import Profile
+from nerfmac.app.cli.options import Profile
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.parts import take_steps
 from nerfmac.app.measure.profiling import captured, check_capture, profile

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nerfmac.app.cli.arguments import background, box, numbers
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options.use import Render
+from nerfmac.app.cli.options import Render
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.video import (

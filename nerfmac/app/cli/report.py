@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nerfmac.app.cli.options.use import Report
+from nerfmac.app.cli.options import Report
 from nerfmac.app.export import write_report
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.backend import choose_device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from nerfmac.app.cli.options.machine import Selftest
+from nerfmac.app.cli.options import Selftest
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,

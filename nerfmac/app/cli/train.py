@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.create import Train
+from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
 from nerfmac.app.run import train as train_run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nerfmac.app.cli.options.machine import Tune
+from nerfmac.app.cli.options import Tune
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
 from nerfmac.app.scenes import load_scene

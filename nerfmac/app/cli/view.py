@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.options.use import View
+from nerfmac.app.cli.options import View
 from nerfmac.app.run import is_run, read_record
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container

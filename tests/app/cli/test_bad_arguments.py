@@ -4,7 +4,7 @@ import pytest
 
 from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.options.create import Train
+from nerfmac.app.cli.options import Train
 from nerfmac.backend.device import gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config, MarchConfig, RefineConfig

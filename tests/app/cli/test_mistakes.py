@@ -7,7 +7,7 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, synonyms
 from nerfmac.app.cli.declared import declared, flags_of
-from nerfmac.app.cli.options.create import Train
+from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.synonyms import known_command, known_flag, similar
 from tests.app.cli.refusals import refused
 

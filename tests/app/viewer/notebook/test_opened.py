@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from nerfmac.app.cli import view
-from nerfmac.app.cli.options.use import View
+from nerfmac.app.cli.options import View
 from nerfmac.app.run import train
 from nerfmac.app.scenes import load_scene
 from tests.app.viewer.notebook.lab import PATIENCE, end_server, free_port, jupyter_environment
