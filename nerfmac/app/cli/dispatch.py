@@ -12,13 +12,7 @@ from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import flags_of
 from nerfmac.app.cli.logs import logged, without_log_file
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.printing import (
-    printable,
-    printing_quoted,
-    refuse,
-    until_closed,
-    with_flag,
-)
+from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.faults import in_words

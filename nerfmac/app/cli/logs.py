@@ -1,5 +1,5 @@
-"""Logging to standard error and to the file in --log-file, with escaped control characters. The file
-contains all messages with their times. Standard error shows debug messages only with
+"""Logging to standard error and to the file in --log-file, with escaped control characters. The
+file contains all messages with their times. Standard error shows debug messages only with
 NERFMAC_LOG=debug."""
 
 from __future__ import annotations
