@@ -18,7 +18,9 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.measure.bench.quality import HeldOutViews, followed
+from local_ranks import start_local
+
+from nerfmac.app.measure.models import HeldOutViews, followed
 from nerfmac.app.run import Run
 from nerfmac.app.run.configuration import config_for_device
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
@@ -29,7 +31,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import Config
 from nerfmac.ranks import LostRankError, join
-from nerfmac.ranks.local import start_local
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4

@@ -17,9 +17,9 @@ from typing import Annotated
 from torch_peer.compare import Comparison, compare
 
 from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.choices import Device, Preset
 from nerfmac.app.cli.declared import POSITIONAL
-from nerfmac.app.measure.bench.models import plot_quality
+from nerfmac.app.cli.shared_options import Device, Preset
+from nerfmac.app.measure.models import plot_quality
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError

@@ -35,8 +35,8 @@ from tests.app.capture import corner
 from tests.scene_factory import FLAGS, write_scene
 
 MAIN = """import sys
-from nerfmac.app.run import loop
-loop.SAVE_SECONDS = 0.0
+from nerfmac.app.run import run
+run.SAVE_SECONDS = 0.0
 from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 

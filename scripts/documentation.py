@@ -11,7 +11,6 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from mkdocs.structure.pages import Page
 from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.declared import Argument, declared, documentation, positionals_of
 from nerfmac.app.cli.help import EXAMPLES
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
 
@@ -94,7 +94,7 @@ def commands() -> str:
         named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
         parts += [title, "\n".join(named)]
     for name in COMMANDS:
-        arguments = import_module(f"nerfmac.app.cli.options.{name}").Arguments
+        arguments = OPTIONS[name]
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
         parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
         parts.append(f"```text\nnerfmac {name}{values} [OPTIONS]\n```")

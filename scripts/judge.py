@@ -36,11 +36,11 @@ from trials import (
     outcomes,
     parsed,
     trial_scene,
+    with_settings,
 )
 
 import nerfmac
 from nerfmac import Config
-from nerfmac.config.presets import with_settings
 
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320

@@ -19,7 +19,7 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.config.presets import with_settings
+from nerfmac.config import Config
 from nerfmac.training.measured import DivergedError
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
@@ -63,6 +63,19 @@ class Trial:
     on_run: Callable[[Run], None] | None = None
     """Callback that receives the trained run. The callback is called in the process that trained
     the run."""
+
+
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """Return `config` with some settings replaced. The keys are dotted names, such as
+    "train.steps"."""
+    values = config.to_json()
+    for name, value in settings.items():
+        part, _, key = name.rpartition(".")
+        of_part = values.get(part) if part else values
+        if not isinstance(of_part, dict) or key not in of_part:
+            raise InputError(f"{name} is not a setting; expected a name such as train.steps")
+        of_part[key] = value
+    return Config.from_json(values)
 
 
 def parsed(text: str) -> dict[str, Any]:

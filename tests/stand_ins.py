@@ -20,15 +20,15 @@ exit 7
 NERFMAC = f"""#!{sys.executable}
 # Long commands are only asked whether they know their flags; the others do what they are told.
 import sys
-from importlib import import_module
 import nerfmac.app.cli
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.logs import without_log_file
+from nerfmac.app.cli.options import OPTIONS
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
     raise SystemExit(nerfmac.app.cli.main([command, *words]))
 words, _ = without_log_file(words)
-arguments = import_module(f"nerfmac.app.cli.options.{{command}}").Arguments
+arguments = OPTIONS[command]
 parsed(arguments, checked(command, arguments, words))
 print("known:", command, *words)
 """

@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -23,6 +22,7 @@ from PIL import Image
 import nerfmac
 from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.arguments import checked
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.common.checks import InputError
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
@@ -83,16 +83,12 @@ def test_the_program_takes_a_told_command(command):
     if {*words} & {"--help", "--help-all"}:
         assert run_nerfmac(name, *words) == 0
         return
-    checked(name, import_module(f"nerfmac.app.cli.options.{name}").Arguments, words)
+    checked(name, OPTIONS[name], words)
 
 
 def test_a_command_with_a_wrong_flag_would_be_found():
     with pytest.raises(InputError, match="no option --pathway"):
-        checked(
-            "render",
-            import_module("nerfmac.app.cli.options.render").Arguments,
-            ["x", "--pathway", "orbit"],
-        )
+        checked("render", OPTIONS["render"], ["x", "--pathway", "orbit"])
 
 
 @pytest.fixture(scope="module")

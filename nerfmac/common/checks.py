@@ -1,9 +1,6 @@
 """Argument checks. A failed check raises `InputError` with the argument's name, its value, and the
-expected values.
-
-The command line prints the message of an `InputError` and exits with code 2. Any other exception is
-a bug in nerfmac and is shown with its traceback.
-"""
+expected values. The command line prints the message and exits with code 2. Any other exception is a
+bug in nerfmac and is shown with its traceback."""
 
 from __future__ import annotations
 
@@ -17,9 +14,7 @@ if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import numpy as np
     import numpy.typing as npt
 
-LARGEST = 1e15
-"""Largest absolute value accepted in arrays and files. Products of two such values fit in
-float32."""
+LARGEST = 1e15  # Largest absolute value in arrays and files; its square fits in float32.
 
 
 class InputError(ValueError):
@@ -31,8 +26,8 @@ class InputError(ValueError):
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Return a context manager that adds the prefix `where`, such as a file name, to `InputError`
-    messages."""
+    """Return a context manager that adds the prefix `where`, such as a file name, to
+    `InputError`s."""
     try:
         yield
     except InputError as error:
@@ -84,11 +79,8 @@ def optional_number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return a float64 copy of `values`.
-
-    Raises `InputError` if the shape is not `expected`, or if a value is NaN or its absolute value
-    exceeds `LARGEST`.
-    """
+    """Return a float64 copy of `values`. Raise `InputError` if the shape is not `expected`, or if a
+    value is NaN or its absolute value exceeds `LARGEST`."""
     import numpy as np
 
     array = np.array(values, np.float64)
@@ -106,10 +98,8 @@ def flag(name: str, value: bool) -> None:
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise `InputError` unless `value` has the type `allowed`.
-
-    The error message describes the allowed type as `expected`.
-    """
+    """Raise `InputError` unless `value` has the type `allowed`, which the message calls
+    `expected`."""
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 

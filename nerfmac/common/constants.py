@@ -1,16 +1,11 @@
-"""Constants that the Python code and the kernels share.
-
-`nerfmac.backend.sources` prepends declarations of the constants, with the same names, to the source
-code of every kernel. `nerfmac.app.export` prepends declarations to the shaders of the exported
-page. Therefore, no kernel or shader defines these values again.
-"""
+"""Constants that the Python code, the kernels, and the shaders of the exported page share.
+Declarations with the same names are prepended to the source code of every kernel and shader."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance below which a ray ends. Samples behind the end are ignored."""
+EARLY_STOP_TRANSMITTANCE = 1e-4  # Rays end below this transmittance.
 
 DENSITY_LIMIT = 15.0
 """Upper bound of the natural logarithm of the density. A density of e^15 per scene unit is opaque
@@ -19,19 +14,10 @@ within one marching step.
 Without this limit, the optical depth of a ray would become infinite if a network output exceeded
 88."""
 
-THINNING_UNITS = 32
-"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. It must be a power of two."""
-
-FRACTION_UNITS = 2**24
-"""Integer that represents 1 where fractions are compared as integers. float32 can represent all
-integers from 0 to 2^24 exactly."""
-
-LONGEST_STEP = 0.5
-"""Maximum Newton step when a lens distortion is inverted, in focal lengths or, for fisheye lenses,
-in radians."""
-
-SCENE_CENTER = 0.5
-"""Coordinate of the center of the scene cube and of all cascades on each axis, in scene units."""
+THINNING_UNITS = 32  # Probability 1 in `nerfmac.ops.thin`; a power of two.
+FRACTION_UNITS = 2**24  # Integer that represents 1 in fractions, exact in float32.
+LONGEST_STEP = 0.5  # Maximum Newton step to invert distortion, in focal lengths.
+SCENE_CENTER = 0.5  # Coordinate of the center of all cascades, in scene units.
 
 PARALLEL_SLOPE = 1e-9
 """Threshold on a component of a unit direction. If the component along an axis is smaller, the ray
@@ -41,45 +27,22 @@ FAR_DISTANCE = 1e9
 """Distance that is greater than the distance of any sample. It replaces infinity, because Metal's
 fast math does not support infinity."""
 
-BRICK_WIDTH = 4
-"""Number of cells in an occupancy grid brick along x and along y."""
-
-BRICK_DEPTH = 2
-"""Number of cells in an occupancy grid brick along z."""
-
-BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
-"""Number of cells in a brick. It must be 32, because a brick stores one bit per cell in a 32-bit
-word."""
-
-NEVER_OCCUPIED = 2**30
-"""Value of `Occupancy.updates_since_visible` for cells that are permanently empty."""
-
-HASH_PRIME_Y = 2654435761
-"""Factor of the y coordinate in the spatial hash of a vertex. Multiplicative hashes use the same
-factor."""
-
-HASH_PRIME_Z = 805459861
-"""Factor of the z coordinate in the spatial hash of a vertex."""
-
-NETWORK_OUTPUTS = 16
-"""Number of outputs of each network. The color is the first three outputs of the color network."""
-
-DIRECTION_FEATURES = 16
-"""Number of inputs of the color network that encode the direction."""
-
-COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES
-"""Number of inputs of the color network."""
-
-TILE_ROWS = 16
-"""Number of rows of the matrix tile that a simdgroup computes."""
+BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
+BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
+BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH  # 32, the bits in a word of the grid.
+NEVER_OCCUPIED = 2**30  # Age of cells that are permanently empty.
+HASH_PRIME_Y = 2654435761  # Factor of y in the spatial hash, and of other hashes.
+HASH_PRIME_Z = 805459861  # Factor of the z coordinate in the spatial hash of a vertex.
+NETWORK_OUTPUTS = 16  # Outputs of each network. The first three are the color.
+DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
+COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
+TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
-"""Maximum number of encoding features for which all simdgroups of a threadgroup trace rays. With
-more features, threadgroup memory suffices for only WIDE_TRACE_SIMDGROUPS simdgroups."""
+"""Maximum number of encoding features for which threadgroup memory suffices for all simdgroups of a
+threadgroup. With more features, only WIDE_TRACE_SIMDGROUPS of them trace rays."""
 
-WIDE_TRACE_SIMDGROUPS = 2
-"""Maximum number of simdgroups per threadgroup that trace rays if there are more than
-NARROW_TRACE_FEATURES features."""
+WIDE_TRACE_SIMDGROUPS = 2  # Number of simdgroups that trace rays with more features.
 
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},
@@ -101,11 +64,7 @@ def shared_constants() -> dict[str, int | float]:
 
 
 def declarations(device: str) -> str:
-    """Return C++ declarations of all constants for a device.
-
-    Args:
-        device: `metal`, `cuda`, or `cpu`.
-    """
+    """Return C++ declarations of all constants for a device: `metal`, `cuda`, or `cpu`."""
     of_device = {name: values[device] for name, values in OF_DEVICES.items()}
     return "".join(_declared(device, shared_constants() | of_device))
 

@@ -1,7 +1,4 @@
-"""Atomic file writing and path checks.
-
-An atomic write creates the file under a temporary name and then renames it.
-"""
+"""Atomic file writing (under a temporary name that is then renamed) and path checks."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -25,8 +22,7 @@ _HERE = f"{crc32(platform.node().encode()):08x}"
 """Hash of the host name. Names of partial files contain it, because other machines may write to the
 same disk."""
 
-_appearing: dict[Path, Path] = {}
-"""Final path of each partial file that this process is writing."""
+_appearing: dict[Path, Path] = {}  # Final path of each partial file that this process is writing.
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
@@ -35,20 +31,16 @@ def user_path(path: str | os.PathLike[str]) -> Path:
 
 
 def partial_path(path: Path) -> Path:
-    """Return the path of the partial file that this thread writes and then renames to `path`.
-
-    `path` may be a partial file itself.
-    """
+    """Return the path of the partial file that this thread writes and then renames to `path`, which
+    may be a partial file itself."""
     if path in _appearing:
         return path.with_name(f".{path.name}")
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether `path` is outside `folder` or the folder itself, after resolving `..`.
-
-    Symbolic links are not followed.
-    """
+    """Return whether `path` is outside `folder` or the folder itself, after resolving `..` but not
+    symbolic links."""
     return Path(os.path.abspath(folder)) not in Path(os.path.abspath(path)).parents
 
 
@@ -59,8 +51,8 @@ def appearing(path: Path) -> Iterator[Path]:
     If the block raises an exception, `path` is unchanged and the partial file is removed. After a
     power failure, `path` is either the old file or the complete new file, because the data is
     flushed before the file is renamed. If `path` is the partial file of an outer `appearing`, error
-    messages contain the outer path. Raises `InputError` for errors of the file system, such as a
-    missing folder, missing permission, or a full disk.
+    messages contain the outer path. Errors of the file system, such as a missing folder, missing
+    permission, or a full disk, become `InputError`s.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
@@ -85,6 +77,11 @@ def appearing(path: Path) -> Iterator[Path]:
         # The file may not exist, or may not be removable in a read-only or missing folder.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def appearing_if(path: Path | None) -> AbstractContextManager[Path | None]:
+    """Return `appearing(path)`, or a context manager that yields None if `path` is None."""
+    return appearing(path) if path else nullcontext()
 
 
 def _flush(path: Path) -> None:
@@ -114,10 +111,8 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove partial files of `path` that killed processes have left in its folder.
-
-    Partial files of running processes and of other machines are not removed.
-    """
+    """Remove partial files of `path` that killed processes of this machine have left in its
+    folder."""
     with suppress(OSError):  # ignore files that cannot be removed
         for name in os.listdir(path.parent):
             stem, _, rest = name.rpartition(f".{_HERE}-")
@@ -138,17 +133,13 @@ def _is_running(process: int) -> bool:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write `values` to `path` as indented JSON. Raises `InputError` if this fails."""
+    """Write `values` to `path` as indented JSON."""
     with appearing(path) as partial:
         partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON values in the file `path`.
-
-    Raises `InputError` if the file cannot be read or has a syntax error. The message for a syntax
-    error contains its line number.
-    """
+    """Return the JSON values in a file."""
     try:
         return json.loads(path.read_bytes())  # detects UTF-8 and UTF-16
     except OSError as error:
@@ -164,7 +155,7 @@ def read_json(path: Path) -> Any:
 
 
 def make_folder(folder: Path) -> None:
-    """Create `folder` and its parents. Raises `InputError` if the file system reports an error."""
+    """Create `folder` and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -172,10 +163,8 @@ def make_folder(folder: Path) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raise `InputError` unless `folder` is empty and writable, or can be created.
-
-    Hidden files, such as the Finder's .DS_Store, are ignored.
-    """
+    """Raise `InputError` unless `folder` can be created, or is writable and contains only hidden
+    files, such as the Finder's .DS_Store."""
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() and above != folder:
         raise InputError(f"folder {folder} cannot be created: {above} is not a folder")
@@ -186,15 +175,11 @@ def check_free(folder: Path) -> None:
 
 
 def visible_names(folder: Path) -> set[str]:
-    """Return the names of all files in `folder` that are not hidden.
-
-    If the folder does not exist, the result is empty.
-    """
+    """Return the names of all files in `folder` that are not hidden, or none without the folder."""
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 
 
 def counted(name: str) -> list[str | int]:
-    """Return a sort key for file names that compares numbers by value, so that 9.jpg precedes
-    10.jpg."""
+    """Return a sort key for file names that compares numbers by value: 9.jpg precedes 10.jpg."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

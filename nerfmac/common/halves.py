@@ -9,10 +9,7 @@ from nerfmac.common.checks import InputError
 
 
 def to_halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
-    """Round `values` to little-endian float16.
-
-    Raises `InputError` if a value is not finite or exceeds the range of float16.
-    """
+    """Round finite `values` in the range of float16 to little-endian float16."""
     limit = float(np.finfo(np.float16).max)
     if not (np.abs(values) < limit).all():
         raise InputError(f"a parameter is not finite or beyond half precision, {limit:g}")

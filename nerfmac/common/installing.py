@@ -7,25 +7,22 @@ import json
 import platform
 import subprocess
 import sys
+from importlib import import_module
 from importlib.metadata import Distribution, PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
+from typing import Any
 
-OLDEST_MACOS = 14
-"""Oldest major version of macOS for which MLX has packages."""
+from nerfmac.common.checks import InputError
 
-MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
-"""nerfmac's extras that install the MLX library on Linux, each with its main requirements."""
+OLDEST_MACOS = 14  # Oldest major version of macOS for which MLX has packages.
+MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))  # Extras with the library of MLX.
 
 
 def pip_install(*requirements: str) -> str:
-    """Return the command that installs `requirements` for this Python.
-
-    An environment created by uv contains no pip, so the command uses uv there. If the environment
-    is not active, the command uses `python -m pip`, because plain `pip` would belong to another
-    Python.
-    """
+    """Return the command that installs `requirements` for this Python: uv if the environment
+    contains no pip, and `python -m pip` if plain `pip` would belong to another Python."""
     tool = f"{sys.executable} -m pip install"
     if not find_spec("pip"):
         tool = f"uv pip install --python {sys.executable}"
@@ -35,10 +32,11 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra's packages.
+    """Return the command that installs an extra's packages, with a warning if `uv sync` removes
+    them again.
 
-    If `uv sync` would remove the packages again, the result includes a warning. The command does
-    not install `nerfmac` itself, because another project may use that name on a package index.
+    The command does not install `nerfmac` itself, because another project may use that name on a
+    package index.
     """
     packages = extra_packages(extra)
     if not packages:
@@ -50,16 +48,25 @@ def install(extra: str) -> str:
 
 
 def extra_packages(extra: str) -> list[str]:
-    """Return the requirements of one of nerfmac's extras, such as `trimesh>=4.6`.
-
-    The list is empty if nerfmac is imported from a folder without being installed.
-    """
+    """Return the requirements of one of nerfmac's extras, such as `trimesh>=4.6`, or an empty list
+    if nerfmac is imported from a folder without being installed."""
     try:
         lines = [line.partition(";") for line in requires("nerfmac") or ()]
     except PackageNotFoundError:
         return []
     marked = f"extra == '{extra}'"
     return [name.strip() for name, _, marker in lines if marked in marker.replace('"', "'")]
+
+
+def needed(module: str, extra: str, what: str) -> Any:
+    """Import an optional module, or raise `InputError` with the command that installs its extra.
+    `what` begins the message, such as "snapshots need"."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{error.name} is not installed; {what} the extra {extra}: {install(extra)}"
+        ) from error
 
 
 def why_no_mlx(error: ImportError) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,7 @@ from typing import Any
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
-ROW = 400
-"""Maximum length, in characters, of a row of numbers in an error message."""
+ROW = 400  # Maximum length, in characters, of a row of numbers in an error message.
 
 
 @dataclass(frozen=True)
@@ -21,16 +20,15 @@ class Fields:
     """A JSON object and its location in a file.
 
     Every reading method raises `InputError` with the location, the key, the value, and the expected
-    values. If no `default` is given, a missing key is also an error.
+    values, also for a missing key without a `default`.
     """
 
     values: Mapping[str, Any]
-    where: str
-    """Location for error messages, such as "a/transforms.json, frame 3"."""
+    where: str  # Location for error messages, such as "a/transforms.json, frame 3".
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """Wrap the JSON object `values`. Raises `InputError` if `values` is not an object."""
+        """Wrap the JSON object `values`."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -39,8 +37,7 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """Return an `InputError` that reports the value of `key` and the values that are
-        `expected`."""
+        """Return an `InputError` about the value of `key` and the values that are `expected`."""
         shown = _shown(self.values[key]) if key in self.values else "missing"
         return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 
@@ -57,14 +54,8 @@ class Fields:
 
     def number(self, key: str, default: float | None = None, *, above: float = -math.inf) -> float:
         """Return the value of `key`, a finite number greater than `above`."""
-        if key not in self.values and default is not None:
-            return default
-        value = self._present(key)
-        if not _is_number(value) or value <= above:
-            raise self.wrong(
-                key, "a finite number" + (f" above {above:g}" if above > -math.inf else "")
-            )
-        return float(value)
+        expected = "a finite number" + (f" above {above:g}" if above > -math.inf else "")
+        return float(self._read(key, default, expected, lambda v: _is_number(v) and v > above))
 
     def index(self, key: str) -> int:
         """Return the value of `key`, an integer of at least 0."""
@@ -74,8 +65,7 @@ class Fields:
         return int(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """Return the value of `key`, a positive integer. A JSON number such as 540.0 is also
-        accepted."""
+        """Return the value of `key`, a positive integer such as 540 or 540.0."""
         value = self.number(key, default, above=0)
         if value != int(value):
             raise self.wrong(key, "a whole number")
@@ -85,44 +75,30 @@ class Fields:
         self, key: str, length: int, default: tuple[float, ...] | None = None
     ) -> tuple[float, ...]:
         """Return the value of `key`, a list of `length` finite numbers."""
-        if key not in self.values and default is not None:
-            return default
-        value = self._present(key)
-        if (
-            not isinstance(value, list)
-            or len(value) != length
-            or not all(_is_number(number) for number in value)
-        ):
-            raise self.wrong(key, f"a list of {length} finite numbers")
-        return tuple(float(number) for number in value)
+        values = self._read(
+            key,
+            default,
+            f"a list of {length} finite numbers",
+            lambda v: isinstance(v, list) and len(v) == length and all(map(_is_number, v)),
+        )
+        return tuple(map(float, values))
 
     def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
-        """Return the value of `key`, a list of lists of `columns` finite numbers.
-
-        `rows` contains the allowed lengths of the outer list.
-        """
-        value = self._present(key)
-        if not isinstance(value, list) or len(value) not in rows:
-            raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
+        """Return the value of `key`, a list of lists of `columns` finite numbers. `rows` contains
+        the allowed lengths of the outer list."""
+        expected = f"{max(rows)} rows of {columns} numbers"
+        value = self._read(key, None, expected, lambda v: isinstance(v, list) and len(v) in rows)
         lists = Fields({f"{key}, row {i}": row for i, row in enumerate(value)}, self.where)
         return tuple(lists.numbers(name, columns) for name in lists.values)
 
     def rows(self, key: str, columns: int) -> tuple[tuple[float, ...], ...]:
         """Return the value of `key`, a non-empty list of lists of `columns` finite numbers."""
-        value = self._present(key)
-        length = len(value) if isinstance(value, list) else 0
-        if not length:
-            raise self.wrong(key, f"a list of rows of {columns} numbers")
-        return self.table(key, (length,), columns)
+        value = self._read(key, None, f"a list of rows of {columns} numbers", _is_filled)
+        return self.table(key, (len(value),), columns)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """Return the value of `key`, true or false."""
-        if key not in self.values and default is not None:
-            return default
-        value = self._present(key)
-        if not isinstance(value, bool):
-            raise self.wrong(key, "true or false")
-        return value
+        return bool(self._read(key, default, "true or false", lambda v: isinstance(v, bool)))
 
     def like(self, key: str, example: float | str) -> Any:
         """Return the value of `key` if it has the same type as `example`: float, int, or str."""
@@ -136,35 +112,38 @@ class Fields:
 
     def text(self, key: str) -> str:
         """Return the value of `key`, a non-empty string."""
-        value = self._present(key)
-        if not isinstance(value, str) or not value:
-            raise self.wrong(key, "a text")
-        return value
+        return str(self._read(key, None, "a text", _is_text))
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Return the value of `key`, a list of non-empty strings. The list may be empty."""
-        if key not in self.values and default is not None:
-            return default
-        value = self._present(key)
-        if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
-            raise self.wrong(key, "a list of texts")
-        return tuple(value)
+        expected = "a list of texts"
+        return tuple(
+            self._read(
+                key, default, expected, lambda v: isinstance(v, list) and all(map(_is_text, v))
+            )
+        )
 
     def object(self, key: str) -> Fields:
         """Return the value of `key`, a JSON object."""
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """Return the value of `key`, a non-empty list of JSON objects, with locations numbered from
+        """Return the value of `key`, a non-empty list of JSON objects, located by indices from
         0."""
-        value = self._present(key)
-        if not isinstance(value, list) or not value:
-            raise self.wrong(key, "a list with at least one entry")
+        value = self._read(key, None, "a list with at least one entry", _is_filled)
         singular = key.removesuffix("s")
         for index, entry in enumerate(value):
             if not isinstance(entry, dict):
                 raise InputError(f"{self.where}, {singular} {index}: expected an object")
         return [Fields(entry, f"{self.where}, {singular} {i}") for i, entry in enumerate(value)]
+
+    def _read(self, key: str, default: Any, expected: str, is_valid: Callable[[Any], bool]) -> Any:
+        """Return the value of `key`, or `default` if it is not None and the key is missing."""
+        if key not in self.values and default is not None:
+            return default
+        if not is_valid(value := self._present(key)):
+            raise self.wrong(key, expected)
+        return value
 
     def _present(self, key: str) -> Any:
         if key not in self.values:
@@ -173,10 +152,7 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """Return the JSON object in the file `path`.
-
-    Raises `InputError` if the file is not valid JSON, or if its value is not an object.
-    """
+    """Return the JSON object in a file."""
     values = read_json(path)
     if not isinstance(values, dict):
         raise InputError(f"{path} contains a JSON {type(values).__name__}; expected an object")
@@ -193,6 +169,14 @@ def _shown(value: Any) -> str:
     is_row = isinstance(value, list) and all(isinstance(each, int | float) for each in value[:17])
     longest = ROW if is_row else 60
     return shown if len(shown) <= longest else shown[:longest] + "..."
+
+
+def _is_filled(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 0
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def _is_number(value: object) -> bool:

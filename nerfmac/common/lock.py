@@ -1,8 +1,5 @@
-"""A lock that prevents two processes from writing to the same folder.
-
-The lock is an `flock` on a file in the folder. The system releases the lock when the process ends,
-even after a crash. Reading requires no lock.
-"""
+"""A lock that prevents two processes from writing to the same folder: an `flock` on a file, which
+the system releases when the process ends, even after a crash. Reading requires no lock."""
 
 from __future__ import annotations
 
@@ -15,19 +12,15 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 
-LOCK = ".lock"
-"""Name of the lock file. The file contains the name of the process that holds the lock."""
+LOCK = ".lock"  # Name of the lock file. It contains the name of the locking process.
 
 log = logging.getLogger("nerfmac")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Return a context manager that locks an existing `folder` against writes by other processes.
-
-    Raises `InputError` if another process holds the lock. If the file system does not support locks
-    or is read-only, the folder is not locked.
-    """
+    """Return a context manager that locks an existing `folder` against writes by other processes,
+    if the file system supports locks and is writable."""
     path = folder / LOCK
     file = _lock(path)
     try:

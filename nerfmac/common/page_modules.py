@@ -1,10 +1,6 @@
-"""Bundling of ES modules into one module, for pages that cannot load other files.
-
-Browsers and Node can also run the modules unbundled. In the bundle, each module follows the modules
-that it imports, and the main module is last. Bundling removes all imports between modules. It also
-removes the keyword `export` from all modules except the main module. All modules in the bundle
-share one scope, so no two modules may declare the same name.
-"""
+"""Bundling of ES modules into one module, for pages that cannot load other files. The bundle
+contains each module after the modules that it imports, without imports and without `export`, except
+in the main module. Modules share one scope, so no two of them may declare the same name."""
 
 from __future__ import annotations
 
@@ -15,15 +11,11 @@ from collections.abc import Callable
 _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
-Read = Callable[[str], str]
-"""Function that returns a module's source code, given its path relative to the common folder."""
+Read = Callable[[str], str]  # Function from a module's path to its source code.
 
 
 def joined_modules(read: Read, main: str) -> str:
-    """Return a bundle of the module `main` and all modules that it imports.
-
-    Raises RuntimeError if the imports are circular.
-    """
+    """Return a bundle of the module `main` and all modules that it imports."""
     order: dict[str, str] = {}
     _visit(read, main, order, ())
     return "\n".join(order.values())

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-DELAY = 1.5
-"""Time in seconds after which a progress bar appears."""
+DELAY = 1.5  # Time in seconds after which a progress bar appears.
 
 
 def delayed_progress(progress: bool) -> dict[str, Any]:

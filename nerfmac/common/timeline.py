@@ -1,16 +1,13 @@
-"""Recording of a program timeline for a trace viewer.
+"""Recording of a program timeline, with a lane for each thread, for ui.perfetto.dev,
+chrome://tracing, or speedscope.
 
     with recording() as timeline:
         with interval("step", number=3):
             event("found in the cache", kernel="adam")
     timeline.write(Path("trace.json"))
 
-Training, evaluation, the video encoder, and the viewer call `interval` and `event`. Outside a
-`recording`, these calls do nothing. Each thread has its own lane with nested intervals.
-
-The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
-events (X), instants (i), and names (M). Times are in microseconds. Open the file in
-ui.perfetto.dev, chrome://tracing, or speedscope.
+Outside a `recording`, `interval` and `event` do nothing. The file has Chrome's trace event format
+("Trace Event Format", Google 2016), with times in microseconds.
 """
 
 from __future__ import annotations
@@ -22,7 +19,6 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from nerfmac.common.files import appearing
@@ -51,7 +47,7 @@ class Timeline:
         self._begin = time.perf_counter_ns()
 
     def seconds(self, name: str) -> list[float]:
-        """Return the durations in seconds of the intervals with the name `name`, in order."""
+        """Return the durations in seconds of the intervals with a name, in order."""
         return [entry.seconds for entry in list(self.entries) if entry.name == name]
 
     def to_json(self) -> dict[str, Any]:
@@ -73,11 +69,12 @@ class Timeline:
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
     def write(self, path: Path) -> None:
-        """Write the timeline to `path`. Raises `InputError` if it cannot be written."""
+        """Write the timeline to a JSON file."""
         with appearing(path) as partial:
             partial.write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
 
 
+_NOTHING = nullcontext()
 _recorded: Timeline | None = None
 
 
@@ -99,12 +96,11 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Return a context manager that records the duration of its block as an interval.
-
-    The trace viewer shows the interval in the lane `lane` or, by default, in the current thread's
-    lane.
-    """
-    return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
+    """Return a context manager that records the duration of its block as an interval, by default in
+    the lane of the current thread."""
+    if _recorded is None:
+        return _NOTHING
+    return _interval(_recorded, name, lane or _thread(), values)
 
 
 def event(name: str, **values: Any) -> None:
@@ -114,30 +110,13 @@ def event(name: str, **values: Any) -> None:
         _recorded.entries.append(Entry(name, _thread(), now, None, values))
 
 
-class _Interval:
-    """Context manager that adds its interval to a timeline on exit."""
-
-    def __init__(
-        self, timeline: Timeline, name: str, lane: str | None, values: dict[str, Any]
-    ) -> None:
-        self._timeline, self._name, self._values = timeline, name, values
-        self._lane = lane or _thread()
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter_ns()
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        end = time.perf_counter_ns()
-        entry = Entry(self._name, self._lane, self._start, end, self._values)
-        self._timeline.entries.append(entry)
-
-
-_NOTHING = nullcontext()
+@contextmanager
+def _interval(timeline: Timeline, name: str, lane: str, values: dict[str, Any]) -> Iterator[None]:
+    start = time.perf_counter_ns()
+    try:
+        yield
+    finally:
+        timeline.entries.append(Entry(name, lane, start, time.perf_counter_ns(), values))
 
 
 def _thread() -> str:

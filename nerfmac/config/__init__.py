@@ -1,18 +1,12 @@
-"""Configuration of a run: frozen dataclasses with default values.
-
-A configuration can be read from JSON. An unknown key in the JSON values is an error.
-
-Most defaults are from Instant-NGP (Müller et al. 2022, and `base.json` in its repository). Lengths
-are in scene units. The scene cube of an object-centered scene is the unit cube. The docstring of a
-setting is also the help text of its option in `nerfmac train --help-all`.
-"""
+"""Configuration of a run: frozen dataclasses with default values, most of them from Instant-NGP
+(Müller et al. 2022, and `base.json` in its repository). Lengths are in scene units. The docstring
+of a setting is also the help text of its option in `nerfmac train --help-all`."""
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimizer import OptimizerConfig, ParameterGroup
 from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import RanksConfig, TrainConfig
+from nerfmac.config.training import OptimizerConfig, ParameterGroup, RanksConfig, TrainConfig
 
 __all__ = [
     "PRESETS",

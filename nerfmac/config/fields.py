@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
-FEATURES = (1, 2, 4, 8)
-"""Supported numbers of features per table entry, as in tiny-cuda-nn."""
+FEATURES = (1, 2, 4, 8)  # Supported numbers of features per table entry, as in tiny-cuda-nn.
 
 WIDEST_FEATURES = 128
 """Maximum total number of features over all levels. The networks' gradient kernel does not have
@@ -35,8 +34,7 @@ class HashGridConfig:
     log2_entries: int = 19
     """Base-2 logarithm of the maximum number of table entries per level. Larger values reduce hash
     collisions but use more memory."""
-    coarsest: int = 16
-    """Number of cells along each side of the scene cube at the coarsest level."""
+    coarsest: int = 16  # Number of cells along each side of the scene cube at the coarsest level.
     finest: int | None = None
     """Number of cells per scene unit at the finest level. By default (auto), the number depends on
     the image resolution."""
@@ -113,8 +111,7 @@ class VanillaConfig:
     width: int = 256
     """Number of neurons per hidden layer, an even number. The layer that reads the direction has
     half as many neurons."""
-    layers: int = 8
-    """Number of hidden layers before the density output."""
+    layers: int = 8  # Number of hidden layers before the density output.
     skip: int = 4
     """Index, from 0, of the hidden layer after which the encoded position is concatenated to the
     activations again."""

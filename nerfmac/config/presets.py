@@ -11,10 +11,9 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimizer import OptimizerConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
-from nerfmac.config.training import RanksConfig, TrainConfig
+from nerfmac.config.training import OptimizerConfig, RanksConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
@@ -70,8 +69,7 @@ class Config:
         checks.choice("encoding", self.encoding, get_args(Encoding))
 
     def __repr__(self) -> str:
-        """Return the preset name, followed by one line for each setting that differs from the
-        preset."""
+        """Return the preset name, and a line for each setting that differs from the preset."""
         of_preset = dict(flattened(self.unchanged.to_json()))
         changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
         width = max((len(name) for name, _ in changed), default=0)
@@ -130,30 +128,13 @@ class Config:
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each setting in the JSON `values` as a dotted name, such as "train.steps", and a
-    value."""
+    """Yield a dotted name, such as "train.steps", and the value of each setting in JSON
+    `values`."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return `config` with some `settings` replaced. The keys are dotted names, such as
-    "train.steps".
-
-    Raises `InputError` if a setting does not exist, or if a value has the wrong type or is out of
-    range.
-    """
-    values = config.to_json()
-    for name, value in settings.items():
-        part, _, key = name.rpartition(".")
-        of_part = values.get(part) if part else values
-        if not isinstance(of_part, dict) or key not in of_part:
-            raise InputError(f"{name} is not a setting; expected a name such as train.steps")
-        of_part[key] = value
-    return Config.from_json(values)
 
 
 def override(config: Config, **changes: Any) -> Config:
@@ -167,8 +148,7 @@ def override(config: Config, **changes: Any) -> Config:
 
 def _from_json(kind: Any, json: Fields) -> Any:
     json.allow_only(*(setting.name for setting in fields(kind)))
-    default = kind()
-    arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
+    default, arguments = kind(), dict[str, Any]()
     for name, value in json.values.items():
         old = getattr(default, name)
         if is_dataclass(old):
@@ -180,10 +160,8 @@ def _from_json(kind: Any, json: Fields) -> Any:
 
 
 def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """Return the value of a setting with the type `hint` from JSON.
-
-    null is valid only if the setting's default is None.
-    """
+    """Return the value of a setting with the type `hint` from JSON. null is valid only if the
+    default is None."""
     if default is not None:
         return json.like(name, default)
     (kind,) = (option for option in get_args(hint) if option is not NoneType)
@@ -259,10 +237,8 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020.
-
-    The learning rate of Adam decays from 5e-4 to 5e-5, and the loss is the squared error without
-    regularization. Networks smaller than in the paper use four times these learning rates.
+    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020, with
+    the squared error as loss. Networks smaller than in the paper use four times the learning rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -294,53 +270,25 @@ def vanilla(config: Config) -> Config:
 
 
 def preset_of(model: str, name: str) -> Config:
-    """Return a preset, adapted to a model.
+    """Return the preset `tiny`, `small`, `base`, or `big`, adapted to a model.
 
-    Args:
-        model: `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
-            (Mildenhall et al. 2020).
-        name: Name of the preset: `tiny`, `small`, `base`, or `big`.
-
-    Returns:
-        Configuration of the preset for the model.
+    The model is `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
+    (Mildenhall et al. 2020).
     """
     return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
+BASE_MEMORY = 2.4e9
+"""GPU memory in bytes that `auto` requires for the preset base: twice the memory of the parameters
+and activations, because images, MLX's buffer cache, and the viewer also use memory. On a Mac with
+8 GB, the GPU can use two thirds of the memory."""
+
+
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
-    """Return a preset.
-
-    Args:
-        name: Name of the preset. `auto` selects a preset that fits the device and its memory.
-        device: `metal`, `cuda`, or `cpu`.
-        memory_bytes: Memory that the device may use, in bytes.
-        model: `hash` for Instant-NGP or `vanilla` for the original NeRF.
-
-    Returns:
-        Configuration of the preset for the model.
-
-    Raises:
-        InputError: If the name or the model is unknown.
-    """
+    """Return a preset, adapted to a model (see `preset_of`). `auto` selects a preset that fits the
+    device `metal`, `cuda`, or `cpu` and its memory."""
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, get_args(Model))
-    return preset_of(model, _automatic(device, memory_bytes) if name == "auto" else name)
-
-
-AUTOMATIC = {"base": 1.2e9, "small": 0.0}
-"""GPU memory in bytes that training uses with each preset that `auto` can select, from the largest
-preset to the smallest.
-
-With base, the parameters, their average, and Adam's packed moments use 140 MB. Activations use
-about 1 GB."""
-MARGIN = 2.0
-"""Device memory that `auto` requires for a preset, as a multiple of the memory in `AUTOMATIC`.
-Images, MLX's buffer cache, and the viewer use the additional memory. On a Mac with 8 GB, the GPU
-can use two thirds of the memory, so base is within this limit.
-"""
-
-
-def _automatic(device: str, memory_bytes: int) -> str:
-    if device == "cpu":
-        return "small"
-    return next(name for name, needed in AUTOMATIC.items() if MARGIN * needed <= memory_bytes)
+    if name == "auto":
+        name = "base" if device != "cpu" and memory_bytes >= BASE_MEMORY else "small"
+    return preset_of(model, name)

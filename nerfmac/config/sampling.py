@@ -89,8 +89,7 @@ class OccupancyConfig:
     warmup_steps: int = 256
     """Number of training steps during which updates visit all cells evenly. Later updates prefer
     occupied cells."""
-    warmup_fraction: float = 1.0
-    """Fraction of the cells that an update visits during the warm-up."""
+    warmup_fraction: float = 1.0  # Fraction of the cells that an update visits during the warm-up.
     fraction: float = 0.5
     """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
     drawn from all cells and half from the occupied cells."""

@@ -1,10 +1,6 @@
 """Distributed training with ranks: processes on one or more machines that train one model together.
-
-Ranks are started by `mlx.launch -n 4 -- nerfmac train ...` or by any program that sets MLX's
-environment variables. Each rank stores the whole scene and the whole model, and processes a part of
-each step's rays. Gradients or parameters are averaged with `mlx.core.distributed`. A single process
-does not communicate.
-"""
+Each rank stores the whole scene and the whole model, and processes a part of each step's rays.
+Gradients or parameters are averaged with `mlx.core.distributed`."""
 
 from nerfmac.ranks.lost import LostRankError as LostRankError
 from nerfmac.ranks.lost import noticed as noticed

@@ -1,11 +1,9 @@
 """Detection of lost ranks, so that training stops on all ranks if one rank ends.
 
-If a rank ends with the ring backend, the next collective operation usually raises an exception
-immediately on the neighboring ranks. However, if the rank ends between two collective operations,
-its neighbors may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait for a
-rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or that
-receives a termination signal while it waits. `mlx.launch` sends this signal when another rank has
-ended.
+If a rank ends between two collective operations, its neighbors may wait forever (MLX 0.32.4). With
+NCCL and JACCL, the other ranks always wait. A `Watch` therefore ends a process that has waited too
+long, or that receives a termination signal while it waits. `mlx.launch` sends this signal when
+another rank has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 from typing import TypeVar
 
 from nerfmac.common import checks
@@ -29,9 +26,7 @@ log = logging.getLogger("nerfmac")
 
 Item = TypeVar("Item")
 
-LOST = 2
-"""Exit code of a rank that stops waiting for other ranks. An `InputError` has the same exit
-code."""
+LOST = 2  # Exit code of a rank that stops waiting for others, as for an `InputError`.
 
 GRACE = 10.0
 """Grace period in seconds. After a signal, a rank may wait this long, and saving its state may take
@@ -42,25 +37,14 @@ _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Error for a rank that cannot continue because another rank has ended.
-
-    The message describes how the failure of the other rank was detected.
-    """
+    """Error for a rank that cannot continue because another rank has ended."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
     """Yield items that the ranks compute together, and enforce a time limit for each item.
 
-    Args:
-        ranks: Ranks that compute together.
-        items: Items that the ranks compute with collective operations.
-        save: Function that saves the state if another rank is lost, as in `Watch`.
-
-    Yields:
-        The items. The caller's time between two items does not count toward the limit.
-
-    Raises:
-        LostRankError: If a collective operation fails because another rank has ended.
+    The caller's time between two items does not count toward the limit. `save` saves the state if
+    another rank is lost, as in `Watch`.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -87,21 +71,16 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 class Watch:
     """Context manager that ends the process if `beat` is not called within a time limit.
 
-    By default, the limit is 120 seconds. The environment variable NERFMAC_RANK_TIMEOUT sets another
-    limit in seconds, or disables the limit if it is 0. Python cannot interrupt a collective
-    operation, so the whole process ends with a message and exit code 2. A single rank has no limit.
+    The environment variable NERFMAC_RANK_TIMEOUT sets the limit, by default 120 seconds, or
+    disables it with 0. Python cannot interrupt a collective operation, so the whole process ends
+    with a message and exit code 2. A single rank has no limit.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
         """Create a watch. The time limit begins with the first call of `beat`.
 
-        Args:
-            ranks: Ranks that compute together.
-            save: Function that saves the state and returns a sentence that states the location. It
-                is called on another thread, so it may use only evaluated arrays.
-
-        Raises:
-            InputError: If NERFMAC_RANK_TIMEOUT is invalid.
+        `save` saves the state and returns a sentence that states the location. It is called on
+        another thread, so it may use only evaluated arrays.
         """
         text = os.environ.get(_VARIABLE, _SECONDS)
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else text
@@ -122,12 +101,7 @@ class Watch:
             threading.Thread(target=self._watch, daemon=True).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.set_wakeup_fd(self._before)
         self._told.close()  # ends the watching thread

@@ -42,7 +42,7 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the first rank. Only the first rank writes files, prints, and shows
+        """Whether this is the first rank, the only one that writes files, prints, and shows
         progress bars."""
         return self.rank == 0
 
@@ -54,34 +54,20 @@ class Ranks:
         return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """Return the sum of `values` over all ranks. The result is lazy.
-
-        Shape and type must be the same on all ranks.
-        """
+        """Return the lazy sum of `values` over all ranks, with the same shape and type on each."""
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
 
     def mean(self, values: mx.array) -> mx.array:
-        """Return the mean of float `values` over all ranks. The result is lazy."""
+        """Return the lazy mean of float `values` over all ranks."""
         return values if self.size == 1 else self.sum(values) / self.size
 
     def weighted_mean(
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """Return the weighted mean of arrays over all ranks. The result is lazy.
-
-        Small arrays and the weight are sent together in float32.
-
-        Args:
-            arrays: This rank's float32 arrays, keyed by name.
-            weight: Weight of this rank, a float32 scalar.
-            dtype: Data type to which large arrays are converted before they are sent.
-
-        Returns:
-            Weighted means in float32, keyed by name. If the weights of all ranks are 0, the means
-            are 0.
-        """
+        """Return the lazy weighted means of float32 arrays over all ranks, or 0 if all weights are
+        0. Large arrays are converted to `dtype` before they are sent."""
         if self.size == 1:
             return dict(arrays)
         sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
@@ -101,10 +87,8 @@ class Ranks:
         return means
 
     def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
-        """Broadcast the `arrays` of the first rank to all ranks, bit for bit.
-
-        Shapes and types must be the same on all ranks.
-        """
+        """Broadcast the `arrays` of the first rank to all ranks, bit for bit. Shapes and types must
+        be the same on all ranks."""
         if self.size == 1:
             return dict(arrays)
         received = {}
@@ -138,28 +122,12 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Return whether the arrays are bitwise identical on all ranks.
-
-        Args:
-            arrays: This rank's arrays, keyed by name, with 32-bit dtypes. All ranks must pass the
-                same names and shapes.
-
-        Returns:
-            True if the checksums of the arrays are identical on all ranks, otherwise False. All
-            ranks get the same result. With a single rank, the result is True.
-        """
+        """Return whether the arrays, with 32-bit dtypes and the same names and shapes on all ranks,
+        are bitwise identical on all ranks. All ranks get the same result."""
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Check that `text` is identical on all ranks.
-
-        Args:
-            what: Description of the text for the error message.
-            text: Text of this rank.
-
-        Raises:
-            InputError: On all ranks, if the text of any rank differs.
-        """
+        """Raise `InputError` on all ranks if `text`, described as `what`, differs on any rank."""
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
             raise InputError(f"the ranks differ in {what}; they must be the same on all ranks")
@@ -179,24 +147,20 @@ _current = ALONE
 
 
 def current_ranks() -> Ranks:
-    """Return the ranks that `join` has connected. If `join` has not been called, return `ALONE`."""
+    """Return the ranks that `join` has connected, or `ALONE`."""
     return _current
 
 
 def rank_given() -> int:
-    """Return the rank of this process from the environment variable MLX_RANK, or 0 if it is not
-    set."""
+    """Return the rank of this process from the environment variable MLX_RANK, or 0."""
     rank = os.environ.get("MLX_RANK", "0")
     return int(rank) if rank.isdecimal() else 0
 
 
 def join() -> Ranks:
-    """Connect to the other ranks that the environment variables specify.
-
-    The variables are MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and
-    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL), as in MLX. If these variables are not
-    set, the result is `ALONE`. Later calls return the same ranks. Raises `InputError` if the ranks
-    cannot connect.
+    """Connect to the other ranks that the environment variables of MLX specify: MLX_RANK with
+    MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and MLX_WORLD_SIZE (NCCL), or with
+    MLX_IBV_DEVICES (JACCL). Without them, the result is `ALONE`. Later calls return the same ranks.
     """
     global _current
     backend = _selected_backend()
@@ -220,11 +184,8 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Return a checksum of an array, uint32 (1,).
-
-    If two arrays differ in a single element, their checksums differ. If two arrays differ in
-    several elements, their checksums almost certainly differ.
-    """
+    """Return a checksum of an array, uint32 (1,). It differs for arrays that differ in a single
+    element, and almost certainly for arrays that differ in several elements."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

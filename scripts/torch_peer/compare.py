@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.app.measure.models import HeldOutViews, evaluation_times
 from nerfmac.app.measure.timing import Bar, Timing, quartiles
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name

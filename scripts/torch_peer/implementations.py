@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.bench.quality import BACKGROUND
+from nerfmac.app.measure.models import BACKGROUND
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device

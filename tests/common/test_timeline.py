@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -16,6 +17,8 @@ from nerfmac.common.timeline import event, interval, recording
 def intervals(values):
     """Return the lane and the ends in microseconds of each interval; keys are names."""
     lanes = {e["tid"]: e["args"]["name"] for e in values["traceEvents"] if e["ph"] == "M"}
+    for each in values["traceEvents"]:
+        assert (each["pid"], each["tid"] in lanes) == (os.getpid(), True)
     return {
         each["name"]: (lanes[each["tid"]], each["ts"], each["ts"] + each["dur"])
         for each in values["traceEvents"]
@@ -54,7 +57,7 @@ def test_intervals_nest_last_and_stand_in_their_threads_lane(tmp_path):
     (outer,) = (each for each in values["traceEvents"] if each["name"] == "outer")
     assert outer["args"] == {"step": 7}
     (seen,) = (each for each in values["traceEvents"] if each["ph"] == "i")
-    assert (seen["name"], seen["args"]) == ("seen", {"what": "a"})
+    assert (seen["name"], seen["s"], seen["args"]) == ("seen", "t", {"what": "a"})
     assert ended <= seen["ts"] <= end
     assert recorded.seconds("inner")[0] == pytest.approx((ended - inside) / 1e6)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from local_ranks import start_local
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join
-from nerfmac.ranks.local import start_local
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches

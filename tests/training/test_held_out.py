@@ -136,7 +136,7 @@ def test_looking_for_test_cameras_shows_a_bar_unless_there_is_to_be_none(
         return steps
 
     monkeypatch.setattr(held_out, "tqdm", bar)
-    monkeypatch.setattr(run, "aligned", {})
+    monkeypatch.setattr(run, "_aligned", {})
     run.evaluate("test", progress=progress)
     assert bars == [None if progress else True]
 

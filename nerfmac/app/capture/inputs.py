@@ -37,8 +37,8 @@ from nerfmac.app.scenes.images import (
 )
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted, make_folder
+from nerfmac.common.installing import needed
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 """File extensions of image formats that all programs can read. Upright and small images in these

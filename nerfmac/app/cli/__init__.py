@@ -1,9 +1,5 @@
-"""Command-line interface. Each command is implemented in a separate module. The module is imported
-only when the command runs.
-
-This module, `help`, and `options` do not import MLX, so help pages are shown immediately and do not
-require MLX.
-"""
+"""Command-line interface, with a module for each command that is imported only when the command
+runs. This module, `help`, and `options` do not import MLX, so help pages appear immediately."""
 
 from __future__ import annotations
 

@@ -31,16 +31,7 @@ SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
     """Validate command-line words and normalize them for `parsed`.
 
-    Args:
-        command: Name of the command, for error messages.
-        arguments: Dataclass of the command.
-        argv: Words after the command.
-
-    Returns:
-        Options as `--name=value`, in the given order, followed by the positional arguments.
-
-    Raises:
-        InputError: If an option is unknown, or if a value is missing, invalid, or superfluous.
+    Returns options as `--name=value`, in the given order, followed by the positional arguments.
     """
     flags, positionals, joined = flags_of(arguments), [], []
     words = deque(argv)
@@ -78,16 +69,8 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
 
 
 def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None = None) -> Record:
-    """Create the dataclass of a command from validated words.
-
-    Args:
-        arguments: Dataclass of the command.
-        argv: Words that `checked` has returned.
-        default: Instance with the values of absent options. By default, the dataclass defaults.
-
-    Returns:
-        An instance of `arguments`.
-    """
+    """Create the dataclass `arguments` from words that `checked` has returned. `default` provides
+    the values of absent options."""
     given: dict[str, Any] = {}
     positionals = deque(positionals_of(arguments))
     kinds = flags_of(arguments)
@@ -97,15 +80,11 @@ def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None 
             positional = positionals.popleft()
             given[positional.name] = positional.kind(word)
         elif kinds[flag] is bool:
-            is_negated = flag.startswith("--no-") and flag not in _names(arguments)
+            is_negated = flag.startswith("--no-") and f"--{flag[5:]}" in kinds
             given[f"--{flag[5:]}" if is_negated else flag] = not is_negated
         else:
             given[flag] = _converted(value, kinds[flag])
     return _built(arguments, "--", given, default)
-
-
-def _names(arguments: type) -> set[str]:
-    return {argument.name for argument in declared(arguments)}
 
 
 def _converted(value: str, kind: Any) -> Any:
@@ -115,8 +94,7 @@ def _converted(value: str, kind: Any) -> Any:
 
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
-    """Create an instance of the dataclass `owner` from the options that begin with
-    `prefix`."""
+    """Create an instance of the dataclass `owner` from the options that begin with `prefix`."""
     changes: dict[str, Any] = {}
     for field in fields(owner):
         name = field.name.rstrip("_").replace("_", "-")
@@ -130,20 +108,7 @@ def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> A
 
 
 def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
-    """Parse comma-separated numbers.
-
-    Args:
-        flag: Name of the option, for the error message.
-        text: Value of the option.
-        count: Required number of values.
-        expected: Description of the expected value, for the error message.
-
-    Returns:
-        A list of `count` numbers.
-
-    Raises:
-        InputError: If `text` does not contain exactly `count` numbers.
-    """
+    """Parse the value `text` of the option `flag` as `count` comma-separated numbers."""
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:
@@ -154,36 +119,15 @@ def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
 
 
 def box(flag: str, text: str) -> Box:
-    """Parse an axis-aligned box.
-
-    Args:
-        flag: Name of the option, for the error message.
-        text: Lowest and highest corner as `X,Y,Z,X,Y,Z`.
-
-    Returns:
-        The lowest and the highest corner.
-
-    Raises:
-        InputError: If `text` does not contain six numbers.
-    """
+    """Parse the lowest and the highest corner of a box, written as `X,Y,Z,X,Y,Z`."""
     expected = "six numbers X,Y,Z,X,Y,Z: the lowest and the highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
 
 
 def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Color:
-    """Parse a background color.
-
-    Args:
-        text: Name of a color, or `R,G,B` with values from 0 to 255.
-        known: Names to list in the error message.
-
-    Returns:
-        sRGB color in [0, 1].
-
-    Raises:
-        InputError: If `text` is neither a known name nor three numbers.
-    """
+    """Return the sRGB color in [0, 1] of a color name or of `R,G,B` with values from 0 to 255.
+    Error messages list the `known` names."""
     if text in BACKGROUNDS:
         return BACKGROUNDS[text]
     expected = f"{', '.join(known)} or R,G,B such as 40,40,60"

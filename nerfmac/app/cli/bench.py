@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.bench import Arguments
-from nerfmac.app.measure.bench import models
-from nerfmac.app.measure.bench.benchmark import benchmark
+from nerfmac.app.cli.options import Bench
+from nerfmac.app.measure import models
+from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
-OF_MODELS = ("plot", "vanilla_seconds")
-"""Names of the options that require `--models`."""
-SECONDS = {True: 60.0, False: 1.0}
-"""Default value of `--seconds` with `--models` (True) and without it (False)."""
+OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
+SECONDS = {True: 60.0, False: 1.0}  # Default of --seconds, keyed by whether --models is given.
 _show = partial(print, flush=True)
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac bench` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Bench) -> int:
+    """Run `nerfmac bench` and return the exit code."""
     _check(arguments)
-    with ExitStack() as files:
-        # An unwritable file is reported before the measurement. A file appears only when complete.
-        json, image = (
-            files.enter_context(appearing(path)) if path else None
-            for path in (arguments.json, arguments.plot)
-        )
+    with appearing_if(arguments.json) as json, appearing_if(arguments.plot) as image:
         figures = _figures(arguments, image)
         if json:
             write_json(json, figures)
     return 0
 
 
-def _check(arguments: Arguments) -> None:
-    """Raise `InputError` if an option requires `--models` and `--models` is not given, or if a
-    number is out of range."""
+def _check(arguments: Bench) -> None:
     for name in OF_MODELS:
         if getattr(arguments, name) is not None and not arguments.models:
             raise InputError(f"--{name.replace('_', '-')} requires --models; add --models")
@@ -56,7 +44,7 @@ def _check(arguments: Arguments) -> None:
         models.check_plot()
 
 
-def _figures(arguments: Arguments, image: Path | None) -> dict[str, Any]:
+def _figures(arguments: Bench, image: Path | None) -> dict[str, Any]:
     """Measure and print the results, and return them as JSON values."""
     choose_device(arguments.device)
     seconds = arguments.seconds or SECONDS[arguments.models]
@@ -70,9 +58,7 @@ def _figures(arguments: Arguments, image: Path | None) -> dict[str, Any]:
     return benchmark(scene, config, seconds=seconds, on_line=_show)
 
 
-def _models(
-    arguments: Arguments, scene: Scene, seconds: float, image: Path | None
-) -> dict[str, Any]:
+def _models(arguments: Bench, scene: Scene, seconds: float, image: Path | None) -> dict[str, Any]:
     limits = dict.fromkeys(models.MODELS, seconds)
     limits["vanilla"] = arguments.vanilla_seconds or seconds
     configs = models.model_configs(arguments.preset)

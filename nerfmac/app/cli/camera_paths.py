@@ -9,7 +9,7 @@ from pathlib import Path
 from nerfmac.app.cli.synonyms import similar
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.app.paths.gaze import look_at_point
+from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.paths.tour import TOUR_SECONDS
 from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
 from nerfmac.common.checks import InputError
@@ -24,54 +24,34 @@ class NamedPath:
     """Camera path that the value of `--path` specifies."""
 
     name: str
-    file: CameraPath | None = None
-    """Camera path that was read from the file `name`, or None if `name` is a move, a split, or a
-    scene file."""
-    transforms: Path | None = None
-    """The `dataparser_transforms.json` of nerfstudio, for a camera path from nerfstudio."""
-    is_scene: bool = False
-    """Whether `name` is a scene file such as `transforms.json`. The path then consists of its
-    frames."""
+    file: CameraPath | None = None  # Camera path in the file `name`, if it contains one.
+    transforms: Path | None = None  # nerfstudio's `dataparser_transforms.json`.
+    is_scene: bool = False  # Whether the path consists of the frames of a scene file.
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
-        """Parse a value of `--path`. If it is a file, read the file.
+        """Parse a value of `--path`: a move, a split, or the path of a JSON file, which is read.
+        The path is in the coordinates of the file."""
 
-        Args:
-            name: Move, split, or path of a JSON file.
-            transforms: The `dataparser_transforms.json` of nerfstudio, for a camera path from
-                nerfstudio.
+        def refuse_transforms(reason: str) -> None:
+            if transforms is not None:
+                needed = "--transforms requires a camera path from nerfstudio"
+                raise InputError(f"{needed}, but {reason}; remove --transforms")
 
-        Returns:
-            The path, in the coordinates of the file.
-
-        Raises:
-            InputError: If the name is unknown, the file is invalid, or `transforms` is given for
-                a path that is not from nerfstudio.
-        """
         known = (*MOVES, *SPLITS)
         if name in known:
-            if transforms is not None:
-                raise InputError(
-                    f"--transforms requires a camera path from nerfstudio, but --path is {name}; "
-                    "remove --transforms"
-                )
+            refuse_transforms(f"--path is {name}")
             return cls(name)
         if Path(name).suffix.lower() != ".json":
             expected = f"expected one of: {', '.join(known)}; or a camera path FILE.json"
             raise InputError(f"--path is {name!r}; {similar(name, known, expected)}")
         if isinstance(read_fields(user_path(name)).values.get("frames"), list):
-            if transforms is not None:
-                raise InputError(
-                    f"--transforms requires a camera path from nerfstudio, but {name} is a scene "
-                    "file; remove --transforms"
-                )
+            refuse_transforms(f"{name} is a scene file")
             return cls(name, is_scene=True)
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """Return the path in scene coordinates of `run`. Raises `InputError` if the scene of the
-        run has no views in the split of the path."""
+        """Return the path in scene coordinates of `run`."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))
@@ -110,37 +90,14 @@ class NamedPath:
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """Return the cameras of the views that the path consists of.
-
-        Args:
-            run: Run that provides the scene.
-            size: Width and height of an image in pixels.
-
-        Returns:
-            A camera in scene coordinates for each view.
-
-        Raises:
-            InputError: If the scene has no views in the split of the path.
-        """
+        """Return the cameras, in scene coordinates, of the views that the path consists of."""
         return _scaled(self._views(run), size)
 
     def _views(self, run: Run) -> Sequence[Camera]:
         return file_cameras(run, self.name) if self.is_scene else split_cameras(run, self.name)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """Sample cameras along the path.
-
-        Args:
-            run: Run that provides the scene.
-            frames: Number of cameras.
-            size: Width and height of an image in pixels.
-
-        Returns:
-            `frames` cameras in scene coordinates.
-
-        Raises:
-            InputError: If the scene has no views in the split of the path.
-        """
+        """Sample `frames` cameras along the path, in scene coordinates."""
         # Camera paths round frame sizes down to even numbers. Therefore, twice the size is used and
         # scaled down below.
         double = 2 * size[0], 2 * size[1]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import signal
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.capture import Arguments
+from nerfmac.app.cli.options import Capture
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac capture` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Capture) -> int:
+    """Run `nerfmac capture` and return the exit code."""
     # Handle SIGTERM like Ctrl-C, so that the capture can be resumed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(capture_scene(**vars(arguments)))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.data import Arguments
+from nerfmac.app.cli.options import Data
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac data` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Data) -> int:
+    """Run `nerfmac data` and return the exit code."""
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-POSITIONAL = object()
-"""Marker of a positional argument in the annotation of its field."""
+POSITIONAL = object()  # Marker of a positional argument in the annotation of its field.
 
 Switch = Literal["auto", "on", "off"]
 """Type of an option for a setting that is None ("auto"), True ("on"), or False ("off"). If the
@@ -27,7 +26,7 @@ class NumberOrAuto:
     number: type
 
     def __call__(self, text: str) -> Any:
-        """Convert `text`. Raises `ValueError` if it is neither a number nor "auto"."""
+        """Convert `text`, or raise `ValueError`."""
         return None if text == "auto" else self.number(text)
 
 
@@ -41,18 +40,11 @@ class Shown(NamedTuple):
 class Argument:
     """Option or positional argument."""
 
-    name: str
-    """Option, such as "--out" or "--grid.levels", or the upper-case name of a positional argument,
-    such as "SCENE"."""
-    kind: Any
-    """Type of the value. For an option without a value, the type is bool."""
-    value: str
-    """Name of the value in a help page, such as "FOLDER". For an option without a value, the name
-    is empty."""
-    default: Any
-    """Default value; `MISSING` for a required argument."""
-    owner: type
-    """Dataclass that declares the field: the dataclass of the command or one of its parts."""
+    name: str  # Option, such as "--grid.levels", or positional argument, such as "SCENE".
+    kind: Any  # Type of the value. For an option without a value, the type is bool.
+    value: str  # Name in a help page, such as "FOLDER"; empty for a bool.
+    default: Any  # Default value; `MISSING` for a required argument.
+    owner: type  # Dataclass that declares the field.
 
     @property
     def is_flag(self) -> bool:
@@ -72,12 +64,8 @@ class Argument:
 
 @cache
 def declared(arguments: type) -> Sequence[Argument]:
-    """Return the arguments that the dataclass `arguments` declares.
-
-    The result contains the fields of the class, then inherited fields, then the fields of nested
-    dataclasses, such as `--grid.levels`. A trailing underscore in a field name is not part of the
-    name of the option.
-    """
+    """Return the arguments of a dataclass: its fields, then inherited fields, then the fields of
+    nested dataclasses, such as `--grid.levels`. Names lose a trailing underscore."""
     names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
     def order(argument: Argument) -> tuple[bool, bool]:
@@ -87,8 +75,7 @@ def declared(arguments: type) -> Sequence[Argument]:
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Return the value type of each option of the dataclass `arguments`, keyed by option name.
-    Options --no-NAME are included."""
+    """Return the value type of each option of a dataclass, including --no-NAME."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind
@@ -98,7 +85,7 @@ def flags_of(arguments: type) -> dict[str, Any]:
 
 
 def positionals_of(arguments: type) -> list[Argument]:
-    """Return the positional arguments of the dataclass `arguments`, in order."""
+    """Return the positional arguments of a dataclass, in order."""
     return [argument for argument in declared(arguments) if not argument.is_flag]
 
 
@@ -127,10 +114,9 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
 
 @cache
 def documentation(owner: type) -> dict[str, str]:
-    """Return the documentation of each field of a dataclass.
+    """Return the documentation of each field: the string below it, or the comment in its line.
 
-    The documentation is the string below the field. If no string follows, it is the comment in the
-    same line. Keys are field names with hyphens, as in options. Each text is one line.
+    Keys are field names with hyphens, as in options. Each text is one line.
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):

@@ -8,9 +8,10 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from nerfmac.app.cli.arguments import checked
+from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import flags_of
 from nerfmac.app.cli.logs import logged, without_log_file
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
@@ -24,23 +25,14 @@ from nerfmac.training.method import Method
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
 """Names of the commands with a `main` function that accepts a `Method`."""
 
-_PASSING_ON = {"view"}
-"""Names of the commands that pass the arguments after `--` to another program."""
+_PASSING_ON = {"view"}  # Commands that pass arguments after `--` to another program.
 
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
-    """Run a command and exit.
-
-    Args:
-        command: Name of the command.
-        rest: Arguments after the command.
-        method: Method for commands that train or load a run.
-
-    Raises:
-        SystemExit: Always, with the exit codes of `nerfmac.app.cli.main`.
-    """
+    """Run a command with the arguments `rest`, and exit with a code that
+    `nerfmac.app.cli.main` lists."""
     # Handle SIGTERM like Ctrl-C, so that results are saved and incomplete files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -51,8 +43,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
-        flags = flags_of(import_module(f"nerfmac.app.cli.options.{command}").Arguments)
-        _refuse(with_flag(str(error), flags))
+        _refuse(with_flag(str(error), flags_of(OPTIONS[command])))
     except BuildError as error:
         _refuse(str(error))
     except OSError as error:
@@ -78,11 +69,13 @@ def _run(command: str, rest: list[str], method: Method) -> int:
     rest, log_file = without_log_file(rest)
     with logged(log_file):
         module = import_module(f"nerfmac.app.cli.{command}")
-        rest = checked(command, module.Arguments, rest)
+        words = checked(command, OPTIONS[command], rest)
+        # The defaults of `train` depend on --preset, so it parses its words.
+        arguments = words if command == "train" else parsed(OPTIONS[command], words)
         extra: list[Any] = [method] if command in _WITH_METHOD else []
         extra += [passed] if command in _PASSING_ON else []
         with printing_quoted():
-            return int(module.main(rest, *extra))
+            return int(module.main(arguments, *extra))
 
 
 def _refuse(message: str) -> NoReturn:

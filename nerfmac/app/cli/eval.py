@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.eval import Arguments
+from nerfmac.app.cli.options import Eval
 from nerfmac.app.export import evaluate_to_page, worst
 from nerfmac.app.run import (
     CONFIGURED,
@@ -23,25 +22,23 @@ from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac eval` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Eval, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac eval` and return the exit code."""
     choose_device(arguments.device)
     run = _run(arguments, method)
-    if arguments.json is None:
-        _evaluated(run, arguments)
-    else:
-        with appearing(arguments.json) as partial:  # Reports an unwritable file before rendering.
-            write_json(partial, _evaluated(run, arguments))
+    with appearing_if(arguments.json) as json:  # Reports an unwritable file before rendering.
+        figures = _evaluated(run, arguments)
+        if json:
+            write_json(json, figures)
     return 0
 
 
-def _run(arguments: Arguments, method: Method) -> Run:
+def _run(arguments: Eval, method: Method) -> Run:
     if is_snapshot(arguments.run):
         if arguments.scene is None:
             raise InputError(
@@ -55,7 +52,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
     return Run.load(arguments.run, method=method, source=scene)
 
 
-def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
+def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     """Evaluate the run, print the metrics, and return them as JSON values."""
     split, background = arguments.split, arguments.background
     lpips = Lpips(arguments.lpips) if arguments.lpips else None

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nerfmac.app.cli.arguments import background, box, parsed
+from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options.export import Arguments
+from nerfmac.app.cli.options import Export
 from nerfmac.app.export import (
     PagePath,
     extract_cameras,
@@ -25,14 +25,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.training.method import Method
 
-PATH_FPS = 12.0
-"""Number of camera poses per second in the camera path of a page. The page interpolates between the
-poses."""
+PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac export` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Export, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac export` and return the exit code."""
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
     if name in ("mesh", "points"):
@@ -61,9 +58,8 @@ def _kind_name(file: Path, requested: str | None) -> str:
     return requested
 
 
-def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """Return the export options that are given on the command line. Raises `InputError` if `kind`
-    does not support one of them."""
+def _options(arguments: Export, kind: str) -> dict[str, Any]:
+    """Return the export options that are given on the command line. `kind` must support them."""
     names = sorted({name for kind in KINDS.values() for name in kind.options})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, HelpFormatter
 from dataclasses import MISSING
-from importlib import import_module
 from inspect import getdoc
 from textwrap import wrap
 from typing import Any
 
 from nerfmac.app.cli.declared import Argument, declared, positionals_of
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.synonyms import first_sentence
 from nerfmac.config import Config
 
 WIDTH = 80
-FLAG_COLUMNS = 25
-"""Width in columns of option names and values. Longer options are on a separate line."""
+FLAG_COLUMNS = 25  # Width of options and their values; longer ones get separate lines.
 
 COMMON = {
     "train": "out seconds steps preset device resume downscale max-images split up "
@@ -77,15 +76,10 @@ class _Formatter(HelpFormatter):
 def help_page(command: str, *, everything: bool) -> str:
     """Format the help page of a command.
 
-    Args:
-        command: Name of the command.
-        everything: Whether to show all options with their full documentation, and not only the
-            options in `COMMON` with one sentence each.
-
-    Returns:
-        The text of the page, with lines of up to 80 columns.
+    Unless `everything` is true, a page of a command in `COMMON` shows only the options listed
+    there, with one sentence each.
     """
-    arguments = import_module(f"nerfmac.app.cli.options.{command}").Arguments
+    arguments = OPTIONS[command]
     flags = [argument for argument in declared(arguments) if argument.is_flag]
     names = COMMON.get(command, "").split()
     is_short = bool(names) and not everything

@@ -5,8 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.info import Arguments
+from nerfmac.app.cli.options import Info
 from nerfmac.app.scenes import image_cache
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler
@@ -21,9 +20,8 @@ from nerfmac.training.loss_scale import guard_fault
 from nerfmac.version import version as nerfmac_version
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac info` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Info) -> int:
+    """Run `nerfmac info` and return the exit code."""
     choose_device(arguments.device)
     ranks = join()
     lines = _ranks(ranks)
@@ -59,13 +57,12 @@ def main(argv: list[str]) -> int:
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """Return a line of text with the devices of all ranks. Every rank must call this function."""
+    """Return a line about the device of each rank. Every rank must call this function."""
     device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
 
 
 def _chosen_by(config: Config) -> str:
-    """Describe how the variants were chosen, for example by `nerfmac tune`."""
     default = "defaults; run `nerfmac tune` to choose"
     source = "chosen by `nerfmac tune`" if is_tuned(config) else default
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source

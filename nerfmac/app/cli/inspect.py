@@ -5,16 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.inspect import Arguments
+from nerfmac.app.cli.options import Inspect
 from nerfmac.app.inspection import compare_cameras, inspect_scene
 from nerfmac.app.scenes import load_scene
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac inspect` with the arguments `argv` and return the exit code. The exit code is 0
+def main(arguments: Inspect) -> int:
+    """Run `nerfmac inspect` and return the exit code. The exit code is 0
     even if problems are found."""
-    arguments = parsed(Arguments, argv)
     options = arguments.options()  # Reports invalid options before a long capture.
     against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))

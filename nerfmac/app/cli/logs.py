@@ -1,9 +1,6 @@
-"""Logging of the command line to standard error and to the file in --log-file. Control characters
-are escaped.
-
-The log file contains all messages with their times, including debug messages. On standard error,
-debug messages are shown only with NERFMAC_LOG=debug.
-"""
+"""Logging to standard error and to the file in --log-file, with escaped control characters. The
+file contains all messages with their times. Standard error shows debug messages only with
+NERFMAC_LOG=debug."""
 
 from __future__ import annotations
 
@@ -25,14 +22,7 @@ log = logging.getLogger("nerfmac")
 
 
 def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Remove the option --log-file from the arguments. All commands accept this option.
-
-    Returns:
-        The other arguments, and the path of the log file or None.
-
-    Raises:
-        InputError: If the option has no value.
-    """
+    """Return the arguments without the option --log-file, and its value or None."""
     kept: list[str] = []
     path: str | None = None
     rest = iter(words)
@@ -49,14 +39,7 @@ def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 @contextmanager
 def logged(path: Path | None) -> Iterator[None]:
-    """Context manager that shows log messages on standard error and appends them to a file.
-
-    Args:
-        path: Log file, or None to log to standard error only.
-
-    Raises:
-        InputError: If NERFMAC_LOG is not a log level or the file cannot be opened.
-    """
+    """Context manager that shows log messages on standard error and appends them to a file."""
     level = os.environ.get(VARIABLE) or "info"
     if level not in LEVELS:
         raise InputError(f"{VARIABLE} is {level!r}; expected one of: {', '.join(LEVELS)}")

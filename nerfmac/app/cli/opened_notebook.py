@@ -1,12 +1,6 @@
-"""File manager for JupyterLab that runs the first code cell of one notebook when it is opened.
-
-JupyterLab has no setting that runs a cell when a notebook opens. The server therefore runs the cell
-while the page loads, in the kernel that the page then uses for the notebook, and serves the
-notebook with the outputs of the cell. The file itself is not changed.
-
-Only the JupyterLab process imports this module: `nerfmac view` passes the class name on the
-JupyterLab command line.
-"""
+"""File manager for JupyterLab that runs the first code cell of one notebook while the page loads,
+because JupyterLab has no such setting. The page then uses the same kernel. Only JupyterLab imports
+this module: `nerfmac view` passes the name of the class."""
 
 from __future__ import annotations
 
@@ -18,8 +12,7 @@ import nbformat
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from traitlets import Unicode
 
-PATIENCE = 60.0
-"""Maximum time in seconds that the page waits for the cell to finish."""
+PATIENCE = 60.0  # Maximum time in seconds that the page waits for the cell to finish.
 
 KERNEL = "python3"
 
@@ -51,17 +44,7 @@ class OpenedNotebook(AsyncLargeFileManager):
     ) -> dict[str, Any]:
         """Return a file model. For `notebook`, the outputs of its first code cell are added.
 
-        When the page has saved the notebook, the file contains the outputs, so they are no longer
-        added.
-
-        Args:
-            path: Path of the file, relative to the root folder of the server.
-            content: Whether to include the content of the file.
-            arguments: Additional arguments of the base class.
-            options: Additional keyword arguments of the base class.
-
-        Returns:
-            The model of the file, as JSON values.
+        After the page has saved the notebook, the file itself contains the outputs.
         """
         is_ours = content and path.strip("/") == self.notebook
         if is_ours:
@@ -107,5 +90,5 @@ class OpenedNotebook(AsyncLargeFileManager):
 
 
 def first_code_cell(notebook: dict[str, Any]) -> Any:
-    """Return the first code cell of a notebook, or None if it has no code cell."""
+    """Return the first code cell of a notebook, or None."""
     return next((cell for cell in notebook["cells"] if cell["cell_type"] == "code"), None)

@@ -1,8 +1,5 @@
-"""Printing of text with escaped control characters.
-
-File names and metadata may come from untrusted sources, and a terminal would execute the escape
-sequences in them.
-"""
+"""Printing of text with escaped control characters, because file names and metadata may come from
+untrusted sources, and a terminal would execute the escape sequences in them."""
 
 from __future__ import annotations
 
@@ -49,17 +46,8 @@ def until_closed() -> Iterator[None]:
 
 
 def with_flag(message: str, flags: Collection[str]) -> str:
-    """Replace a parameter name at the start of an error message with the name of the corresponding
-    option.
-
-    Args:
-        message: Error message.
-        flags: Options of the command, such as `--max-images`.
-
-    Returns:
-        The message. If its first word is the name of a parameter with an option in `flags`, the
-        option replaces this word.
-    """
+    """Replace a parameter at the start of an error message, such as `max_images`, with its option
+    if `flags` contains this option."""
     name, space, rest = message.partition(" ")
     flag = f"--{name.replace('_', '-')}"
     return f"{flag}{space}{rest}" if flag in flags else message

@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from functools import partial
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.profile import Arguments
+from nerfmac.app.cli.options import Profile
 from nerfmac.app.measure.launches import trained
-from nerfmac.app.measure.profile.parts import take_steps
-from nerfmac.app.measure.profile.profiling import captured, check_capture, profile
+from nerfmac.app.measure.parts import take_steps
+from nerfmac.app.measure.profiling import captured, check_capture, profile
 from nerfmac.app.run import CONFIGURED, Run, is_run
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.method import Method
 
-WARMUP = 1024
-"""Default number of training steps before a scene is profiled. After these steps, the occupancy
-grid is as sparse as during most of a run."""
+WARMUP = 1024  # Default number of training steps before a scene is profiled.
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac profile` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Profile, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac profile` and return the exit code."""
     checks.number("seconds", arguments.seconds, low=0.01)
     checks.optional_number("steps", arguments.steps, low=1, whole=True)
     checks.optional_number("warmup", arguments.warmup, low=0, whole=True)
     choose_device(arguments.device)
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)
-    with ExitStack() as files:
-        # An unwritable file is reported before the measurement. A file appears only when complete.
-        trace, json = (
-            files.enter_context(appearing(path)) if path else None
-            for path in (arguments.trace, arguments.json)
-        )
+    with appearing_if(arguments.trace) as trace, appearing_if(arguments.json) as json:
         run = _run(arguments, method)
         figures = profile(
             run,
@@ -55,7 +45,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     return 0
 
 
-def _run(arguments: Arguments, method: Method) -> Run:
+def _run(arguments: Profile, method: Method) -> Run:
     """Return the run to profile, after the warm-up steps. The warm-up is not saved."""
     path = arguments.run_or_scene or builtin_scene_path()
     if is_run(path):

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nerfmac.app.cli.arguments import background, box, numbers, parsed
+from nerfmac.app.cli.arguments import background, box, numbers
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options.render import Arguments
+from nerfmac.app.cli.options import Render
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.video import (
@@ -35,25 +35,17 @@ from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
-BLURRED_SAMPLES = 32
-"""Default value of --samples-per-pixel if --depth-of-field or --motion-blur is used."""
+BLURRED_SAMPLES = 32  # Default --samples-per-pixel with --depth-of-field or --motion-blur.
 
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
-MAX_SIDE = 8192
-"""Maximum width and height of a frame in pixels."""
-
-MAX_FRAMES = 1_000_000
-"""Maximum number of frames. One million frames correspond to a video of eleven hours at 24 fps and
-to one gigabyte of camera data."""
-
-PANORAMA_SIZE = 1920, 960
-"""Default width and height of an equirectangular frame in pixels."""
+MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
+MAX_FRAMES = 1_000_000  # Frames of eleven hours at 24 fps, and one gigabyte of camera data.
+PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac render` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Render, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac render` and return the exit code."""
     options, size = _options(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
     fps, size = _fps_and_size(path, options, arguments.fps, size)
@@ -129,7 +121,6 @@ def _duration(seconds: float) -> str:
 
 
 def _resume_hint(out: Path) -> str:
-    """Describe where the frames of an interrupted rendering are and how to resume it."""
     if out.suffix.lower() not in VIDEOS:
         return f"the frames so far are in {out}; run the same command with --resume to continue"
     return f"the frames so far are in {out}.frames; run the same command again to continue"
@@ -138,11 +129,8 @@ def _resume_hint(out: Path) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Return the frame rate and the frame size from the options. If an option is not given, the
-    value in the file of the camera path is used.
-
-    Values from the file are logged. Raises `InputError` if a value in the file is out of range.
-    """
+    """Return the frame rate and the frame size. By default, they are the values in the camera path
+    file, and these values are logged."""
     from_file = []
     if size is None and path.size and options.projection == "perspective":
         size = path.size
@@ -159,9 +147,8 @@ def _fps_and_size(
     return DEFAULT_FPS if fps is None else fps, size
 
 
-def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` if an argument is invalid for every run. The arguments are checked before
-    the run is loaded."""
+def _check(arguments: Render, fps: float, out: Path) -> None:
+    """Check the arguments that do not depend on the run, before the run is loaded."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
@@ -185,9 +172,9 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
 
 
 def _cameras(
-    run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
+    run: Run, path: NamedPath, arguments: Render, fps: float, size: tuple[int, int]
 ) -> Sequence[Camera | CameraSamples]:
-    """Return the camera of each frame or, with motion blur, several cameras for each frame."""
+    """Return the camera of each frame, or several cameras for each frame with motion blur."""
     if path.is_split and not (arguments.frames or arguments.seconds):
         if arguments.motion_blur:
             raise InputError(
@@ -206,15 +193,14 @@ def _cameras(
     return blurred(along, frames, _samples(arguments), arguments.motion_blur)
 
 
-def _samples(arguments: Arguments) -> int:
+def _samples(arguments: Render) -> int:
     if arguments.samples_per_pixel is not None:
         return arguments.samples_per_pixel
     is_blurred = arguments.depth_of_field or arguments.motion_blur
     return BLURRED_SAMPLES if is_blurred else 1
 
 
-def _options(arguments: Arguments) -> RenderOptions:
-    """Convert the arguments to `RenderOptions`. Raises `InputError` if an argument is invalid."""
+def _options(arguments: Render) -> RenderOptions:
     depth_range = None
     if arguments.depth_range is not None:
         expected = "two distances, such as 0.5,3"
@@ -238,8 +224,8 @@ def _options(arguments: Arguments) -> RenderOptions:
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size`, that `out` supports. If the result is smaller
-    than `size`, print a note."""
+    """Return the largest frame size, at most `size`, that `out` supports, and print a note if it is
+    smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)

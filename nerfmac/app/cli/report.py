@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.report import Arguments
+from nerfmac.app.cli.options import Report
 from nerfmac.app.export import write_report
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.backend import choose_device
@@ -11,9 +10,8 @@ from nerfmac.common import checks
 from nerfmac.training.method import Method
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac report` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Report, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac report` and return the exit code."""
     checks.number("seconds", arguments.seconds, low=0.1)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)

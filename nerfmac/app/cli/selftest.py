@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.selftest import Arguments
+from nerfmac.app.cli.options import Selftest
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,
@@ -27,12 +26,11 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac selftest` with the arguments `argv` and return the exit code. The exit code is 0
+def main(arguments: Selftest) -> int:
+    """Run `nerfmac selftest` and return the exit code. The exit code is 0
     if all kernels match their references."""
-    arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
-        if arguments != Arguments(dump_metal=folder):
+        if arguments != Selftest(dump_metal=folder):
             raise InputError("--dump-metal cannot be used with other options; remove these options")
         count = len(write_metal(folder))
         print(f"wrote the Metal source code of {count} specializations to {folder}")
@@ -69,11 +67,8 @@ def main(argv: list[str]) -> int:
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """Return the devices that can run all operations in `tested` as kernels.
-
-    CPU kernels are not needed on a Mac. Therefore, the CPU of a Mac is tested only if its kernels
-    can be built. Raises `InputError` if no device can be tested.
-    """
+    """Return the devices that can run all operations in `tested` as kernels. A Mac does not need
+    CPU kernels, so its CPU is skipped silently if they cannot be built."""
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable: list[str] = []
     reasons = []
@@ -96,8 +91,7 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 def _test(report: Report, operation: str | None, seconds: float) -> None:
     """Run all test cases on the current device, print the results, and add them to the report.
 
-    If all operations are tested, a run is also trained for `seconds` seconds, and `Findings` are
-    added to the report.
+    Unless `operation` is given, also train a run for `seconds` and measure the `FINDINGS`.
     """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
@@ -125,8 +119,7 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Measure and print the `FINDINGS`, and add them to the report. If an exception is raised, the
-    remaining findings are not measured."""
+    """Measure the `FINDINGS` until one fails, print them, and add them to the report."""
     print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)
     for finding in FINDINGS:

@@ -9,9 +9,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-NEAREST = 0.75
-"""A word is suggested only if its similarity to the mistyped word, from 0 to 1, is at least this
-value."""
+NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
 
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",
@@ -60,15 +58,7 @@ command of nerfmac."""
 
 
 def known_command(word: str, commands: Collection[str]) -> str:
-    """Suggest what to type instead of an unknown command.
-
-    Args:
-        word: First word after `nerfmac`.
-        commands: Names of the commands.
-
-    Returns:
-        A clause for an error message.
-    """
+    """Suggest what to type instead of an unknown command."""
     if (path := Path(word)).exists():
         command = "view" if (path / "config.json").is_file() else "train"
         return f"a command must come first; type `nerfmac {command} {word}`"
@@ -82,16 +72,10 @@ def known_command(word: str, commands: Collection[str]) -> str:
 
 
 def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: str) -> str:
-    """Suggest what to type instead of an unknown option.
+    """Suggest what to type instead of the unknown option `flag`.
 
-    Args:
-        command: Name of the command.
-        flag: Unknown option.
-        flags: Options of the command, with their help texts.
-        positionals: Positional arguments of the command, such as `RUN FILE`.
-
-    Returns:
-        A clause for an error message.
+    `flags` contains the help text of each option, and `positionals` the positional arguments, such
+    as `RUN FILE`.
     """
     for meant, synonyms in FLAGS.items():
         if flag not in synonyms.split():
@@ -110,20 +94,13 @@ def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: s
 
 def first_sentence(text: str) -> str:
     """Return `text` up to and including the first full stop that is followed by a space."""
-    return text if text.count(". ") == 0 else text[: text.index(". ") + 1]
+    first, end, _ = text.partition(". ")
+    return first + end.rstrip()
 
 
 def similar(word: str, known: Collection[str], otherwise: str) -> str:
-    """Suggest the known word that is most similar to `word`.
-
-    Args:
-        word: Mistyped word.
-        known: Words to choose from. Leading dashes are ignored in the comparison.
-        otherwise: Text to return if no word is similar.
-
-    Returns:
-        A question with the suggested word, or `otherwise`.
-    """
+    """Return a question with the known word that is most similar to `word`, or `otherwise` if no
+    word is similar. Leading dashes are ignored."""
     bare = {name.lstrip("-"): name for name in known}
     near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=NEAREST)
     return f"did you mean {bare[near[0]]}?" if near else otherwise

@@ -11,8 +11,8 @@ from pathlib import Path
 from shlex import quote
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device, Preset
-from nerfmac.app.cli.options.train import Arguments
+from nerfmac.app.cli.options import Train
+from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
 from nerfmac.app.run import train as train_run
 from nerfmac.app.scenes.options import described
@@ -31,19 +31,13 @@ log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
-MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a 4-second turntable video. This is 6 frames per second."""
+MIN_TURNTABLE_FRAMES = 24  # Minimum number of frames, 6 frames per second.
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
-MIN_TURNTABLE_SIDE = 192
-"""Minimum longer side of turntable frames in pixels if the time is too short for
-`TURNTABLE_SIDE`."""
-TRIALS = 4
-"""Number of frames that are rendered to estimate the rendering time per pixel."""
-VIDEO_FRACTION = 2 / 5
-"""Fraction of the time remaining after training that is used for the turntable video. The
-evaluation uses one half of this time."""
+MIN_TURNTABLE_SIDE = 192  # Minimum longer side in pixels if time is short.
+TRIALS = 4  # Number of frames that are rendered to estimate the rendering time per pixel.
+VIDEO_FRACTION = 2 / 5  # Fraction of the remaining time that the video may take.
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -53,7 +47,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    arguments = parsed(Arguments, argv, default=Arguments(**settings))
+    arguments = parsed(Train, argv, default=Train(**settings))
     signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
     keeps_config = arguments.resume and config == default and not _select(argv, "--model")
@@ -92,8 +86,7 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the options in `argv` that are listed in `flags`, together with their values. `argv`
-    must have been normalized by `checked`."""
+    """Return the words in `argv`, as normalized by `checked`, that set one of `flags`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
@@ -120,16 +113,12 @@ def _next_commands(out: Path) -> str:
 
 
 def save_turntable(run: Run, seconds: float) -> None:
-    """Render a turntable video of 4 seconds to `video.mp4` in the run folder.
+    """Render a turntable video of 4 seconds to `video.mp4` in the run folder, if it has one.
 
-    Rendering takes about 2/5 of `seconds`. If the time is short, the frame size is first reduced to
-    `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced to 6 frames per
-    second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video would still take
-    too long, no video is written, an existing video is removed, and a message is logged.
-
-    Args:
-        run: Trained run. If the run has no folder, no video is rendered.
-        seconds: Remaining time in seconds.
+    Rendering takes about 2/5 of the remaining time `seconds`. If the time is short, the frame size
+    is first reduced to `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced
+    to 6 frames per second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video
+    would still take too long, an existing video is removed, and a message is logged.
     """
     if run.folder is None:
         return

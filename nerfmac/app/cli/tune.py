@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.tune import Arguments
+from nerfmac.app.cli.options import Tune
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
 from nerfmac.app.scenes import load_scene
@@ -13,13 +10,12 @@ from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
 from nerfmac.common import checks
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac tune` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Tune) -> int:
+    """Run `nerfmac tune` and return the exit code."""
     seconds = SECONDS if arguments.seconds is None else arguments.seconds
     checks.number("seconds", seconds, low=0.01)
     options = arguments.options()
@@ -31,8 +27,7 @@ def main(argv: list[str]) -> int:
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
         config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
-    with ExitStack() as files:
-        json = files.enter_context(appearing(arguments.json)) if arguments.json else None
+    with appearing_if(arguments.json) as json:
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
         done = tune(config, extent, seconds=seconds, on_tuned=_print)

@@ -1,11 +1,6 @@
-"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
-
-nerfmac writes the notebook only once, because users may change it. For a run, the notebook is in
-the run folder. For a scene, the notebook is in the working folder, because nerfmac does not write
-to scene folders. The JupyterLab server runs the first code cell, so that the viewer opens
-immediately. The cell is run only if it is exactly the cell that nerfmac writes, because a notebook
-in a run folder may come from an untrusted source.
-"""
+"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook. nerfmac writes the
+notebook only once, because users may change it. The JupyterLab server runs its first code cell.
+Because a run may come from an untrusted source, only a cell that nerfmac has written is run."""
 
 from __future__ import annotations
 
@@ -20,8 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.view import Arguments
+from nerfmac.app.cli.options import View
 from nerfmac.app.run import is_run, read_record
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
@@ -30,19 +24,10 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 
-NEEDED = ("jupyterlab", "anywidget")
-"""Packages from the extra `notebook` that the command requires."""
-
-ALLOW_ROOT = "--allow-root"
-"""JupyterLab option that is required to run as root, for example in a container."""
-
-SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder with settings for JupyterLab. JupyterLab reads these settings before the user's
-settings."""
-
-CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
-"""Import path of the class that JupyterLab uses for reading and writing files. This class runs the
-first code cell of the notebook when JupyterLab starts."""
+NEEDED = ("jupyterlab", "anywidget")  # Packages from the extra `notebook`.
+ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
+SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
+CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"  # JupyterLab's file manager.
 
 HELP = (
     "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
@@ -55,26 +40,15 @@ video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
 Video(str(video), embed=True)"""
 
 
-def main(argv: list[str], passed: Sequence[str] = ()) -> int:
+def main(arguments: View, passed: Sequence[str] = ()) -> int:
     """Write the notebook if it does not exist, and replace this process with JupyterLab.
 
-    Args:
-        argv: Arguments of the command.
-        passed: Arguments after `--`, for JupyterLab.
-
-    Returns:
-        The function does not return, because JupyterLab replaces this process.
-
-    Raises:
-        InputError: If JupyterLab is not installed, or the run, scene, or notebook is invalid.
+    `passed` are the arguments for JupyterLab.
     """
-    arguments = parsed(Arguments, argv)
     checks.optional_number("--port", arguments.port, low=1, high=65535)
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        names = " and ".join(missing)
+    if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
-            f"{names} not installed; the viewer requires the extra notebook: {INSTALL}"
+            f"{missing} not installed; the viewer requires the extra notebook: {INSTALL}"
         )
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
@@ -92,7 +66,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
         command += [f"--OpenedNotebook.notebook={file.name}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
-    command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
+    command += [ALLOW_ROOT] if os.geteuid() == 0 and ALLOW_ROOT not in passed else []
     command += passed
     # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
     paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
@@ -101,16 +75,11 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     os.execv(command[0], command)
 
 
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
     """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists.
 
-    If `path` is None, the notebook shows the built-in scene. `options` are arguments of
-    `load_scene`. Returns the path of the notebook, and whether its first code cell is unchanged
-    since nerfmac wrote it.
+    `options` are arguments of `load_scene`. Returns the path of the notebook, and whether its first
+    code cell is unchanged since nerfmac wrote it.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -173,17 +142,11 @@ def _read_shown(file: Path, shown: str) -> Any:
 def view_cells(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
-    """Create the cells of a notebook that shows a scene or a run.
+    """Create the (kind, text) cells, `markdown` or `code`, of a notebook that shows a scene or a
+    run.
 
-    Args:
-        name: Title of the notebook.
-        shown: Python code of the argument of `Viewer`.
-        saved: Folder for saving the trained run, or None to omit the cells that save the run.
-        video: Path of the video to render.
-        is_trained: Whether `shown` is a trained run. If False, the first cell starts training.
-
-    Returns:
-        A (kind, text) pair for each cell.
+    `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first cell
+    starts training. If `saved` is None, the cells that save the run are omitted.
     """
     save = [
         ("markdown", "Save the trained run, for example for `nerfmac render`:"),
@@ -200,14 +163,9 @@ def view_cells(
 
 
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """Return a notebook with `cells` as JSON values.
+    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5.
 
-    Args:
-        cells: A (kind, text) pair for each cell; the kind is `markdown` or `code`.
-        shows: Python code of the shown run or scene, stored in the metadata.
-
-    Returns:
-        The notebook in format 4.5.
+    The metadata stores `shows`, the Python code of the shown run or scene.
     """
     code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {

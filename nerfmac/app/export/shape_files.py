@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import extras
+from nerfmac.common import installing
 from nerfmac.geometry.color import srgb_to_linear
 
 EXTENSIONS = (".ply", ".obj", ".glb")
@@ -46,7 +46,7 @@ def need_libraries() -> None:
 def needed(module: str) -> Any:
     """Import and return a module of the extra `export`. If the module is not installed, raises
     `InputError` with the installation command."""
-    return extras.needed(module, "export", "meshes and points need")
+    return installing.needed(module, "export", "meshes and points need")
 
 
 def write_shape(

@@ -1,10 +1,7 @@
-"""Measurement of the maximum rates of the device, in bytes per second and operations per second.
-
-Bandwidth is measured with a copy of a large array. A GPU copies the array with MLX. On a CPU, a
-kernel copies the array on all cores, because MLX operations use only one core. The rate of
-operations is measured with a large matrix product, in the dtype of the kernels on a GPU and with
-NumPy on a CPU. A GPU may compute matrix products on units that no other operation can use.
-"""
+"""Measurement of the maximum rates of the device. The bandwidth is measured with a copy of a large
+array, by MLX on a GPU and by a kernel on all cores of a CPU. The rate of operations is measured
+with a large matrix product, in the dtype of the kernels on a GPU and with NumPy on a CPU. A GPU may
+compute matrix products on units that no other operation can use."""
 
 from __future__ import annotations
 
@@ -46,8 +43,7 @@ class Ceilings(NamedTuple):
 
 
 def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure the maximum bandwidth and rate of operations of the current device. Each measurement
-    takes about `seconds` seconds."""
+    """Measure both rates of the current device, each in about `seconds` seconds."""
     return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
@@ -85,6 +81,5 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds. Unlike the mean, it is hardly affected
-    by other programs."""
+    """Return the lower quartile of the call time in seconds. Other programs hardly affect it."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

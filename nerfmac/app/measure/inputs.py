@@ -1,13 +1,6 @@
-"""Arrays similar to those in a training step, for timing operations and their variants.
-
-The positions must be realistic, because neighboring samples of a ray share cells of the encoding.
-Therefore, rays from all directions are marched through an occupancy grid with a thick occupied
-shell. One third of the samples have a gradient of zero, like samples behind a surface. The
-gradients of the other samples differ by orders of magnitude.
-
-This module does not index arrays, not even arrays of random keys, because MLX would compile a
-kernel for indexing on CUDA.
-"""
+"""Arrays similar to those in a training step, for timing operations and their variants. Neighboring
+samples share cells of the encoding, because rays are marched through an occupied shell. This module
+does not index arrays, because MLX would compile a kernel for indexing on CUDA."""
 
 from __future__ import annotations
 
@@ -22,20 +15,13 @@ from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 
-SAMPLES_PER_RAY = 8
-"""Approximate number of visible samples per ray in an object-centered scene halfway through
-training."""
-RADIUS, THICKNESS = 0.3, 0.03
-"""Radius and thickness of the shell, in scene units."""
+SAMPLES_PER_RAY = 8  # Visible samples per ray, about as halfway through training.
+RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene units.
 
 
 class StepInputs:
-    """Evaluated arrays that are similar to the arrays in a training step.
-
-    Args:
-        config: Configuration that determines the sizes.
-        extent: Side length of the scene cube in scene units.
-    """
+    """Evaluated arrays that are similar to those in a training step, for a scene cube with the side
+    length `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -69,7 +55,7 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients with one row per sample. One third of the rows are zero. The other
+    """Return random gradients, one row per sample. One third of the rows are zero, and the other
     rows differ by orders of magnitude."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))

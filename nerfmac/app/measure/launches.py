@@ -1,13 +1,7 @@
-"""Recording of kernel launches and computation of their work: bytes, operations, and atomic
-additions.
-
-Launches can be recorded from any computation, from a training step of a run in its current state,
-or from a training step of a configuration. The work of a launch is computed from the sizes of its
-arrays, its grid, and its template arguments. Bytes are counted in two ways. `cached` assumes a
-perfect cache: each input is read once, and each output is written once. If the kernel adds to an
-output, the output is also read once. `uncached` assumes no cache: each access to a row of a table
-moves this row. Unused slots of the sample budget count as samples.
-"""
+"""Recording of kernel launches and computation of their work from array sizes, grids, and template
+arguments. `cached` bytes assume a perfect cache: each array is read or written once. If the kernel
+adds to an output, the output is also read once. `uncached` bytes assume no cache: each access to a
+row of a table moves this row. Unused slots of the sample budget count as samples."""
 
 from __future__ import annotations
 
@@ -39,13 +33,11 @@ from nerfmac.training.trainer import Trainer
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
-CUBE = Bounds(1.0)
-"""Scene cube of a scene with a single object and no background."""
+CUBE = Bounds(1.0)  # Scene cube of a scene with a single object and no background.
 
 
 class Work(NamedTuple):
-    """Work of one or more kernel launches: bytes, operations, atomic additions, and number of
-    launches."""
+    """Work of one or more kernel launches."""
 
     cached: int = 0  # Number of bytes, assuming a perfect cache (see the module docstring).
     uncached: int = 0  # Number of bytes, assuming no cache (see the module docstring).
@@ -53,13 +45,9 @@ class Work(NamedTuple):
     """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
     hash encoding and the networks are counted. Other kernels have at most about one operation per
     byte, so that memory bandwidth limits their speed."""
-    float_atomics: int = 0
-    """Maximum number of atomic float additions. The number may be smaller, because neighboring
-    threads of a simdgroup may first sum the values for points in the same cell."""
-    integer_atomics: int = 0
-    """Maximum number of atomic integer additions."""
-    launches: int = 0
-    """Number of launches, including launches that fill an output with zeros."""
+    float_atomics: int = 0  # Maximum number; simdgroups may first sum points in one cell.
+    integer_atomics: int = 0  # Maximum number of atomic integer additions.
+    launches: int = 0  # Number of launches, including launches that fill an output with zeros.
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
@@ -70,14 +58,8 @@ class Work(NamedTuple):
         return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Return the time in seconds according to the roofline model, max(bytes / bandwidth,
-        operations / rate).
-
-        Args:
-            bandwidth: Bandwidth in bytes per second.
-            rate: Floating-point operations per second.
-            cached: Whether to use the bytes `cached` instead of `uncached`.
-        """
+        """Return the time in seconds in the roofline model: max(bytes / bandwidth, operations /
+        rate)."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
@@ -155,10 +137,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Return the number of floating-point operations in the matrix products of the networks.
-
-        A gradient has three times as many operations as a forward pass.
-        """
+        """Return the number of floating-point operations in the matrix products of the networks."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -174,31 +153,18 @@ _ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """Return a correction of the bytes for a kernel that reads rows of a table.
-
-    Without the correction, the whole table counts as read once.
-
-    Args:
-        whole: Size of the table in bytes.
-        row: Size of a row in bytes.
-        rows: Number of rows that the kernel reads.
-    """
+    """Return a correction of the bytes for a kernel that reads `rows` rows of `row` bytes from a
+    table of `whole` bytes. Without the correction, the whole table counts as read once."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches of a computation.
+    """Record the kernel launches of a computation, in order. Its results may be unevaluated.
 
-    Args:
-        compute: Function that builds the computation. Its results may be unevaluated.
-        on_metal: Whether to record the launches as for an Apple GPU, on any machine. If True,
-            kernels do not run, and their outputs are zeros with the correct shapes.
-        generation: Generation of the Apple GPU, if `on_metal` is True.
-
-    Returns:
-        Launches in the order of recording.
+    With `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then
+    do not run, and their outputs are zeros with the correct shapes.
     """
     recorded: list[Launched] = []
 
@@ -238,20 +204,11 @@ def recorded_launches(
     on_metal: bool = False,
     generation: int | None = None,
 ) -> list[list[Launched]]:
-    """Record the kernel launches of each computation in `Trainer.trial`.
+    """Record the kernel launches of each computation in `Trainer.trial`, as `launches` does.
 
     The computations are the occupancy update in each phase of the sampler, a training step, and the
-    average of the parameters. The last phase of the sampler begins after the warm-up.
-
-    Args:
-        trainer: Trainer with training views.
-        state: Training state for recording the computations.
-        on_metal: Whether to record the launches as for an Apple GPU, without running kernels.
-        generation: Generation of the Apple GPU, if `on_metal` is True.
-
-    Returns:
-        Recorded launches of each computation. If `on_metal` is False, their inputs and outputs are
-        evaluated.
+    average of the parameters. The last phase of the sampler begins after the warm-up. Unless
+    `on_metal` is true, the inputs and outputs of the launches are evaluated.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -264,8 +221,7 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with a single training view of four pixels, and a training state filled with
-    zeros."""
+    """Create a trainer with one training view of four pixels, and a training state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {
@@ -277,14 +233,12 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene. Its image has a width of `pixels` pixels and a height of 1
-    pixel."""
+    """Return a camera above the scene, with an image of `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
-    """Group launches by kernel name, in the order of each kernel's first launch. Kernels in
-    `NEVER_EVALUATED` are omitted."""
+    """Group launches by kernel name, in the order of first launch, without `NEVER_EVALUATED`."""
     kernels: dict[str, list[Launched]] = {}
     for launched in recorded:
         if launched.name not in NEVER_EVALUATED:

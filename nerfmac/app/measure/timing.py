@@ -12,15 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-QUEUE_SECONDS = 0.02
-"""Target duration in seconds of a queue, a group of calls that are evaluated together. The duration
-is long compared with the overhead of starting and synchronizing."""
-QUEUE = 16
-"""Maximum number of calls in a queue. The results of all calls in a queue are in memory at the same
-time."""
-LEAST_CALLS, MOST_CALLS = 5, 100
-"""Minimum and maximum number of timed calls or queues. With fewer than five, quartiles would not be
-meaningful."""
+QUEUE_SECONDS = 0.02  # Target duration of a queue, a group of calls evaluated together.
+QUEUE = 16  # Maximum number of calls in a queue. Memory holds the results of all calls.
+LEAST_CALLS, MOST_CALLS = 5, 100  # Limits of the number of timed calls or queues.
 
 
 class Timing(NamedTuple):
@@ -36,8 +30,8 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """Subtract the median of `other`. Noise can make a difference negative; such differences
-        are set to zero."""
+        """Subtract the median of `other`. Differences that are negative because of noise become
+        zero."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 
@@ -52,14 +46,7 @@ class Bar(tqdm):
     """
 
     def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
-        """Show an empty progress bar.
-
-        Args:
-            what: Label of the bar.
-            total: Total number of steps or seconds.
-            unit: Unit of `total`, such as "steps" or "s".
-            disable: Whether to hide the bar.
-        """
+        """Show an empty progress bar for a `total` in a `unit`, such as "steps" or "s"."""
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
         options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
         super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
@@ -70,28 +57,16 @@ class Bar(tqdm):
 
 
 def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """Compute the median and the quartiles of call times.
-
-    Args:
-        seconds: Time of each call in seconds.
-
-    Returns:
-        Times in milliseconds.
-    """
+    """Return the quartiles of call times that are given in seconds."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
-    """Measure the time of a function call, after a warm-up.
+    """Time a function that returns unevaluated arrays, for about `seconds`.
 
-    Args:
-        compute: Function that returns unevaluated arrays.
-        seconds: Approximate total time.
-        queued: Whether to time queues of calls (see `timer`) instead of single calls.
-
-    Returns:
-        Median and quartiles over `LEAST_CALLS` to `MOST_CALLS` calls or queues, in milliseconds.
+    The two first calls are not counted. The arrays are evaluated in each call, or in a queue of
+    calls (see `timer`).
     """
     call = timer(compute, queued=queued)
     spent: list[float] = []
@@ -104,18 +79,11 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
-    """Return a function that measures the time of `compute`.
+    """Return a function that calls `compute`, evaluates the arrays, and returns the time per call
+    in seconds.
 
-    For the warm-up, `timer` calls `compute` twice.
-
-    Args:
-        compute: Function that returns unevaluated arrays.
-        queued: Whether to evaluate several calls together, so that the mean time of a call includes
-            little overhead for starting and synchronizing.
-
-    Returns:
-        Function that calls `compute`, evaluates the results, and returns the time per call in
-        seconds.
+    `compute` is called twice for the warm-up. With `queued`, several calls are evaluated together,
+    so that the mean time of a call includes little overhead for starting and synchronizing.
     """
 
     def run(calls: int) -> float:
@@ -134,7 +102,7 @@ def measure_interleaved(
     seconds: float,
     rounds: int | None = None,
     least: int = LEAST_CALLS,
-    what: str | None = "interleaved timing",
+    what: str = "interleaved timing",
 ) -> list[list[float]]:
     """Time several functions in rounds. In each round, all functions are called once, in order.
 
@@ -143,22 +111,21 @@ def measure_interleaved(
     warm-up and is not counted.
 
     Args:
-        timers: Functions that return the time of one call in seconds, such as the results of
-            `timer`.
+        timers: Functions that return the time of one call in seconds, such as results of `timer`.
         seconds: Approximate total time.
         rounds: Number of rounds, instead of `seconds`.
         least: Minimum number of rounds if `rounds` is None.
-        what: Label of the progress bar, or None to show no bar.
+        what: Label of the progress bar.
 
     Returns:
-        For each timer, the times of all rounds in seconds.
+        The times of all rounds in seconds, for each timer.
     """
     for call in timers:
         call()
     done: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
-    with Bar(what or "", total, unit, disable=what is None) as bar:
+    with Bar(what, total, unit) as bar:
         while len(done) < (rounds or least) or (rounds is None and passed < seconds):
             done.append([call() for call in timers])
             passed = time.perf_counter() - begin

@@ -1,11 +1,7 @@
 """Tuning: every variant of each operation is compiled, compared with its reference, and timed. The
-fastest variants are saved.
-
-The reference is the first variant that runs. In each round, the time of every other variant is
-divided by the time of the reference. A variant is selected instead of the reference only if the
-upper error bound of the median ratio is below `RATIO_LIMIT`, so that the variant is at least 2 %
-faster with high confidence.
-"""
+fastest variants are saved. The reference is the first variant that runs. In each round, the time of
+another variant is divided by the time of the reference. The variant is selected only if the upper
+error bound of the median ratio is below `RATIO_LIMIT`."""
 
 from __future__ import annotations
 
@@ -38,9 +34,7 @@ from nerfmac.ops.networks import networks
 
 log = logging.getLogger("nerfmac")
 
-RATIO_LIMIT = 0.98
-"""Limit of the upper error bound of the time ratio. If the bound is below this limit, the variant
-is selected instead of the reference."""
+RATIO_LIMIT = 0.98  # Limit of the error bound of the time ratio of a selected variant.
 NOTCH = 2 * 1.57
 """Factor in the error bound of a median, NOTCH x interquartile range / sqrt(number of values). The
 bound is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
@@ -48,9 +42,7 @@ ROUNDS = 9
 """Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
 per call, a variant other than the reference is selected in 1 to 3 % of the trials. If only medians
 were compared, another variant would be selected in 39 to 64 % of the trials."""
-SECONDS = 0.5
-"""Default time per operation in seconds. This time is sufficient for about `ROUNDS` rounds of three
-variants that take 20 ms each."""
+SECONDS = 0.5  # Default time per operation, about `ROUNDS` rounds of three slow variants.
 
 
 class Tried(NamedTuple):
@@ -87,28 +79,17 @@ def tune(
     extent: float = 1.0,
     *,
     seconds: float = SECONDS,
-    shows_bar: bool = True,
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
-    """Measure every variant of every operation, and save the fastest ones in the cache folder.
+    """Measure every variant of every operation, for about `seconds` each, and save the fastest ones
+    in the cache folder.
 
-    Args:
-        config: Configuration that determines the sizes of the operations.
-        extent: Side length of the scene cube in scene units.
-        seconds: Approximate time per operation.
-        shows_bar: Whether to show progress bars.
-        on_tuned: Callback with the result of each operation.
-
-    Returns:
-        Results of all operations.
-
-    Raises:
-        InputError: If no kernels run on this machine, or the cache folder cannot be written.
+    `config` and `extent`, the side length of the scene cube, determine the sizes of the operations.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
     done = []
-    for tuned in try_variants(config, extent, seconds=seconds, shows_bar=shows_bar):
+    for tuned in try_variants(config, extent, seconds=seconds):
         done.append(tuned)
         on_tuned(tuned)
     chosen = {tuned.operation: tuned.chosen for tuned in done}
@@ -117,27 +98,25 @@ def tune(
 
 
 def try_variants(
-    config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
+    config: Config, extent: float = 1.0, *, seconds: float = SECONDS
 ) -> Iterator[Tuned]:
-    """Measure every variant of every operation, and yield the result of each operation. The
-    selection is not saved."""
+    """Measure every variant of every operation, without saving the selection."""
     # All kernels are compiled in parallel, including the kernels that compute the inputs of the
     # trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
     for trial in trials(config, extent):
         if cases := _by_variant(trial):
-            yield _tuned(trial, cases, seconds, shows_bar)
+            yield _tuned(trial, cases, seconds)
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """Return the trial's test case for each variant on the current device. If there is only one
-    variant, the result is empty."""
+    """Return the test case of a trial for each variant on this device, if there are several."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
 
 
-def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
+def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float) -> Tuned:
     """Compare and time the `cases` of all variants of an operation, and log each failure."""
     name, case = trial
     tried, want = dict[str, Tried](), None
@@ -150,7 +129,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
         except Exception as error:  # for example, the compiler rejects the kernel
             tried[way] = Tried(way, fault=as_text(error))
     right = {way: cases[way] for way, result in tried.items() if result.fault is None}
-    spent, faults = _timed(right, seconds, name if shows_bar else None)
+    spent, faults = _timed(right, seconds, name)
     tried |= {way: Tried(way, fault=fault) for way, fault in faults.items()}
     reference = next(iter(spent), next(iter(cases)))
     for way, own_seconds in spent.items():
@@ -168,7 +147,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
 
 
 def _timed(
-    cases: Mapping[str, Case], seconds: float, what: str | None
+    cases: Mapping[str, Case], seconds: float, what: str
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
     """Return the times of each case in seconds, and the errors of cases that fail during timing."""
     faults: dict[str, str] = {}
@@ -201,20 +180,14 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """Operation with several variants, and a test case for which all variants must have the same
-    results."""
+    """Operation with variants, and a test case for which all of them must have the same results."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
 
 
 def trials(config: Config, extent: float) -> Iterator[Trial]:
-    """Yield a trial for each operation that has several variants.
-
-    Args:
-        config: Configuration that determines the sizes of the operations.
-        extent: Side length of the scene cube in scene units.
-    """
+    """Yield a trial for each operation that has several variants, with `StepInputs`."""
     inputs = StepInputs(config, extent)
 
     def counted() -> Arrays:

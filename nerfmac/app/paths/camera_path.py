@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.curve import Curve
+from nerfmac.app.paths.curve import Curve, Timing
 from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
 from nerfmac.app.paths.keyframe import Keyframe
 from nerfmac.app.paths.quaternions import matrices, quaternions
-from nerfmac.app.paths.timing import Timing
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path, write_json
@@ -23,11 +22,8 @@ from nerfmac.geometry.cameras import Camera
 
 Array = npt.NDArray[np.float64]
 
-KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Programs whose camera path formats `save` can write."""
-
-DEFAULT_SECONDS = 5.0
-"""Default duration in seconds of a path without timed keyframes."""
+KINDS = ("nerfmac", "nerfstudio", "instant-ngp")  # Formats that `save` can write.
+DEFAULT_SECONDS = 5.0  # Default duration in seconds of a path without timed keyframes.
 
 
 @dataclass(frozen=True, eq=False)

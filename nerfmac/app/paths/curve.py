@@ -1,27 +1,18 @@
-"""A smooth curve through keyframes, parametrized by length.
+"""A smooth curve through keyframes, parametrized by length, and its `Timing`.
 
-The curve is centripetal: between two keyframes, the parameter increases by the square root of their
-distance, so that the curve has no loops between unequally spaced keyframes. The distance between
-two keyframes is
-
-    sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
-
-where `spread` is the root mean squared distance of the keyframes from their mean position. A
-translation by `spread` therefore has the same length as a rotation by one radian. Cubic Bezier
-curves connect the keyframes with the same tangent, so that position, rotation, and field of view
-are smooth. The tangent, from
-
-    Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
-
-is the mean of the slopes on both sides, weighted by the length of the opposite side. De Casteljau's
-algorithm blends positions and fields of view along lines, and unit quaternions along great arcs:
-
-    Shoemake: Animating rotation with quaternion curves (1985).
+The distance between two keyframes is sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2), with angles
+in radians and the root mean squared distance of the keyframes from their mean as `spread`. The
+curve is centripetal: the parameter increases by the square root of the distance, so that there are
+no loops between unequally spaced keyframes. Cubic Bezier curves connect the keyframes with the
+tangents of Barry and Goldman (A recursive evaluation algorithm for a class of Catmull-Rom splines,
+1988), the mean of the slopes on both sides, weighted by the length of the opposite side. De
+Casteljau's algorithm blends positions and fields of view along lines, and unit quaternions along
+great arcs (Shoemake: Animating rotation with quaternion curves, 1985).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -30,31 +21,19 @@ from nerfmac.app.paths.quaternions import arc, exponential, inverse, logarithm, 
 
 Array = npt.NDArray[np.float64]
 
-MIN_SPREAD = 1e-3
-"""Minimum spread in scene units, so that rounding errors do not affect the speed."""
-
-SAME = 1e-9
-"""Consecutive keyframes are treated as one keyframe if their distance is at most this value. The
-distance is `sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)`."""
-
-SAMPLES = 512
-"""Number of line segments for computing the length of each Bezier curve. With 512 segments, the
-speed along the curve is accurate to 1 %."""
+MIN_SPREAD = 1e-3  # Minimum spread in scene units, so that rounding errors do not affect the speed.
+SAME = 1e-9  # Keyframes at a distance of at most this value are treated as one keyframe.
+SAMPLES = 512  # Line segments for the length of each Bezier curve, accurate to 1 %.
 
 
 class Curve:
-    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes are treated as
-    one keyframe."""
+    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes count as
+    one."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
-        """Create a curve through n keyframes.
-
-        Args:
-            positions: Positions (n, 3).
-            rotation: Unit quaternions (n, 4) as (w, x, y, z).
-            fov: Vertical fields of view (n,) in radians.
-            closed: Whether the curve returns to the first keyframe.
-        """
+        """Create a curve through n keyframes with positions (n, 3), unit quaternions (n, 4) as (w,
+        x, y, z), and vertical fields of view (n,) in radians. A closed curve returns to the first
+        keyframe."""
         centered = positions - positions.mean(axis=0)
         spread = np.sqrt(np.mean(np.sum(centered**2, axis=1)))
         flat = np.c_[positions, fov]
@@ -73,8 +52,8 @@ class Curve:
         the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at the given
-        lengths (n,) along the curve."""
+        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)
+        along the curve."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
@@ -97,9 +76,8 @@ class Curve:
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,).
-        The integer part of a mark is the index of a segment. The fractional part is the position
-        on the segment."""
+        """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,). A
+        mark is the index of a segment plus the position on the segment, from 0 to 1."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -107,8 +85,7 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Return the distances between consecutive keyframes as an array of shape (n - 1,). A
-        distance combines the changes of position, rotation, and field of view."""
+        """Return the distances (n - 1,) between consecutive keyframes, as defined above."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
@@ -146,3 +123,65 @@ def _casteljau(
 
 def _line(start: Array, end: Array, fraction: Array) -> Array:
     return start + fraction * (end - start)
+
+
+class Timing:
+    """Traveled length as a function of time, from 0 at the start of a path to 1 at its end.
+
+    The function is monotone and cubic, without jumps in speed (Fritsch, Butland: A method for
+    constructing local monotone piecewise cubic interpolants, 1984). In segments without a duration,
+    the speed is the mean speed of the segments with a duration. A segment with a duration but no
+    length is a pause. The camera slows down before a pause and at keyframes with `ease`.
+    """
+
+    def __init__(
+        self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
+    ) -> None:
+        """Create the timing of n segments from the traveled length `walked` (n + 1,) at each
+        keyframe and at the end of a closed path, the durations in seconds (n), and whether the
+        camera stops at each of the n + 1 keyframes."""
+        lengths = np.diff(walked)
+        is_timed = np.array([time is not None for time in seconds], bool)
+        given = np.array([time or 0.0 for time in seconds], np.float64)
+        timed = float(lengths[is_timed].sum())
+        pace = given.sum() / timed if timed > 0.0 else 1.0  # Seconds per length.
+        spent = np.where(is_timed, given, pace * lengths)
+        self.seconds = float(spent.sum()) if is_timed.any() else None
+        """Duration of the path in seconds, or None if no keyframe has a time."""
+        ends = np.r_[0.0, np.cumsum(spent)]
+        whole = ends[-1] or 1.0
+        self.times: Array = ends / whole
+        """Times (n + 1,) of the keyframes, relative to the duration."""
+        kept = np.r_[True, np.diff(self.times) > 0.0]
+        rests = np.logical_or.reduceat(np.asarray(ease, bool), np.flatnonzero(kept))
+        self._knots, self._walked = self.times[kept], walked[kept]
+        self._speed = _speeds(self._knots, self._walked, rests)
+
+    def walked(self, time: Array) -> Array:
+        """Return the traveled lengths (k,) at `time` (k,) in [0, 1]."""
+        if len(self._knots) == 1:
+            return np.repeat(self._walked, len(time))
+        segment = np.clip(np.searchsorted(self._knots, time, "right") - 1, 0, len(self._knots) - 2)
+        span = self._knots[segment + 1] - self._knots[segment]
+        part = (time - self._knots[segment]) / span
+        rest = 1.0 - part
+        out, into = span * self._speed[segment], span * self._speed[segment + 1]
+        start, end = self._walked[segment], self._walked[segment + 1]
+        # This is a cubic Hermite polynomial, written as a straight line plus a correction.
+        bend = part * rest * (rest * (out - (end - start)) - part * (into - (end - start)))
+        return start + part * (end - start) + bend
+
+
+def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
+    """Return the speeds (n,) at the knots, a weighted harmonic mean of the slopes on both sides."""
+    if len(times) == 1:
+        return np.zeros(1)
+    spans = np.diff(times)
+    slopes = np.diff(walked) / spans
+    before, after = slopes[:-1], slopes[1:]
+    first, second = spans[:-1] + 2.0 * spans[1:], 2.0 * spans[:-1] + spans[1:]
+    moves = (before > 0.0) & (after > 0.0)
+    safe_before, safe_after = np.where(moves, before, 1.0), np.where(moves, after, 1.0)
+    mean = (first + second) / (first / safe_before + second / safe_after)
+    speed = np.r_[slopes[0], np.where(moves, mean, 0.0), slopes[-1]]
+    return np.where(rests, 0.0, speed)

@@ -40,29 +40,16 @@ from nerfmac.app.paths.quaternions import matrices, quaternions
 from nerfmac.common.checks import prefix_errors
 from nerfmac.common.json_reader import Fields
 
-SCHEMA = 1
-"""Version of nerfmac's format."""
-
-PERSPECTIVE = "perspective"
-"""The only supported `camera_type` of nerfstudio files."""
-
-NGP_AXES = [1, 2, 0]
-"""Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis
-of instant-ngp."""
-NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenGL camera axes to the camera axes of instant-ngp. In instant-ngp, y is down and
-z is forward."""
-NGP_SECONDS = 1.0
-"""Assumed time in seconds between two keyframes of instant-ngp, because its files do not contain
-times."""
-UNIT_WITHIN = 1e-2
-"""Maximum difference between the length of a quaternion and 1. The tolerance allows for rounded
-numbers in files."""
+SCHEMA = 1  # Version of nerfmac's format.
+PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
+NGP_AXES = [1, 2, 0]  # Scene axes of nerfmac that are instant-ngp's first, second, and third.
+NGP_FLIP = np.array([1.0, -1.0, -1.0])  # Camera axes of instant-ngp: y down, z forward.
+NGP_SECONDS = 1.0  # Assumed time between two keyframes. The files contain no times.
+UNIT_WITHIN = 1e-2  # Tolerance of the length of a quaternion, for rounded numbers.
 
 
 class PathFile(NamedTuple):
-    """Arguments of `CameraPath` that a file contains, including `fps` and `size` in nerfstudio
-    files."""
+    """Arguments of `CameraPath` that a file contains."""
 
     keyframes: list[Keyframe]
     closed: bool
@@ -71,8 +58,7 @@ class PathFile(NamedTuple):
 
 
 def read_path(file: Fields) -> PathFile:
-    """Read a camera path in any of the three formats. Raises `InputError`, with the name of the
-    field, if a value is invalid."""
+    """Read a camera path in any of the three formats."""
     if "camera_path" in file:
         return _read_nerfstudio(file)
     if "path" in file:
@@ -86,32 +72,14 @@ def read_path(file: Fields) -> PathFile:
 
 
 def nerfmac_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the JSON values of a path in nerfmac's format.
-
-    Args:
-        keyframes: Keyframes of the path.
-        closed: Whether the path is closed.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of a path in nerfmac's format."""
     return {"schema": SCHEMA, "closed": closed, "keyframes": [_own_entry(k) for k in keyframes]}
 
 
 def nerfstudio_values(
     frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return the JSON values of frames in nerfstudio's format.
-
-    Args:
-        frames: Every frame of the path.
-        closed: Whether the path is closed.
-        fps: Frames per second.
-        size: Width and height in pixels.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of every frame of a path in nerfstudio's format."""
     lenses = [{"fov": degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
     poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
     pairs = list(zip(poses, lenses, strict=True))
@@ -129,15 +97,7 @@ def nerfstudio_values(
 
 
 def ngp_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the JSON values of a path in instant-ngp's format.
-
-    Args:
-        keyframes: Keyframes of the path.
-        closed: Whether the path is closed.
-
-    Returns:
-        JSON values.
-    """
+    """Return the JSON values of a path in instant-ngp's format."""
     return {"loop": closed, "time": 0.0, "path": [_ngp_entry(keyframe) for keyframe in keyframes]}
 
 

@@ -13,12 +13,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 
-RIGID_WITHIN = 1e-3
-"""Tolerance on the entries of |R^T R - I| for the rotation R of a pose. The tolerance allows for
-rounded numbers in files that were written by hand."""
-
-MAX_SECONDS = 3600.0
-"""Maximum time in seconds between two keyframes."""
+RIGID_WITHIN = 1e-3  # Tolerance of |R^T R - I| for rotations R, for rounded numbers.
+MAX_SECONDS = 3600.0  # Maximum time in seconds between two keyframes.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,12 @@
 """Moves: closed camera paths around the point that the training cameras look at.
 
-    orbit             One turn, with the elevation and distance of the nearby training cameras. If
-                      the training cameras show only one side, the camera swings back and forth.
-    spiral            Two turns from low to high and back. If the training cameras show only one
-                      side, the path consists of circles that grow and shrink.
-    figure_of_eight   A horizontal figure of eight in front of the scene.
+    orbit             one turn, with the elevation and distance of the nearby training cameras
+    spiral            two turns from low to high and back
+    figure_of_eight   a horizontal figure of eight in front of the scene
 
-In all moves, the camera looks at the center of the rig (`paths.rig`) with a level horizon. The
-directions stay within the range of the training cameras. Moves are closed, so that videos can loop.
+If the training cameras show only one side, an orbit swings back and forth, and a spiral consists of
+circles that grow and shrink. The camera looks at the center of the rig (`paths.rig`) with a level
+horizon, from directions within the range of the training cameras.
 """
 
 from __future__ import annotations
@@ -23,13 +22,8 @@ from nerfmac.app.paths.rig import CIRCLE, Rig
 from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
-STEEP = math.radians(20.0)
-"""Maximum difference, in radians, between the elevation of a point on a spiral and the mean of its
-lowest and highest elevation."""
-
-EIGHT = math.radians(50.0), math.radians(10.0)
-"""Maximum half width and half height of a figure of eight, as angles around the center in
-radians."""
+STEEP = math.radians(20.0)  # Maximum difference in elevation from the middle of a spiral.
+EIGHT = math.radians(50.0), math.radians(10.0)  # Maximum half width and half height, in radians.
 
 
 @dataclass(frozen=True)
@@ -104,14 +98,14 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """Return the azimuth of the center of the camera arc and half the width of the arc, in
-    radians. For a full circle, the azimuth is its start."""
+    """Return the azimuth of the middle of the camera arc and half the width of the arc, in radians.
+    For a full circle, the azimuth is its start."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """Interpolate linearly. The result is `low` at position -1 and `high` at position 1."""
+    """Interpolate linearly from `low` at position -1 to `high` at position 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 

@@ -10,8 +10,8 @@ Array = npt.NDArray[np.float64]
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Interpolate quaternions (n, 4) spherically, from `start` (fraction 0) to `end` (fraction
-    1)."""
+    """Interpolate spherically from quaternions `start` (n, 4) at fraction 0 to `end` at fraction
+    1."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
     # The weight of `start` is sin((1 - fraction) * angle) / sin(angle), and the weight of `end` is
@@ -45,8 +45,8 @@ def exponential(vector: Array) -> Array:
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return the rotation vectors (n, 3) of quaternions. The direction of a rotation vector is the
-    axis, and its length is the angle in radians, at most pi."""
+    """Return the rotation vectors (n, 3) of quaternions, with angles of at most pi (see
+    `exponential`)."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])
@@ -54,8 +54,8 @@ def logarithm(quaternion: Array) -> Array:
 
 
 def quaternions(rotation: Array) -> Array:
-    """Return the quaternions (n, 4) of the rotations nearest to matrices (n, 3, 3). The signs of
-    the quaternions are arbitrary.
+    """Return the quaternions (n, 4), with arbitrary signs, of the rotations nearest to matrices (n,
+    3, 3).
 
     Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
     """

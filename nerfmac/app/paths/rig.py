@@ -1,13 +1,9 @@
 """`Rig`, the point that training cameras look at and their positions around this point.
 
-- The center is the least-squares intersection of all optical axes.
-- Elevations and distances of path cameras are medians over all training cameras or means over
-  nearby training cameras.
-- If the azimuths of the cameras have a gap of more than `MAX_GAP`, the cameras show only one side,
-  and paths stay within the arc of the cameras.
-
-If the cameras face outward, as in a room, the center is behind the cameras, and the distance along
-their axes is negative. The cameras of the paths then also face outward.
+The center is the least-squares intersection of all optical axes. If the azimuths of the cameras
+have a gap of more than `MAX_GAP`, the cameras show only one side, and paths stay within the arc of
+the cameras. If the cameras face outward, as in a room, the center is behind them, the distance
+along their axes is negative, and the cameras of the paths also face outward.
 """
 
 from __future__ import annotations
@@ -22,49 +18,41 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens
+from nerfmac.rendering.renderer import Renderer
 
 Vectors = npt.NDArray[np.float64]
 
-MAX_GAP = math.radians(100.0)
-"""Maximum gap between the azimuths of the cameras, in radians, that a path may cross."""
+MAX_GAP = math.radians(100.0)  # Maximum gap between azimuths that a path may cross.
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
 """Standard differences in azimuth (radians), elevation (radians), and distance (relative to the
 median). At each of these differences, the weight of a training camera decreases to 0.6."""
 
-MAX_ELEVATION = math.radians(85.0)
-"""Maximum elevation of a path camera in radians. At 90 degrees, the azimuth would be undefined."""
-
-PARALLEL_DISTANCE = 4.0
-"""Assumed distance of the center for parallel cameras, relative to the spread of the cameras."""
+MAX_ELEVATION = math.radians(85.0)  # At 90 degrees, the azimuth would be undefined.
+PARALLEL_DISTANCE = 4.0  # Distance of parallel cameras' center, relative to their spread.
 
 CIRCLE = 2.0 * math.pi
+
+VIEWS = 12  # Maximum number of cameras for rendering images.
+SIDE = 16  # Shorter side of the rendered images in pixels.
+MIDDLE = 0.5  # Side of the used part in the middle of an image, relative to the image.
+MIN_OPACITY = 0.5  # Minimum opacity of a pixel with a used surface point.
 
 
 @dataclass(frozen=True, eq=False)
 class Rig:
     """Cameras around a center. Angles are in radians, and lengths are in scene units."""
 
-    center: Vectors
-    """Position (3,) of the center in scene coordinates. If the cameras face outward, the center is
-    behind them."""
-    frame: Vectors
-    """Rows (3, 3) of a right-handed frame. The last row is the up direction."""
-    distance: float
-    """Median distance from the center to the cameras. If the cameras face outward, the distance is
-    negative."""
-    azimuth: Vectors
-    """Azimuths (m,), the angles of the cameras around the up axis. Overhead cameras have no azimuth
-    and are omitted."""
-    elevation: Vectors
-    """Elevations (n,), the angles of the cameras above the horizon."""
-    places: Vectors
-    """Elevation and relative distance (m, 2) of the cameras in `azimuth`. Distances are relative to
-    `distance`."""
-    lens: Lens
-    """Intrinsics of the rendered frames, without distortion and with even width and height."""
+    center: Vectors  # Position (3,) of the center, behind cameras that face outward.
+    frame: Vectors  # Rows (3, 3) of a right-handed frame. The last row is the up direction.
+    distance: float  # Median distance from the center, negative for outward cameras.
+    azimuth: Vectors  # Angles (m,) around the up axis, without overhead cameras.
+    elevation: Vectors  # Elevations (n,), the angles of the cameras above the horizon.
+    places: Vectors  # Elevation and distance / `distance` (m, 2) for each azimuth.
+    lens: Lens  # Intrinsics of the frames: no distortion, even width and height.
 
     @classmethod
     def of(
@@ -74,23 +62,12 @@ class Rig:
         size: tuple[int, int] | None = None,
         center: npt.ArrayLike | None = None,
     ) -> Rig:
-        """Create the rig of cameras.
+        """Create the rig of cameras. The default `center` is the intersection of the camera axes,
+        and the default `size` in pixels is the size of the first camera.
 
-        Angles are measured around the intersection of the camera axes, even if another `center` is
-        given. If `center` is closer to the cameras, angles around it would be larger, and the ends
-        of a path would show regions that are hardly visible in any photo.
-
-        Args:
-            cameras: Training cameras.
-            up: Up direction (3,).
-            size: Width and height of a frame in pixels. By default, the size of the first camera.
-            center: Point (3,) to look at. By default, the intersection of the camera axes.
-
-        Returns:
-            The rig.
-
-        Raises:
-            InputError: In the same cases as `orbit`.
+        Angles are always measured around the intersection of the axes. Around a closer `center`,
+        they would be larger, and the ends of a path would show regions that are hardly visible in
+        any photo.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -108,24 +85,12 @@ class Rig:
         lens = _lens([camera.lens for camera in cameras], size)
         return cls(center, frame, distance, azimuth[is_aside], elevation, places, lens)
 
-    @property
-    def level(self) -> float:
-        """Median elevation of the cameras in radians."""
-        return float(np.clip(np.median(self.elevation), -MAX_ELEVATION, MAX_ELEVATION))
-
     def place_at(self, azimuth: float) -> tuple[float, float]:
-        """Return the elevation and the relative distance of a path camera at an azimuth.
+        """Return the elevation in radians of a path camera at an azimuth, and its distance relative
+        to `distance`.
 
-        The elevation and the distance are means over the training cameras, with larger weights for
-        similar azimuths. Therefore, they change smoothly around the circle. Training cameras with
-        an elevation or distance far from the median, such as a second ring or outliers, have a
-        small weight.
-
-        Args:
-            azimuth: Azimuth in radians.
-
-        Returns:
-            Elevation in radians, and distance relative to `distance`.
+        Both are means over the training cameras, with larger weights for similar azimuths and small
+        weights for cameras far from the median, such as a second ring or outliers.
         """
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
@@ -162,17 +127,8 @@ class Rig:
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return a camera that looks at the center, or away from the center if the rig faces
-        outward.
-
-        Args:
-            azimuth: Azimuth in radians.
-            elevation: Elevation in radians.
-            distance: Distance relative to the distance of the rig.
-
-        Returns:
-            The camera in scene coordinates.
-        """
+        """Return a camera that looks at the center, or away from it if the rig faces outward. The
+        distance is relative to the distance of the rig."""
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.center + distance * self.distance * direction
@@ -180,9 +136,53 @@ class Rig:
 
 
 def center_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the point (3,) that cameras look at, the center of their `Rig`. Raises `InputError` in
-    the same cases as `orbit`."""
+    """Return the point (3,) that cameras look at, the center of their `Rig`."""
     return _center(*_axes(cameras))
+
+
+def look_at_point(
+    renderer: Renderer,
+    cameras: Sequence[Camera],
+    up: npt.ArrayLike,
+    subject: Sphere | None = None,
+) -> npt.NDArray[np.float64] | None:
+    """Return the center (3,) of the subject or, if it is unknown, of the surfaces that cameras look
+    at.
+
+    If the cameras surround an object, the result is None, because the center of their `Rig` is in
+    the object. If all cameras are on one side of an object, their axes intersect behind the visible
+    surfaces. On an orbit around this intersection, the front of the object would sometimes be
+    outside the image. The result is then the center of the surfaces in the middle of the images, or
+    None without visible surfaces.
+    """
+    if subject is not None:
+        return np.array(subject.center)
+    rig = Rig.of(cameras, up)
+    if rig.goes_round or rig.distance <= 0.0:
+        return None
+    chosen = np.unique(np.linspace(0, len(cameras) - 1, VIEWS).astype(int))
+    centers = [_visible_center(renderer, cameras[index]) for index in chosen]
+    points = [center for center in centers if center is not None]
+    return np.mean(points, axis=0) if points else None
+
+
+def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
+    """Return the median (3,) of the surface points in the middle of an image, or None."""
+    lens = camera.lens
+    scale = SIDE / min(lens.width, lens.height)
+    lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
+    image = renderer.render(Camera(lens, camera.pose))
+    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
+    counts = (image.opacity > MIN_OPACITY) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
+    counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
+    if not counts.any():
+        return None
+    # Distortion is ignored, because it is small in the middle of an image.
+    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
+    direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    points = camera.pose[:, 3] + image.depth[counts][:, None] * direction
+    return np.median(points.astype(np.float64), axis=0)
 
 
 def _axes(cameras: Sequence[Camera]) -> tuple[Vectors, Vectors]:
@@ -208,8 +208,7 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
     If the lines are nearly parallel, the result is a point in front of the cameras, at a distance
-    of `PARALLEL_DISTANCE` times the spread of their positions. Raises `InputError` if the lines are
-    nearly parallel and all positions are equal.
+    of `PARALLEL_DISTANCE` times the spread of their positions.
     """
     if (center := nearest_to_axes(eyes, axes)) is not None:
         return center
@@ -224,12 +223,10 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 
 
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
-    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3). The last
-    coordinate of a vector is along the up direction.
+    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
+    coordinate is up, and which vectors (n,) have a meaningful azimuth.
 
-    The third result is a boolean array (n,). It is False for vectors that are nearly parallel to
-    the up direction, because their azimuth is not meaningful. If all vectors are nearly parallel to
-    the up direction, the array is True for all vectors.
+    Vectors that are nearly parallel to the up direction have none, unless all vectors are.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
@@ -239,13 +236,12 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return undistorted intrinsics. Their angle of view along the shorter side is the median over
-    the photos.
+    """Return undistorted intrinsics whose angle of view along the shorter side is the median of the
+    photos.
 
-    The shorter side is used so that a wide frame shows the whole height of landscape photos. If
-    photos are in portrait and frames in landscape orientation, or vice versa, most of the content
-    would be cropped. In this case, the angle of view refers to the geometric mean of the two sides
-    of a photo.
+    A wide frame therefore shows the whole height of landscape photos. If photos are in portrait and
+    frames in landscape orientation, or vice versa, most of the content would be cropped. The angle
+    of view then refers to the geometric mean of the two sides of a photo.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)
@@ -257,8 +253,8 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
 
 
 def _relative_focal(lens: Lens, width: int, height: int) -> float:
-    """Return the focal length for frames of `width` x `height` pixels, relative to their shorter
-    side."""
+    """Return the focal length relative to the shorter side of frames of `width` x `height`
+    pixels."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
     side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)

@@ -1,12 +1,8 @@
-"""Tour: a smooth path along given cameras, with a level horizon.
-
-A path through every camera of a handheld recording would shake. Therefore, each camera of the tour
-is a Gaussian-weighted mean of neighboring cameras. If the cameras surround a center, directions and
-distances are averaged, because the mean of positions would be too close to the center.
-
-If the cameras have no natural order, such as random cameras in a rendered dataset, the tour visits
-them in the order of their angles around the center.
-"""
+"""Tour: a smooth path along given cameras, with a level horizon. Each camera is a Gaussian-weighted
+mean of neighboring cameras, so that a handheld recording does not shake. If the cameras surround a
+center, directions and distances are averaged, because the mean of positions would be too close to
+the center. Cameras without a natural order are visited in the order of their angles around the
+center."""
 
 from __future__ import annotations
 
@@ -21,18 +17,13 @@ from nerfmac.geometry.cameras import Camera
 
 Array = npt.NDArray[np.float64]
 
-SPLITS = ("train", "test")
-"""Names of the splits that a tour can follow."""
-TOUR_SECONDS = 10.0
-"""Default duration of a tour in seconds."""
-STEADINESS = 0.06
-"""Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
+SPLITS = ("train", "test")  # Names of the splits that a tour can follow.
+TOUR_SECONDS = 10.0  # Default duration of a tour in seconds.
+STEADINESS = 0.06  # Standard deviation of the smoothing, relative to the path length.
 UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
-POINTS = 1024
-"""Number of smoothed cameras along the path. A smoothed camera is a weighted mean of neighboring
-input cameras. Frames are interpolated between the smoothed cameras."""
+POINTS = 1024  # Number of smoothed cameras. Frames are interpolated between them.
 
 
 def tour(
@@ -72,8 +63,8 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return smoothed positions and backward axes, both (POINTS, 3), of cameras with the positions
-    `eyes` and the backward axes `back`, both (n, 3)."""
+    """Return smoothed positions and backward axes, both (POINTS, 3), of positions and axes (n,
+    3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -92,11 +83,8 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate values (n, k) linearly along the path.
-
-    `walked` (n,) are the path lengths of the values, and `marks` are the path lengths of the
-    results.
-    """
+    """Interpolate values (n, k) with the path lengths `walked` (n,) linearly at the path lengths
+    `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
@@ -114,11 +102,8 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Return the path length (n,) from the first camera to each camera.
-
-    The length between two cameras combines the change of the position, relative to the spread of
-    all positions, and the change of the axis in radians.
-    """
+    """Return the path length (n,) from the first camera to each camera. It combines the change of
+    the position, relative to the spread of all positions, and the change of the axis in radians."""
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
     steps = np.sqrt(np.sum(moved**2, axis=1) + np.sum(np.diff(back, axis=0) ** 2, axis=1))
@@ -126,8 +111,7 @@ def _walked(eyes: Array, back: Array) -> Array:
 
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
-    """Return the indices (n,) of the cameras with the poses `poses` (n, 3, 4), in the order of the
-    tour."""
+    """Return the indices (n,) of the cameras with `poses` (n, 3, 4), in the order of the tour."""
     given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
     if lengths[0] <= UNORDERED * lengths[1]:
@@ -137,8 +121,8 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
 
 
 def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
-    """Return the order that starts at the first position and always continues with the nearest
-    position."""
+    """Return the order that begins at the first position and always continues with the nearest
+    one."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:
         distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)

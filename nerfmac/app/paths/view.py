@@ -1,12 +1,7 @@
-"""`View`, the camera of the viewer, and its moves by pointer and keys.
-
-The scene follows the pointer. For example, dragging to the right moves the scene to the right and
-the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
-camera rotates around the center of the view, a point on the viewing axis. If the view has the pose
-of a training camera with roll, the first rotation makes the horizon level.
-
-All limits are chosen so that the view can still be rendered and moved back after any move.
-"""
+"""`View`, the camera of the viewer, and its moves by pointer and keys. The scene follows the
+pointer. Pointer motion is relative to the image height, with x right and y down. The first rotation
+makes the horizon level. All limits are chosen so that the view can still be rendered and moved back
+after any move."""
 
 from __future__ import annotations
 
@@ -29,40 +24,27 @@ from nerfmac.geometry.lenses import focal_length
 
 Vector = npt.NDArray[np.float64]
 
-STEEPEST = math.radians(89.0)
-"""Maximum elevation of an orbiting view in radians. Beyond 90 degrees, the view would be upside
-down. Close to 90 degrees, a small horizontal pointer motion would rotate the view by a large
-angle."""
-
-CLOSEST = 0.1
-"""Minimum distance between camera and center in scene units. Multiplying a distance close to
-zero by a factor would hardly change it."""
+STEEPEST = math.radians(89.0)  # Maximum elevation of an orbiting view, in radians.
+CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
 
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32
 cannot distinguish the samples of neighboring rays."""
 
 
-FILLED = 0.5
-"""Fraction of the image height that the subject fills in the initial view."""
-
-NEAREST = 0.5
-"""Minimum distance of the initial view from the subject, relative to the distance of the training
-cameras."""
+FILLED = 0.5  # Fraction of the image height that the subject fills in the initial view.
+NEAREST = 0.5  # Minimum distance of the initial view, relative to the training cameras.
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Camera of the viewer and the center that it orbits. Views are immutable, and each move
-    returns a new view.
+    """Camera of the viewer and the center that it orbits. Each move returns a new view.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).
         center: Scene position that the camera orbits, float64 (3,).
         up: Up direction of the scene, float64 (3,), normalized.
         fov: Vertical field of view in radians.
-
-    All methods raise `InputError` if a shape is wrong or a number is not finite.
     """
 
     pose: npt.NDArray[np.float64]
@@ -91,22 +73,10 @@ class View:
     ) -> Self:
         """Create the initial view of the viewer, from a position on the orbit around the scene.
 
-        If the subject is known, its center is the center of the view, and the camera moves closer
-        until the subject fills half of the image height. The camera moves at most to half its
-        original distance. If the subject is unknown, the center of the view is the center of the
-        orbit. If the cameras face outward, the center of the view is a point in front of the camera
-        at the same distance.
-
-        Args:
-            cameras: Training cameras.
-            up: Up direction (3,).
-            subject: Sphere around the subject of the scene, or None if the subject is unknown.
-
-        Returns:
-            The initial view.
-
-        Raises:
-            InputError: In the same cases as `paths.orbit`.
+        If the subject is known, its center is the center of the view, and the camera moves closer,
+        to at least half its distance, until the subject fills half of the image height. Otherwise,
+        the center of the view is the center of the orbit or, if the cameras face outward, a point
+        in front of the camera at the same distance.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -130,17 +100,8 @@ class View:
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
-        """Rotate around the center, by pi radians per image height of pointer motion.
-
-        After the rotation, the horizon is level, and the elevation is at most `STEEPEST`.
-
-        Args:
-            right: Pointer motion to the right, relative to the image height.
-            down: Pointer motion downwards, relative to the image height.
-
-        Returns:
-            The new view.
-        """
+        """Rotate around the center, by pi radians per image height of pointer motion. After the
+        rotation, the horizon is level, and the elevation is at most `STEEPEST`."""
         right, down = _number("right", right), _number("down", down)
         heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
         angle = -math.pi * right
@@ -153,15 +114,7 @@ class View:
 
     def pan(self, right: float, down: float) -> Self:
         """Move the camera parallel to the image, so that points at the distance of the center
-        follow the pointer.
-
-        Args:
-            right: Pointer motion to the right, relative to the image height.
-            down: Pointer motion downwards, relative to the image height.
-
-        Returns:
-            The new view.
-        """
+        follow the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -177,36 +130,14 @@ class View:
         return moved._centered(CLOSEST) if wanted < CLOSEST else replace(moved, center=self.center)
 
     def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
-        """Move along the camera axes.
-
-        Args:
-            right: Time in seconds of moving to the right.
-            up: Time in seconds of moving up.
-            forward: Time in seconds of moving forward.
-            speed: Speed in scene units per second.
-
-        Returns:
-            The new view.
-        """
+        """Move along the camera axes for times in seconds, at a speed in scene units per second."""
         speed = _number("speed", speed)
         seconds = {"right": right, "up": up, "forward": forward}
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
 
     def look_at(self, point: npt.ArrayLike) -> Self:
-        """Rotate the camera towards a scene position, with a level horizon.
-
-        The position becomes the center of the view. If it is farther than `FARTHEST`, the center is
-        at this distance instead.
-
-        Args:
-            point: Scene position (3,).
-
-        Returns:
-            The new view.
-
-        Raises:
-            InputError: If `point` is the position of the camera.
-        """
+        """Rotate the camera towards a scene position (3,), with a level horizon. The position
+        becomes the center, but at a distance of at most `FARTHEST`."""
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
         distance = float(np.linalg.norm(back))
@@ -219,7 +150,7 @@ class View:
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Return a view with the pose (3, 4) of a training camera and an unchanged distance to the
+        """Return a view with the pose (3, 4) of a training camera and the same distance to the
         center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
@@ -229,8 +160,7 @@ class View:
         return replace(self, fov=fov)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the view as JSON values for the page: row-major pose, center, up direction, and
-        field of view in radians."""
+        """Return the view as JSON values for the page, with a row-major pose."""
         arrays = {"pose": self.pose.ravel(), "center": self.center, "up": self.up}
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
@@ -255,9 +185,9 @@ class View:
         """Return the horizontal unit vector and the elevation in radians of a vector from the scene
         to the camera.
 
-        If the horizontal component of `back` is at most `min_slope` times its vertical component,
-        the horizontal direction is ill-defined. In this case, the horizontal direction is derived
-        from the camera axes, so that the camera rotates as little as possible.
+        If the horizontal component of `back` is at most `min_slope` times the vertical one, the
+        horizontal vector follows from the camera axes, so that the camera rotates as little as
+        possible.
         """
         height = float(back @ self.up)
         level = back - height * self.up
@@ -270,8 +200,8 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) of a camera without roll. The backward axis of the camera has
-        the horizontal direction `heading` and the elevation `elevation` in radians."""
+        """Return the rotation (3, 3) of a camera without roll, from the horizontal direction
+        `heading` and the `elevation` in radians of its backward axis."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

@@ -1,7 +1,6 @@
 """Runs. A run consists of a scene, a field, and a training state. Runs can be trained and saved."""
 
 from nerfmac.app.run.configuration import CONFIGURED as CONFIGURED
-from nerfmac.app.run.configuration import check_limits as check_limits
 from nerfmac.app.run.configuration import check_memory as check_memory
 from nerfmac.app.run.configuration import config_for_device as config_for_device
 from nerfmac.app.run.configuration import config_for_scene as config_for_scene
@@ -18,7 +17,6 @@ from nerfmac.app.run.outputs import protocol as protocol
 from nerfmac.app.run.outputs import quality as quality
 from nerfmac.app.run.outputs import scaled_size as scaled_size
 from nerfmac.app.run.run import Run as Run
-from nerfmac.app.run.scalars import Scalars as Scalars
 from nerfmac.app.run.scalars import read_history as read_history
 from nerfmac.app.run.scalars import read_scalars as read_scalars
 from nerfmac.app.run.start import train as train

@@ -22,12 +22,8 @@ from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
-CONFIGURED = Method()
-"""Default method: the field, sampler, and loss that the configuration specifies."""
-
-DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05
-"""Default weights of the depth loss and the ground loss for scenes with tracks and a ground
-plane."""
+CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
+DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
 
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
@@ -39,37 +35,16 @@ REDUCING_OPTIONS = {
 _FLOAT = 4  # bytes of a float32
 
 
-def config_for_device(preset: str, seed: int, model: str = "hash") -> Config:
-    """Return the configuration of a preset for the current device.
-
-    Args:
-        preset: Name of a preset, or `auto`.
-        seed: Seed of all random numbers.
-        model: Model, `hash` or `vanilla`.
-
-    Returns:
-        The configuration.
-
-    Raises:
-        InputError: If the preset or the seed is invalid.
-    """
-    return override(preset_config(preset, current_device(), memory_bytes(), model), seed=seed)
+def config_for_device(preset: str, seed: int) -> Config:
+    """Return the configuration of a preset, or of the preset `auto` for the current device."""
+    return override(preset_config(preset, current_device(), memory_bytes()), seed=seed)
 
 
 def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
-    """Adapt settings to a scene, without decoding images.
+    """Return a copy of a configuration with values for the settings that depend on the scene.
 
-    Args:
-        config: Configuration of a preset.
-        scene: Scene to train on.
-        method: Method to train with.
-
-    Returns:
-        A copy of the configuration, with values for the settings that depend on the scene.
-
-    Raises:
-        InputError: If the scene has no training views, or if the configuration, the method, and the
-            scene are incompatible.
+    No images are decoded. `InputError` is raised if the scene has no training views, or if the
+    configuration, the method, and the scene are incompatible.
     """
     check_types(config, method)
     cameras = scene.cameras("train")
@@ -91,13 +66,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
 def exposures_for_images(config: Config, views: Views) -> Config:
     """Decide whether exposures are refined, unless the configuration already specifies it.
 
-    Args:
-        config: Configuration of the run.
-        views: Training views. `nerfmac.refine.track_colors` compares the colors of their images.
-
-    Returns:
-        The configuration. Exposure refinement is enabled if the same sparse points have different
-        colors in different images.
+    Exposures are refined if the same sparse points have different colors in different images.
     """
     if config.refine.exposures is not None:
         return config
@@ -118,17 +87,9 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     """Set the weights of the depth loss and the ground loss, unless the configuration specifies
     them.
 
-    If the run has a hash model and the views have tracks and a ground plane, a weight that is None
-    is set to its default. Otherwise, this weight is set to 0. If the configuration sets one weight
-    to 0, the other weight is by default also 0. For example, the ground loss is not enabled without
-    the depth loss, because it would also pull objects to the plane.
-
-    Args:
-        config: Configuration of the run.
-        views: Training views.
-
-    Returns:
-        Copy of the configuration with both weights set.
+    The defaults are 0 unless the run has a hash model and the views have tracks and a ground plane.
+    If one weight is set to 0, the other is by default also 0. For example, the ground loss is not
+    enabled without the depth loss, because it would also pull objects to the plane.
     """
     train = config.train
     depth, ground = train.depth, train.ground
@@ -145,7 +106,6 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
 
 
 def _has_ground(config: Config, views: Views) -> bool:
-    """Return whether the run has a hash model and the views have tracks and a ground plane."""
     return config.model == "hash" and views.tracks is not None and views.ground is not None
 
 
@@ -166,20 +126,11 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 
 
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
-    """Estimate lower bounds of the memory for the model, the training images, and a training step.
+    """Estimate lower bounds of the memory in bytes for the keys of `REDUCING_OPTIONS`.
 
-    The model requires memory for the parameters and their average, for the gradient, and for both
-    Adam moments, with old and new values during a step. A step requires memory for the positions,
-    features, and colors of the samples in the sample budget with their gradients, and for the
-    positions and features of all marched samples.
-
-    Args:
-        config: Configuration of the run.
-        scene: Scene to train on.
-        method: Method to train with.
-
-    Returns:
-        Memory in bytes, with the keys `the model`, `the images`, and `a step`.
+    The model consists of parameters, their average and gradient, and both Adam moments, with old
+    and new values during a step. A step consists of positions, features, and colors of the samples
+    in the sample budget with their gradients, and of positions and features of all marched samples.
     """
     parts = method.parts(config, scene.bounds)
     parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
@@ -194,20 +145,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
 
 
 def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
-    """Compare `needed_memory` with a limit.
-
-    Args:
-        config: Configuration of the run.
-        scene: Scene to train on.
-        method: Method to train with.
-        limit: Available device memory in bytes.
-
-    Returns:
-        The result of `needed_memory`, in bytes.
-
-    Raises:
-        InputError: If the total memory exceeds the limit.
-    """
+    """Return `needed_memory`. Raise `InputError` if its sum exceeds the limit in bytes."""
     needed = needed_memory(config, scene, method)
     total = sum(needed.values())
     if total > limit:

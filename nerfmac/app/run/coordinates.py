@@ -1,8 +1,6 @@
-"""Reading of cameras and camera paths from files, and conversion to scene coordinates of a run.
-
-Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
-transformed with the file `dataparser_transforms.json` that nerfstudio wrote during training.
-"""
+"""Cameras and camera paths from files, in scene coordinates of a run. Path files of nerfmac and
+instant-ngp use scene coordinates. Path files of nerfstudio are transformed with its file
+`dataparser_transforms.json`."""
 
 from __future__ import annotations
 
@@ -30,11 +28,8 @@ log = logging.getLogger("nerfmac")
 
 
 def placement_of(run: Run) -> Placement:
-    """Return the scene placement of a run: the similarity transform from the coordinates of the
-    scene files to scene coordinates.
-
-    Raises `InputError` if neither the run nor the scene on disk contains a placement.
-    """
+    """Return the similarity transform of a run from the coordinates of the scene files to scene
+    coordinates."""
     if run.scene.placement is not None:
         return run.scene.placement
     unknown = "the placement of the scene is unknown"
@@ -48,18 +43,10 @@ def placement_of(run: Run) -> Placement:
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
-    """Return the cameras of a split. The images are not decoded, and their files may be missing.
+    """Return the cameras of a split in scene coordinates. The cameras of `train` are refined if the
+    run refines cameras.
 
-    Args:
-        run: Run on the scene.
-        split: `train`, `val`, or `test`. If the run refines cameras, `train` selects the refined
-            cameras.
-
-    Returns:
-        Cameras in scene coordinates.
-
-    Raises:
-        InputError: If the scene has no views in the split, or if its files cannot be read.
+    The images are not decoded, and their files may be missing.
     """
     if split == "train":
         return run.cameras
@@ -78,19 +65,10 @@ def split_cameras(run: Run, split: str) -> Sequence[Camera]:
 def file_cameras(
     run: Run, file: str | Path, names: Collection[str] | None = None
 ) -> Sequence[Camera]:
-    """Return the cameras of the frames in a scene file, such as `transforms_test.json`.
+    """Return the cameras of a scene file, such as `transforms_test.json`, in scene coordinates.
 
-    Args:
-        run: Run on the scene.
-        file: JSON file in the coordinates of the input scene. The images that the file lists may be
-            missing.
-        names: Values of `file_path` of the frames to return. By default, all frames.
-
-    Returns:
-        Cameras in scene coordinates.
-
-    Raises:
-        InputError: If the file is invalid or the placement of the scene is unknown.
+    `names` are the values of `file_path` of the frames to return, by default of all frames. The
+    images may be missing.
     """
     placement, lens = placement_of(run), run.scene.cameras[0].lens
     photo = Header(lens.width, lens.height, has_alpha=False)
@@ -99,7 +77,7 @@ def file_cameras(
 
 
 def _without_images(run: Run, split: str) -> Sequence[Camera]:
-    """Return the cameras of a split without image files, from the JSON files of the scene."""
+    """Return the cameras of a split from the JSON files of the scene."""
     path = Path(run.scene.path or "")
     folder = path if path.is_dir() else path.parent
     if (split_file := folder / f"transforms_{split}.json").is_file():
@@ -111,21 +89,11 @@ def _without_images(run: Run, split: str) -> Sequence[Camera]:
 
 
 def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) -> CameraPath:
-    """Load a camera path and transform it to scene coordinates.
+    """Load a camera path of nerfmac, instant-ngp, or nerfstudio, in scene coordinates of a run.
 
-    Args:
-        run: Run on the scene.
-        file: Camera path of nerfmac, instant-ngp, or nerfstudio as a JSON file.
-        transforms: The `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio. By
-            default, the file with this name in the same folder as `file` is used. If that file does
-            not exist, positions are interpreted as scene coordinates and a warning is logged.
-
-    Returns:
-        The path in scene coordinates of the run.
-
-    Raises:
-        InputError: If the file is not a camera path, if `transforms` is given for a path that is
-            not from nerfstudio, or if the placement of the scene is needed but unknown.
+    For a nerfstudio path, the default of `transforms` is the `dataparser_transforms.json` next to
+    `file`. Without this file, positions are interpreted as scene coordinates and a warning is
+    logged.
     """
     file = user_path(file)
     fields = read_fields(file)

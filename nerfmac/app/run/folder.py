@@ -16,12 +16,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, read_json, visible_names
 from nerfmac.common.lock import LOCK
 
-BEGINNING = {"scene.json", "config.json"}
-"""Names of the files that a run writes before its first checkpoint."""
+BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
 
 
 def read_record(folder: Path) -> SceneRecord:
-    """Read the scene record of a run. Raises `InputError` if `folder` does not contain a run."""
+    """Read the scene record of a run."""
     if not is_run(folder) and folder.is_dir() and holds_scene(folder):
         raise InputError(
             f"{folder} is a scene, not a run; train a run with `nerfmac train {folder} --out RUN`"
@@ -36,12 +35,10 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def check_unused(folder: Path) -> None:
-    """Check that a new run can be saved in a folder. The folder must be absent or empty.
+    """Raise `InputError` unless `folder` is absent or empty.
 
-    The folder may also contain a lock file and the `BEGINNING` files of a run that was killed
-    before its first checkpoint.
-
-    Raises `InputError` if the folder contains other files.
+    It may contain a lock file and the `BEGINNING` files of a run that was killed before its first
+    checkpoint.
     """
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
         check_free(folder)
@@ -60,9 +57,7 @@ def check_saved(folder: Path) -> None:
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
     """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
-    removed.
-
-    Raises `InputError` if another run has been saved to `folder` since the call of `check_unused`.
+    removed. If the folder already contains the checkpoint of another run, `InputError` is raised.
     """
     if checkpoint_mark(folder):
         raise InputError(f"another run has been saved to {folder}; choose another folder")
@@ -75,20 +70,10 @@ def beginning(folder: Path) -> Iterator[None]:
 
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """Update a scene record after the files of the scene were moved.
+    """Return a scene record with the path of `source`, the same scene in another place.
 
-    Args:
-        folder: Run folder, for the error message.
-        scene: Scene record of the run.
-        source: Scene at its new path. The training views, the extent, and the `masks` option must
-            be the same as in the record. The path, the up direction, the placement, the mean color,
-            the subject, and other options may differ.
-
-    Returns:
-        The record with the path of `source`.
-
-    Raises:
-        InputError: If the training views differ.
+    The training views, the extent, and the `masks` option must be the same as in the record. The up
+    direction, the placement, the mean color, the subject, and other options may differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
@@ -106,11 +91,8 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
-    """Return the inode and the modification time of the checkpoint in `folder`, or None if there is
-    no checkpoint.
-
-    Saving a checkpoint always changes this pair.
-    """
+    """Return the inode and the modification time of the checkpoint in `folder`, or None. Saving a
+    checkpoint always changes this pair."""
     try:
         status = (folder / "checkpoint.safetensors").stat()
     except OSError:
@@ -119,16 +101,8 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
 
 
 def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
-    """Check that another process has not replaced the checkpoint in a run folder.
-
-    Args:
-        folder: Run folder.
-        mark: Result of an earlier call of `checkpoint_mark`. If it is None, or if the checkpoint no
-            longer exists, the function does nothing.
-
-    Raises:
-        InputError: If the checkpoint has changed since `mark` was computed.
-    """
+    """Raise `InputError` if another process has replaced the checkpoint in a run folder since
+    `mark`, an earlier `checkpoint_mark`. A checkpoint that no longer exists is accepted."""
     if mark and checkpoint_mark(folder) not in (None, mark):
         raise InputError(
             f"{folder} has been trained by another process; load the run again to continue "

@@ -19,26 +19,14 @@ from nerfmac.training.history import Point
 
 log = logging.getLogger("nerfmac")
 
-CHECKED_AT = 1000
-"""Training step after which the field is compared with a constant image."""
-
+CHECKED_AT = 1000  # Training step after which the field is compared with a constant image.
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
 _POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
 _MARGIN = 1.0  # Minimum PSNR difference in dB between the field and the constant image.
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
-    """Create a progress bar.
-
-    Args:
-        done: Number of steps or seconds of earlier training.
-        limit: Total number of steps or seconds.
-        unit: `steps` or `s`.
-        shown: Whether to show the bar.
-
-    Returns:
-        The `tqdm` bar.
-    """
+    """Create a progress bar that starts at `done` of `limit` steps or seconds."""
     return tqdm(
         total=limit,
         initial=min(done, limit),
@@ -49,11 +37,7 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
 
 
 def log_backends(build_seconds: float) -> None:
-    """Log the backend, the operations without a kernel, and the memory use after compiling.
-
-    Args:
-        build_seconds: Total compilation time of kernels in seconds.
-    """
+    """Log the backend, the operations without a kernel, and the memory use after compiling."""
     log.debug("backend %s; compiling kernels took %.1f s", backend(), build_seconds)
     operations: dict[str, list[str]] = {}
     for operation, reason in references().items():
@@ -64,25 +48,16 @@ def log_backends(build_seconds: float) -> None:
 
 
 def log_memory(when: str) -> None:
-    """Log the active MLX memory and the peak memory of the process in MB. `when` describes the
-    moment, such as "after training"."""
+    """Log the active MLX memory and the peak memory of the process in MB."""
     active, peak = mx.get_active_memory(), peak_memory_bytes()
     log.debug("memory %s: %.0f MB active, peak %.0f MB", when, active / 1e6, peak / 1e6)
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """Compute the PSNR that the best constant image would have on the training views.
+    """Compute the PSNR in dB that the best constant image would have on the training views.
 
-    The constant image has the mean color and the mean opacity of the views. Like the training PSNR,
-    the result is computed from random pixels (2^14) over random backgrounds. Masked pixels are
-    excluded.
-
-    Args:
-        views: Training views.
-        blend: Color space of blending with the background, as in the `train.blend` setting.
-
-    Returns:
-        PSNR in dB.
+    The constant image has the mean color and opacity of the views. The result is computed from
+    random unmasked pixels over random backgrounds, like the training PSNR.
     """
     position, background = mx.random.key(0), mx.random.key(1)
     position = mx.random.uniform(shape=(3, _PIXELS), key=position)
@@ -102,14 +77,8 @@ def constant_psnr(views: Views, blend: str) -> float:
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:
-    """Log a warning if the training PSNR of the field is no better than the PSNR of a constant
-    image.
-
-    Args:
-        points: Points of the training history. The PSNR of the last points is averaged.
-        views: Training views.
-        blend: Color space of blending with the background, as in the `train.blend` setting.
-    """
+    """Log a warning if the training PSNR, averaged over the last `points`, is no better than the
+    PSNR of a constant image (see `constant_psnr`)."""
     last = points[-_POINTS:]
     psnr, constant = sum(point.psnr for point in last) / len(last), constant_psnr(views, blend)
     if psnr < constant + _MARGIN:

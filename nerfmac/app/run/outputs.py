@@ -33,16 +33,9 @@ from nerfmac.training.goal import Report
 log = logging.getLogger("nerfmac")
 
 
-SPARE_SECONDS = 28.0
-"""Maximum time in seconds that a call of `train` should take in addition to twice the training
-time."""
-
-MIN_SECONDS = 5.0
-"""Lower bound of the remaining time in seconds. If less time remains, for example after slow
-loading and compiling, this value is used instead."""
-
-EVALUATION, PREVIEW = 1 / 2, 1 / 4
-"""Maximum fractions of the remaining time that the evaluation and the preview may take."""
+SPARE_SECONDS = 28.0  # Maximum time of `train` beyond twice the training time.
+MIN_SECONDS = 5.0  # Lower bound of the remaining time after slow loading and compiling.
+EVALUATION, PREVIEW = 1 / 2, 1 / 4  # Maximum fractions of the remaining time.
 
 
 class Outputs:
@@ -55,17 +48,7 @@ class Outputs:
         tensorboard: bool,
         on_report: Callable[[Report], None] | None,
     ) -> None:
-        """Create the writer.
-
-        Args:
-            run: Run to train.
-            start: `time.perf_counter()` at the start of the command.
-            tensorboard: Whether to write TensorBoard events.
-            on_report: Callback for each report, or None.
-
-        Raises:
-            InputError: If the files cannot be written or tensorboardX is missing.
-        """
+        """Create the writer. `start` is `time.perf_counter()` at the start of the command."""
         self._run, self._start, self._on_report = run, start, on_report
         self._before = run.state.train_seconds
         self._scalars: Scalars | None = None
@@ -89,14 +72,10 @@ class Outputs:
     ) -> None:
         """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        The whole command should take at most twice the training time plus `SPARE_SECONDS`. If the
-        remaining time is short, fewer views are evaluated and the preview is smaller.
-
-        Args:
-            all_views: Whether to evaluate all test views. If True, the time of the evaluation is
-                added to the time limit.
-            progress: Whether to show progress bars.
-            on_end: Callback that receives the run and the remaining time in seconds, or None.
+        The whole command should take at most twice the training time plus `SPARE_SECONDS`. With
+        `all_views`, the time of the evaluation is added. If the remaining time is short, fewer
+        views are evaluated and the preview is smaller. `on_end` receives the remaining time in
+        seconds.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -141,17 +120,10 @@ def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write the preview image of a run.
+    """Write a rendering of the first test view next to its photo, as a PNG file.
 
-    The preview is a rendering of the first test view next to its photo. If the scene has no test
-    views, the preview is a rendering from a camera on an orbit.
-
-    Args:
-        path: PNG file to write.
-        run: Trained run.
-        has_test: Whether the scene has test views.
-        seconds: Maximum rendering time in seconds. If it is too short for a full-size image, the
-            image is smaller, and its size is logged.
+    If the scene has no test views, the preview is a rendering from a camera on an orbit. If
+    rendering would take more than `seconds`, the image is smaller, and its size is logged.
     """
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
@@ -180,32 +152,13 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def of(cls, views: Evaluation, step: int) -> HeldOut:
-        """Summarize an evaluation.
-
-        Args:
-            views: Evaluated views.
-            step: Training step of the evaluation.
-
-        Returns:
-            Mean PSNR, training step, and description of the evaluated views.
-        """
+        """Summarize an evaluation after a training step."""
         return cls(views.psnr, step, measured(views, views.of, views.split))
 
     @classmethod
     def read(cls, folder: Path, step: int) -> HeldOut | None:
-        """Read the summary from `metrics.json` in a run folder.
-
-        Args:
-            folder: Run folder.
-            step: Current training step of the run.
-
-        Returns:
-            The summary, or None if the file does not exist, contains no PSNR of test views, or
-            belongs to another step.
-
-        Raises:
-            InputError: If the file is invalid.
-        """
+        """Read the summary from `metrics.json` in a run folder. Return None if the file does not
+        exist, contains no PSNR of test views, or belongs to another step."""
         path = folder / "metrics.json"
         if not path.is_file():
             return None
@@ -218,18 +171,11 @@ class HeldOut(NamedTuple):
 def quality(
     views: Sequence[ViewQuality], of: int, *, background: str, split: str
 ) -> dict[str, Any]:
-    """Compute the mean quality of the evaluated views of a split.
+    """Compute the mean quality of the evaluated views of a split that has `of` views.
 
-    Args:
-        views: Evaluated views.
-        of: Number of views in the split.
-        background: Background color of the evaluation.
-        split: Name of the split, for example `test` in the key `psnr_test`.
-
-    Returns:
-        JSON values. For the split `test`, they include `psnr_test` in dB, `test_views` (number of
-        evaluated views), and `test_row_fraction` (mean fraction of the image rows that were
-        compared). If `views` is empty, the means are None.
+    For the split `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated
+    views), and `test_row_fraction` (mean fraction of the compared rows). Without views, the means
+    are None.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
@@ -250,17 +196,7 @@ def quality(
 def metrics(
     run: Run, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
 ) -> dict[str, Any]:
-    """Collect the values of `metrics.json`.
-
-    Args:
-        run: Trained run.
-        views: Evaluated test views.
-        of: Number of all test views.
-        wall_seconds: Duration of the whole command in seconds.
-
-    Returns:
-        JSON values. Times are in seconds, and PSNR is in dB.
-    """
+    """Collect the values of `metrics.json`. Times are in seconds, and PSNR is in dB."""
     return {
         **machine(),
         "preset": run.config.preset,
@@ -290,20 +226,10 @@ def metrics(
 
 
 def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
-    """Describe the evaluation of a split: the views, the background, and the definition of each
-    metric.
+    """Describe an evaluation: the views, the background, and the definition of each metric.
 
-    Metrics can be compared only if their evaluation protocols are equal.
-
-    Args:
-        run: Run to evaluate.
-        split: Name of the split.
-        background: Background color of the evaluation.
-        has_lpips: Whether LPIPS is computed.
-
-    Returns:
-        JSON values, keyed by name, such as `split`, `size` (image width and height in pixels of the
-        first view), `background`, and a sentence on the definition of each metric.
+    Metrics can be compared only if their evaluation protocols are equal. The image `size` is the
+    size of the first view in pixels.
     """
     lens = run.images().views(split).cameras[0].lens
     return {

@@ -4,48 +4,56 @@
     scene.json              path of the images, and the training cameras
     checkpoint.safetensors  the training state, for resuming and rendering
 
-`Run.fit` is the only training loop. The command line, the viewer, and the benchmarks use it.
+`Run.fit` is the only training loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mlx.core as mx
+from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
-from nerfmac.app.paths.gaze import look_at_point
+from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, messages
 from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
-from nerfmac.app.run.decoding import change_refinement, decode_images, preview
-from nerfmac.app.run.loop import train_with_bar, training_reports
-from nerfmac.app.run.split_views import aligned_views, evaluate_split
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.backend.watchdog import RETRIES, resumed
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.common.files import make_folder, read_json, user_path, write_json
 from nerfmac.common.lock import locked
 from nerfmac.common.timeline import interval
-from nerfmac.config import Config
+from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.views import Views
+from nerfmac.ranks import noticed, watched
 from nerfmac.refine.report import refinement_report
-from nerfmac.rendering.evaluation import Evaluation
+from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.held_out import refined_views
 from nerfmac.training.history import History, read_notes
+from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-CURVE_POINTS = 100
-"""Maximum number of points in `Run.curve`."""
+CURVE_POINTS = 100  # Maximum number of points in `Run.curve`.
+SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
+_RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
+
+Item = TypeVar("Item")
 
 
 @dataclass(eq=False)
@@ -86,8 +94,8 @@ class Run:
     is_checked: bool = False  # Whether the field has been compared with a constant image.
     last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
     _prepared: Trainer | None = None  # Trainer with compiled functions.
-    # Views with refined cameras, cached by split and step.
-    aligned: dict[tuple[str, int], Views] = field(default_factory=dict)
+    # Views with refined cameras, for the last split and step.
+    _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)
     _is_locked: bool = field(default=False, init=False)
     # Result of `checkpoint_mark` after this process last read or wrote the checkpoint.
     _written: tuple[int, int] | None = field(default=None, init=False)
@@ -126,9 +134,11 @@ class Run:
             run_folder.check_unused(user_path(out))
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
-        run = cls(config, SceneRecord.of(scene), *preview(config, scene, method), source=scene)
+        cameras = scene.cameras("train")
+        trainer = Trainer(config, scene.bounds, method=method, cameras=cameras)
+        run = cls(config, SceneRecord.of(scene), trainer, trainer.preview(cameras), source=scene)
         run.is_preview = True
-        for _ in decode_images(run, progress=progress) if decode else ():
+        for _ in run._decode(progress=progress) if decode else ():
             pass
         if out is not None:
             run.folder = user_path(out)
@@ -235,7 +245,16 @@ class Run:
         configuration.check_limits(steps, seconds)
         if steps is None and seconds is None:
             steps = self.config.train.steps
-        train_with_bar(self, Goal(steps, seconds), on_report, shown=progress)
+        done = self.state.step if steps else self.state.train_seconds
+        limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
+        reports = self.fit(Goal(steps, seconds))
+        with closing(reports), messages.training_bar(done, limit, unit, shown=progress) as bar:
+            for report in reports:
+                bar.set_postfix_str(str(report), refresh=False)
+                now = report.state.step if steps else report.state.train_seconds
+                bar.update(min(now, limit) - bar.n)
+                if on_report:
+                    on_report(report)
 
     def fit(self, goal: Goal) -> Generator[Report]:
         """Train until a goal is reached, yielding reports.
@@ -254,7 +273,57 @@ class Run:
             LostRankError: If another rank has failed.
         """
         with self.locked():
-            yield from training_reports(self, goal)
+            yield from self._train(goal)
+
+    def _train(self, goal: Goal) -> Generator[Report]:
+        """Train until a goal is reached, and save the run every `SAVE_SECONDS`."""
+        ranks = self.trainer.ranks
+        with noticed(ranks):  # No time limit: another rank may still be reading images.
+            ranks.check_alike("their configurations", repr(self.config.to_json()))
+            ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
+        for _ in self._survived(self.prepare):
+            pass
+        saved = time.perf_counter()
+        try:
+            for report in self._survived(lambda: self.trainer.train(self.state, goal)):
+                self._update(report)
+                yield report
+                if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
+                    self.save_checkpoint(self.folder)
+                    saved = time.perf_counter()
+        except DivergedError as error:
+            self.state, error.run = self.last_good or self.state, self
+            raise
+        finally:
+            if self.folder is not None:
+                self.save(self.folder)
+
+    def _survived(self, begin: Callable[[], Iterable[Item]]) -> Iterator[Item]:
+        """Yield items that the ranks compute together. After a GPU failure, save the run and begin
+        again, except with several ranks, because the others would not wait."""
+        ranks = self.trainer.ranks
+
+        def save() -> str:
+            if self.folder is None:
+                return "the first rank saves the run"
+            self.save_checkpoint(self.folder)
+            return f"the state after step {self.state.step} is saved in {self.folder}"
+
+        retries = RETRIES if ranks.size == 1 else 0
+        return resumed(lambda _done: watched(ranks, begin(), save), retries, on_failure=save)
+
+    def _update(self, report: Report) -> None:
+        self.state = report.state
+        if not report.is_skipped:
+            self.last_good = report.state
+        self.history.add(report)
+        points = self.history.points
+        if self.state.step >= messages.CHECKED_AT and not self.is_checked and points:
+            self.is_checked, blend = True, self.config.train.blend
+            messages.warn_if_nothing_is_learned(points, self.trainer.views, blend)
+        (rays, samples), weight = self.rates, _RATE_WEIGHT if any(self.rates) else 1.0
+        rays += weight * (report.rays_per_second - rays)
+        self.rates = rays, samples + weight * (report.samples_per_second - samples)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -294,12 +363,32 @@ class Run:
         """
         if self._prepared is self.trainer:
             return
-        yield from decode_images(self)
+        yield from self._decode()
         for seconds in self.trainer.compile(self.state):
             self.build_seconds += seconds
             yield
         self._prepared = self.trainer
         messages.log_backends(self.build_seconds)
+
+    def _decode(self, *, progress: bool = True) -> Iterator[None]:
+        """Pass the training images to the trainer, and yield after each image.
+
+        A run with `is_preview` receives a new initial state and saves it in its folder.
+        """
+        if self.trainer.has_views:
+            return
+        source, method = self.images(), self.trainer.method
+        yield from source.decoding("train", progress=progress)
+        views = source.views("train")
+        if self.is_preview:
+            config = configuration.exposures_for_images(self.config, views)
+            self.config = configuration.surface_losses_for_views(config, views)
+            self.scene = SceneRecord.of(source, views.mean_color())
+        self.trainer = Trainer(self.config, self.scene.bounds, views, method)
+        if self.is_preview:
+            self.state, self.is_preview = self.trainer.init(), False
+            if self.folder is not None:
+                self.save(self.folder)
 
     def refine(self, **switches: bool) -> None:
         """Enable or disable the refinement of poses, lenses, exposures, or colors.
@@ -312,7 +401,17 @@ class Run:
             InputError: If a name is unknown, the run has been trained, or the images cannot be
                 read.
         """
-        change_refinement(self, switches)
+        if self.state.step:
+            raise InputError(
+                f"the run has already been trained for {self.state.step} steps; refinement can be "
+                "changed only before the first step"
+            )
+        for name in switches:
+            checks.choice("correction", name, REFINED)
+        self.config, self.is_preview = override(self.config, refine=switches), True
+        self.trainer = self.trainer.without_views(self.scene.cameras)
+        for _ in self._decode():
+            pass
 
     def copy(self) -> Run:
         """Return an independent copy of the run. The copy can be used on any thread.
@@ -429,9 +528,13 @@ class Run:
             Evaluation(4 test views: PSNR ... dB, SSIM ...)
             >>> worst = min(quality, key=lambda view: view.psnr)
         """
-        return evaluate_split(
-            self, split, background, seconds=seconds, progress=progress, lpips=lpips
-        )
+        start, blend = time.perf_counter(), self.config.train.blend
+        views = self.views(split, progress=progress)
+        seconds = seconds and seconds - (time.perf_counter() - start)
+        outcomes = evaluate(self.renderer, views, background, blend, seconds=seconds, lpips=lpips)
+        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+        ordered = sorted(bar, key=lambda view: views.names.index(view.name))
+        return Evaluation(ordered, split=split, of=len(views.names))
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
@@ -465,7 +568,12 @@ class Run:
         Raises:
             InputError: If the scene does not have the split, or its images cannot be read.
         """
-        return aligned_views(self, split, progress=progress)
+        views, key = self.images().views(split, progress=progress), (split, self.state.step)
+        if self.config.refine.cameras and key not in self._aligned:
+            is_trained, trained = split == "train", (self.trainer, self.state)
+            refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
+            self._aligned = {key: refined}
+        return self._aligned.get(key, views)
 
     def images(self) -> Scene:
         """Return the scene of the run, with the paths of its images. If the run was loaded from a

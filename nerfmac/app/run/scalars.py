@@ -1,10 +1,6 @@
-"""`Scalars` writes metrics during training as JSON lines and TensorBoard events.
-
-Each line of `scalars.jsonl` contains a report with the step, the training time in seconds, the
-number of rays, the loss, the PSNR, and the rays and samples per second. At most one line per second
-is written, without buffering, so that other programs can follow the file. If a full disk or a power
-failure has truncated the last line, this line is ignored when the file is read.
-"""
+"""`Scalars` writes reports during training as TensorBoard events and as the JSON lines of
+`scalars.jsonl`, at most one line per second and without buffering, so that other programs can
+follow the file. A last line that a full disk or a power failure has truncated is ignored."""
 
 from __future__ import annotations
 
@@ -28,12 +24,8 @@ from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 from nerfmac.training.history import History
 
-NAME = "scalars.jsonl"
-"""Name of the file in the run folder."""
-
-SECONDS = 1.0
-"""Minimum time in seconds between two lines of the file. `close` writes the last line without this
-limit."""
+NAME = "scalars.jsonl"  # Name of the file in the run folder.
+SECONDS = 1.0  # Minimum time between two lines of the file, except the last line.
 
 log = logging.getLogger("nerfmac")
 
@@ -43,16 +35,8 @@ class Scalars:
     are written, but training continues."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
-        """Open the files.
-
-        Args:
-            folder: Run folder.
-            step: Current step of the run. Existing lines of later steps are removed.
-            tensorboard: Whether to also write TensorBoard events to `folder/tensorboard`.
-
-        Raises:
-            InputError: If the files cannot be written or tensorboardX is missing.
-        """
+        """Open the files in a run folder, and remove existing lines of steps after `step`. With
+        `tensorboard`, TensorBoard events are also written to `folder/tensorboard`."""
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
         path = folder / NAME
         kept = [values for values in read_scalars(folder) if values["step"] <= step]
@@ -63,20 +47,14 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write a report if at least one second has passed since the last line. Otherwise, keep the
-        report until a later report replaces it or `close` writes it."""
+        """Write a report if the last line is at least a second old. Otherwise, keep the report
+        until a later report replaces it or `close` writes it."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
     def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
-        """Write the preview and the mean quality of the test views as TensorBoard events.
-
-        Args:
-            step: Training step.
-            image: Path of the preview image.
-            views: Evaluated test views.
-        """
+        """Write the preview and the mean quality of the test views as TensorBoard events."""
         if self._board is None:
             return
         pixels = np.asarray(Image.open(image).convert("RGB"))
@@ -121,34 +99,14 @@ def check_tensorboard(*, needed: bool = True) -> None:
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """Read the reports in `scalars.jsonl` of a run folder.
-
-    Args:
-        folder: Run folder.
-
-    Returns:
-        JSON values of each report. If the file does not exist, the list is empty.
-
-    Raises:
-        InputError: If the file is invalid.
-    """
+    """Read the reports in `scalars.jsonl` of a run folder. Without the file, the list is empty."""
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 
 
 def read_history(folder: Path, step: int) -> History | None:
-    """Read the loss and PSNR curves from `scalars.jsonl` in a run folder.
-
-    Args:
-        folder: Run folder.
-        step: Current step of the run. Lines of later steps are ignored.
-
-    Returns:
-        The history, or None if the file does not exist or contains no line up to `step`.
-
-    Raises:
-        InputError: If the file is invalid.
-    """
+    """Read the loss and PSNR curves up to `step` from `scalars.jsonl` in a run folder. Return None
+    if the file does not exist or contains no such line."""
     lines = [values for values in read_scalars(folder) if values["step"] <= step]
     if not lines:
         return None
@@ -186,7 +144,6 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    """Create a TensorBoard writer. Existing events of steps after `step` are replaced."""
     check_tensorboard()
     from tensorboardX import SummaryWriter
 

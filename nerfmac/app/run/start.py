@@ -198,7 +198,7 @@ def _scene_and_folder(
 ) -> tuple[Scene, Path | None]:
     """Return the scene to train on, and the run folder (None for a run in memory).
 
-    If an option is invalid or the folder is in use, `InputError` is raised before a capture starts.
+    Invalid options and a folder in use are refused before a capture starts.
     """
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
@@ -255,19 +255,8 @@ def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> 
 def _explained(
     run: Run, folder: Path | None, goal: Goal, needed: Mapping[str, int]
 ) -> Iterator[None]:
-    """Context manager that adds notes to an exception that ends the training.
-
-    The notes report which step is saved in the run folder and which command continues the training.
-
-    Args:
-        run: Run that is trained.
-        folder: Run folder, or None for a run in memory, for which no notes are added.
-        goal: Total number of steps or training time, for the suggested command.
-        needed: Result of `needed_memory`, for advice after an out-of-memory error.
-
-    Yields:
-        None.
-    """
+    """Add notes to an exception that ends the training: which step is saved in the run folder, and
+    which command continues the training."""
     limits = {"--steps": goal.steps, "--seconds": goal.seconds}
     shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
     flags = "".join(f" {flag} {value}" for flag, value in shown.items())

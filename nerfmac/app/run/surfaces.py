@@ -19,9 +19,7 @@ from nerfmac.geometry.tracks import distances_of
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_errors
 
-MAX_RAYS = 2**13
-"""Maximum number of rays for each metric. For sparse points, evenly spaced observations are
-selected. For the ground plane, pixels are selected at random."""
+MAX_RAYS = 2**13  # Maximum number of rays for each metric.
 
 Array = npt.NDArray[np.float64]
 
@@ -29,21 +27,11 @@ Array = npt.NDArray[np.float64]
 def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, float]:
     """Compare rendered depth with sparse points that were excluded from training.
 
-    Args:
-        run: Run to compare. If the scene of the run is not in memory, it is read again.
-        splits: Names of the splits to compare, such as "test" and "train".
-        progress: Whether to show a progress bar while images are read.
-
-    Returns:
-        JSON values, keyed by name. For the split "test" of a scene with tracks, the names are
-        `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
-        `depth_points_test`, the number of observations. If the sparse points have a ground plane,
-        `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of the
-        pixels on the plane with a depth error of at most 3 % and 5 %. Errors are relative to the
-        true distance. Fractions are in [0, 1].
-
-    Raises:
-        InputError: If the scene does not have one of the splits or cannot be read.
+    For the split "test" of a scene with tracks, the names of the values are
+    `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
+    `depth_points_test`, the number of observations. With a ground plane,
+    `plane_within_3_percent_test` and `plane_within_5_percent_test` are fractions of the pixels on
+    the plane. Errors are relative to the true distance.
     """
     scene = run.images()
     if scene.points is None:
@@ -60,7 +48,6 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
 
 
 def _cameras(run: Run, split: str, *, progress: bool) -> Cameras:
-    """Return the cameras of a split. If the run refines cameras, the result is refined."""
     if split == "train":
         return Cameras.stack(run.cameras)
     return run.views(split, progress=progress).cameras
@@ -87,7 +74,6 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
 
 
 def _plane_of(run: Run, points: Array) -> GroundPlane | None:
-    """Fit the ground plane of the sparse points in the scene cube."""
     eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
     return scene_ground_plane(points, run.scene.bounds, eyes, run.scene.up)
 
@@ -95,8 +81,7 @@ def _plane_of(run: Run, points: Array) -> GroundPlane | None:
 def _on_plane(
     renderer: Renderer, cameras: Cameras, plane: GroundPlane, split: str, seed: int
 ) -> dict[str, float]:
-    """Compute depth errors at random pixels. Only pixels with rays that intersect the plane inside
-    its hull are used."""
+    """Compute depth errors at random pixels with rays that intersect the plane inside its hull."""
     random = np.random.default_rng(seed)
     view = random.integers(0, len(cameras), MAX_RAYS, np.int32)
     pixel = random.random((MAX_RAYS, 2)) * np.array(cameras.sizes)[view]
@@ -114,30 +99,13 @@ def _on_plane(
 
 
 def depth_along(renderer: Renderer, rays: Rays) -> Array:
-    """Render the depth along rays.
-
-    Args:
-        renderer: Renderer of the field.
-        rays: Rays in scene coordinates.
-
-    Returns:
-        Distances (rays,) in scene units, or 0 for rays that do not hit a surface.
-    """
+    """Return the distances (rays,) to surfaces in scene units, or 0 for rays that hit none."""
     _, opacity, depth = (np.array(values, np.float64) for values in renderer.see(rays))
     return np.asarray(depth / np.maximum(opacity, 1e-6))
 
 
 def surface_summary(values: Mapping[str, float], split: str) -> list[str]:
-    """Describe the surface metrics of a split in sentences.
-
-    Args:
-        values: Result of `surface_quality`.
-        split: Name of the split.
-
-    Returns:
-        One line for the errors at sparse points and one for the ground plane. If `values` does not
-        contain a metric, its line is omitted.
-    """
+    """Return a line for each kind of metric of a split in the result of `surface_quality`."""
     lines = []
     if f"depth_points_{split}" in values:
         median, p90, within = (

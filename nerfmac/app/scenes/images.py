@@ -16,7 +16,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import needed
+from nerfmac.common.installing import needed
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import needed
+from nerfmac.common.installing import needed
 from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")

@@ -1,12 +1,11 @@
 """Rendering of a run along a camera path. The output is a video or a folder of numbered files."""
 
-from nerfmac.app.video.camera_samples import CameraSamples as CameraSamples
-from nerfmac.app.video.camera_samples import blurred as blurred
 from nerfmac.app.video.encoding import VIDEOS as VIDEOS
 from nerfmac.app.video.encoding import check_video as check_video
 from nerfmac.app.video.encoding import even as even
 from nerfmac.app.video.encoding import write_video as write_video
-from nerfmac.app.video.frames import FrameRenderer as FrameRenderer
+from nerfmac.app.video.frames import CameraSamples as CameraSamples
+from nerfmac.app.video.frames import blurred as blurred
 from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
 from nerfmac.app.video.options import OUTPUTS as OUTPUTS
 from nerfmac.app.video.options import RenderOptions as RenderOptions

@@ -1,14 +1,9 @@
-"""Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
+"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays. The encoder takes frames from an iterable one at a time
-and encodes them on a separate thread. A file is created only when it is complete, so an
-interruption neither leaves an incomplete file nor changes an existing file.
-
-The ffmpeg of `imageio-ffmpeg` encodes the frames in a separate process. The pixel format is 4:2:0,
-the only format that all players support. This format requires an even width and height. The color
-matrix is BT.709, and the file specifies this matrix, so that players do not guess it from the frame
-size. A GIF has a palette of 256 colors per frame, and its frame times are rounded to hundredths of
-a second.
+ffmpeg encodes frames one at a time in a separate process. The pixel format is 4:2:0, the only
+format that all players support, and requires an even width and height. The file specifies the color
+matrix BT.709, so that players do not guess it from the frame size. A GIF has a palette of 256
+colors per frame, and its frame times are rounded to hundredths of a second.
 """
 
 from __future__ import annotations
@@ -38,30 +33,13 @@ from nerfmac.common.timeline import interval
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
 
-QUALITY = 18
-"""Constant rate factor of H.264. 0 is lossless, 18 is visually lossless, and the default of ffmpeg
-is 23."""
-
-WEBM_QUALITY = 24
-"""Constant rate factor of VP9 (0 to 63) that results in about the same quality as `QUALITY`."""
-
-HARDWARE_QUALITY = 65
-"""Quality setting of the hardware encoder of Macs (1 to 100) that results in about the same quality
-as `QUALITY`."""
-
-VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
-"""Name of ffmpeg's encoder for each file extension."""
-
-HARDWARE = {".mp4": "h264_videotoolbox"}
-"""Name of the hardware encoder of Macs for each file extension. This encoder does not use the CPU
-and exists only in ffmpeg for macOS."""
-
-MAX_FPS = {".gif": 50.0}
-"""Maximum frame rate in frames per second for each file extension. Most players play GIFs with a
-higher frame rate too slowly."""
-
-MAX_WAITING = 4
-"""Maximum number of items that wait for the background thread. This limits memory use."""
+QUALITY = 18  # Constant rate factor of H.264: 0 is lossless, 18 is visually lossless.
+WEBM_QUALITY = 24  # Constant rate factor of VP9 (0 to 63), similar to `QUALITY`.
+HARDWARE_QUALITY = 65  # Quality of the encoder of Macs (1 to 100), similar to `QUALITY`.
+VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}  # ffmpeg's encoders.
+HARDWARE = {".mp4": "h264_videotoolbox"}  # Encoder of Macs that does not use the CPU.
+MAX_FPS = {".gif": 50.0}  # Most players play faster GIFs too slowly.
+MAX_WAITING = 4  # Maximum number of items that wait for the background thread.
 
 
 def write_video(
@@ -71,19 +49,10 @@ def write_video(
     projection: str = "perspective",
     stereo: str | None = None,
 ) -> None:
-    """Write frames to a video.
+    """Write frames of the same size, uint8 (h, w, 3), to a video.
 
-    Args:
-        path: File to write. The extension .mp4, .webm, or .gif determines the format.
-        frames: Frames of the same size, uint8 `(h, w, 3)`.
-        fps: Frames per second.
-        projection: `RenderOptions.projection`, for the metadata of an MP4 (`video.spatial`).
-        stereo: `RenderOptions.stereo`, for the metadata of an MP4.
-
-    Raises:
-        InputError: If the extension, the frame rate, or a frame is unsupported, there are no
-            frames, the width or height is odd (except for GIF), the encoder is missing, or the file
-            cannot be written.
+    The extension .mp4, .webm, or .gif determines the format. `projection` and `stereo` are values
+    of `RenderOptions` for the metadata of an MP4 (`video.spatial`).
     """
     path = Path(path)
     check_video(path, fps)
@@ -107,15 +76,7 @@ def write_video(
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Check that a video can be written on this machine.
-
-    Args:
-        path: Video file.
-        fps: Frames per second.
-
-    Raises:
-        InputError: If the extension or the frame rate is unsupported, or the encoder is missing.
-    """
+    """Raise `InputError` if a video cannot be written on this machine."""
     extension = path.suffix.lower()
     if extension not in VIDEOS:
         extensions = ", ".join(VIDEOS)
@@ -125,15 +86,8 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size`, that a video can have.
-
-    Args:
-        path: Video file.
-        size: Width and height in pixels.
-
-    Returns:
-        Width and height in pixels, rounded down to even numbers. For GIF, `size` is returned.
-    """
+    """Return the largest frame size, at most `size` in pixels, that a video can have. Except for
+    GIF, both numbers are even."""
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
@@ -141,12 +95,11 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
 
 @contextmanager
 def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Context manager that yields a function `submit(item)`. This function runs `work(item)` on a
-    background thread.
+    """Context manager that yields a function `submit(item)`, which runs `work(item)` on a
+    background thread in the order of submission.
 
-    The thread processes items in the order of submission. On exit, even after an exception or
-    Ctrl-C, the context manager waits for all items. An exception in `work` is raised again by a
-    later call of `submit` or on exit.
+    On exit, even after an exception or Ctrl-C, all items are finished. An exception in `work` is
+    raised by a later call of `submit` or on exit.
     """
     waiting: deque[Future[None]] = deque()
 
@@ -168,16 +121,14 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
 
 
 def _program_and_codec(extension: str) -> tuple[str, str]:
-    """Return the path of ffmpeg and the name of its encoder for a file extension. Raises
-    `InputError` if ffmpeg or the encoder is missing."""
+    """Return the path of ffmpeg and the name of its encoder for a file extension."""
     with suppress(KeyError, InputError):
         return encoder(HARDWARE[extension]), HARDWARE[extension]
     return encoder(VIDEOS[extension]), VIDEOS[extension]
 
 
 def encoder(codec: str) -> str:
-    """Return the path of an ffmpeg that supports the encoder `codec`. Raises `InputError` if ffmpeg
-    is missing or does not support it."""
+    """Return the path of ffmpeg, which must support the encoder `codec`."""
     try:
         import imageio_ffmpeg  # Imported lazily: only videos require it.
 
@@ -215,23 +166,19 @@ def _ask(program: str, *question: str) -> str:
 
 
 def file_url(path: Path) -> str:
-    """Return a path for ffmpeg with the prefix `file:`.
-
-    Without the prefix, ffmpeg interprets a colon as the end of a protocol, and a leading minus as
-    an option.
-    """
+    """Return a path with the prefix `file:`. Otherwise, ffmpeg takes a colon for the end of a
+    protocol and a leading minus for an option."""
     return f"file:{path}"
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, without the name of the component. This line contains
-    the cause of an error."""
+    """Return the first line of ffmpeg's log, without the name of the component. It contains the
+    cause of an error."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
-    """Raise `InputError` unless `frame` is a uint8 `(h, w, 3)` array of `shape`."""
     if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8:
         kind = getattr(frame, "dtype", type(frame).__name__)
         raise InputError(f"frame {index} has type {kind}; expected a NumPy array of uint8")
@@ -242,8 +189,7 @@ def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
 
 
 def _options(extension: str, codec: str, width: int, height: int, fps: float) -> list[str]:
-    """Return ffmpeg's options for converting raw RGB frames to a video, except for the output
-    file."""
+    """Return ffmpeg's options for converting raw RGB frames to a video, without the output file."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
     common = ["-y", "-v", "error", *source, "-i", "-"]
     if extension == ".gif":
@@ -263,10 +209,7 @@ def _options(extension: str, codec: str, width: int, height: int, fps: float) ->
 @contextmanager
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """Context manager that starts ffmpeg and yields a function `send(frame)`. On exit, the file is
-    complete.
-
-    If ffmpeg fails, `InputError` is raised with the message of ffmpeg. An exception stops ffmpeg.
-    """
+    complete. An exception stops ffmpeg."""
     extension = path.suffix.lower()
     program, codec = _program_and_codec(extension)
     command = [program, *_options(extension, codec, width, height, fps), file_url(path)]

@@ -1,9 +1,12 @@
 """Rendering of video frames: `FrameRenderer` for one run and one eye, and `SideBySide` for several
-runs or two eyes."""
+runs or two eyes. A frame is the mean of the images of its camera samples. They are spread over the
+pixel area, the aperture, and the shutter time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,7 +16,6 @@ import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run, placement_of
-from nerfmac.app.video.camera_samples import CameraSamples, spread
 from nerfmac.app.video.options import OUTPUTS, RenderOptions
 from nerfmac.app.video.view_renderer import ViewRenderer, colors, to_bytes
 from nerfmac.backend import to_numpy
@@ -28,37 +30,91 @@ Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
-MIN_OPACITY = 0.5
-"""The depth range is estimated from pixels with at least this opacity."""
+MIN_OPACITY = 0.5  # The depth range is estimated from pixels with at least this opacity.
+TRIALS, TRIAL_SIDE = 6, 96  # Images for estimating the depth range, and their longer side.
 
-TRIALS, TRIAL_SIDE = 6, 96
-"""Maximum number of images for estimating the depth range, and length of their longer side in
-pixels."""
+
+CameraSamples = Sequence[Camera]  # Cameras of one frame, at consecutive times.
+
+PLASTIC = 1.32471795724474602596
+"""Real root of x^3 = x + 1. Multiples of its inverse powers, modulo 1, are evenly distributed in
+the unit square.
+
+Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
+"""
+
+
+def spread(
+    frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
+) -> CameraSamples:
+    """Create the camera samples of a frame, at least one per camera, by shifting cameras within the
+    pixel and on the aperture. A single sample is the unchanged camera.
+
+    The radius of the aperture and the focus distance are in scene units.
+    """
+    count = max(samples, len(frame))
+    if count == 1:
+        return frame
+    shifts, squares = _evenly_spread(count, 0.5) - 0.5, _evenly_spread(count, 0.25)
+    return [
+        _moved(frame[index % len(frame)], shifts[index], aperture * _on_disc(squares[index]), focus)
+        for index in range(count)
+    ]
+
+
+def blurred(
+    path: Callable[[int], Sequence[Camera]], frames: int, moments: int, shutter: float
+) -> list[CameraSamples]:
+    """Create the `moments` cameras of each frame with motion blur.
+
+    `path` returns a given number of cameras at equal time intervals. `shutter` is the fraction of
+    the frame time during which the shutter is open, from 0.001 to 1.
+    """
+    checks.number("shutter", shutter, low=1e-3, high=1.0)
+    steps = max(round(moments / shutter), moments)
+    cameras = path(frames * steps)
+    return [cameras[i * steps : i * steps + moments] for i in range(frames)]
+
+
+def _moved(
+    camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
+) -> Camera:
+    """Shift a camera's principal point by `shift` (2,) in pixels, and its position by `offset` (2,)
+    to the right and up in scene units, so that points at the distance `focus` do not move in the
+    image."""
+    lens, (right, up) = camera.lens, offset
+    cx = lens.cx + shift[0] + right * lens.fl_x / focus
+    cy = lens.cy + shift[1] - up * lens.fl_y / focus
+    pose = camera.pose.copy()
+    pose[:, 3] += pose[:, 0] * right + pose[:, 1] * up
+    return Camera(replace(lens, cx=float(cx), cy=float(cy)), pose)
+
+
+def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
+    """Return points (count, 2) evenly distributed in the unit square, shifted by `start`."""
+    steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
+    return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
+
+
+def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Map a point of the unit square to the unit disc. The map preserves ratios of areas."""
+    angle = 2.0 * math.pi * point[1]
+    return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])
 
 
 class FrameValues(NamedTuple):
     """Values of a frame in host memory."""
 
-    values: Values
-    """Values (h, w, 3) or (h, w), as in `PixelValues.values`."""
-    opacity: Values
-    """Opacity (h, w) in [0, 1]."""
+    values: Values  # Values (h, w, 3) or (h, w), as in `PixelValues.values`.
+    opacity: Values  # Opacity (h, w) in [0, 1].
 
 
 class FrameRenderer:
     """Renderer of video frames. Later training of the run does not affect the renderer."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
-        """Create the renderer.
-
-        Args:
-            run: Run to render.
-            options: Content and appearance of the images.
-            eye: Shift of the viewpoint to the right of the cameras, in scene units.
-
-        Raises:
-            InputError: If the sampler of the run does not support the options.
-        """
+        """Create the renderer. Its viewpoint is shifted to the right of the cameras by `eye`, in
+        scene units."""
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
         self._scene_cameras = run.scene.cameras
@@ -70,8 +126,8 @@ class FrameRenderer:
         _ = self._view.occupied  # Raises now, before any file is written.
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """Render frames and yield the values of each frame. While the caller uses a frame, the
-        device computes the next frame."""
+        """Yield the values of each frame. While the caller uses a frame, the device computes the
+        next one."""
         for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
@@ -79,16 +135,12 @@ class FrameRenderer:
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Render frames and yield their images. While the caller uses a frame, the device computes
-        the next frame.
+        """Yield the image of each frame, uint8 (h, w, 3), with the colors of
+        `view_renderer.colors`. If the background is transparent, the shape is (h, w, 4), with
+        straight alpha.
 
-        Args:
-            frames: Camera samples of each frame.
-            depth_range: Distances in scene units at the two ends of the colormap.
-
-        Yields:
-            Image, uint8 (h, w, 3), with the colors of `view_renderer.colors`. If the background is
-            transparent, the shape is (h, w, 4), with straight alpha.
+        While the caller uses a frame, the device computes the next one. `depth_range` contains the
+        distances in scene units at the two ends of the colormap.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -114,12 +166,11 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Return the nearest and the farthest distance of the colormap in scene units. All frames
-        use the same distances.
+        """Return the nearest and the farthest distance of the colormap in scene units, for all
+        frames.
 
-        If `options.depth_range` is None, the result is the 1st and the 99th percentile of the
-        distances in a few small images. If the output is not depth, or no surface is visible, the
-        result is (0, 1).
+        The default is the 1st and the 99th percentile of the distances in a few small images, or
+        (0, 1) if the output is not depth or no surface is visible.
         """
         if self.options.output != "depth":
             return 0.0, 1.0
@@ -139,8 +190,8 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Render all camera samples of a frame. Return the values and the opacity of each pixel,
-        averaged over the samples."""
+        """Return the values and the opacity of each pixel, averaged over the camera samples of a
+        frame."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:
@@ -174,20 +225,10 @@ class FrameRenderer:
 
 
 class SideBySide:
-    """Renderer of combined frames: several runs side by side, or the images of one run for one or
-    two eyes."""
+    """Renderer of several runs side by side, or of one run for one or two eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
-        """Create the renderers.
-
-        Args:
-            runs: Runs from left to right.
-            options: Content and appearance of the images.
-
-        Raises:
-            InputError: If several runs are combined with stereo or belong to different scenes, or
-                if a sampler does not support the options.
-        """
+        """Create the renderers of `runs`, from left to right."""
         if options.stereo is not None and len(runs) > 1:
             raise InputError("stereo cannot be combined with several runs; pass a single run")
         for other in runs[1:]:
@@ -203,14 +244,10 @@ class SideBySide:
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """Render frames, and yield images that join the runs or eyes.
+        """Yield images that join the runs or eyes, uint8 (h, w, 3), or (h, w, 4) with alpha.
 
-        Args:
-            frames: Camera samples of all frames, also for estimating the depth range.
-            numbers: Indices of the frames to render. By default, all frames.
-
-        Yields:
-            Images, uint8 (h, w, 3), or (h, w, 4) if the background is transparent.
+        `numbers` are the indices of the frames to render, by default of all frames. The depth range
+        is estimated from all frames.
         """
         chosen = frames if numbers is None else [frames[number] for number in numbers]
         ranges = [renderer.depth_range(frames) for renderer in self.renderers]

@@ -11,13 +11,11 @@ from nerfmac.rendering.color_map import MAPS
 from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
-DIAGNOSTICS = ("occupancy", "samples")
-"""Names of the outputs that only the viewer supports: occupied cells, and samples per ray."""
+DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 
-MAX_SAMPLES = 1024
-"""Maximum number of rays per pixel."""
+MAX_SAMPLES = 1024  # Maximum number of rays per pixel.
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.video import series
-from nerfmac.app.video.camera_samples import CameraSamples
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
-from nerfmac.app.video.frames import SideBySide
+from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.options import RenderOptions
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
@@ -115,11 +114,8 @@ def render_video(
 def _kept_frames(
     folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields an iterator over video frames and stores the frames in `folder`.
-
-    When the video is complete, the folder is removed. Raises `InputError` in the same cases as
-    `series.begin`, and if another process uses the folder.
-    """
+    """Context manager that yields an iterator over video frames, which are stored in `folder`. When
+    the video is complete, the folder is removed."""
     series.begin(folder, made_by, resume=True)
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
@@ -129,16 +125,8 @@ def _kept_frames(
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Check that rendering would not replace existing files.
-
-    Args:
-        out: Video file or folder.
-        resume: Whether a folder may already contain frames.
-        overwrite: Whether files may be replaced.
-
-    Raises:
-        InputError: If files would be replaced and `overwrite` is False.
-    """
+    """Raise `InputError` if rendering would replace existing files, unless `overwrite` is True.
+    With `resume`, a folder may contain frames."""
     if overwrite:
         return
     expected = "choose another name, or replace it with --overwrite"
@@ -160,11 +148,10 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Return a video's record as JSON values.
+    """Return everything that determines the frames, as JSON values.
 
-    The record contains everything that determines the frames: the format, the options, a hash of
-    the cameras, and the step and training time of each run. A rendering can be resumed only if its
-    record is the same.
+    The values are the format, the options, a hash of the cameras, and the step and training time of
+    each run. A rendering can be resumed only if its values are the same.
     """
     digest = sha256()
     for frame in frames:
@@ -203,9 +190,6 @@ def _write_files(
 
 
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
-    """Yield items, and show a progress bar that starts at `done` of `total` frames.
-
-    Closing the generator ends the line of the progress bar, so that an error is printed on a new
-    line.
-    """
+    """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
+    generator ends the line of the bar, so that an error is printed on a new line."""
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

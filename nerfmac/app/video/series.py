@@ -1,14 +1,11 @@
-"""Videos as numbered files in a folder: PNG images, OpenEXR files, or NumPy files.
+"""Videos as numbered files in a folder.
 
-    frame_00000.png    uint8 sRGB. With a transparent background, the image has straight alpha.
-    frame_00000.exr    float32. Depth and opacity are channel Y. Normals are channels R, G, and B.
-                       Colors are linear R, G, and B. With a transparent background, alpha is
-                       channel A, and colors are multiplied by alpha, as OpenEXR expects.
+    frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
+    frame_00000.exr    float32: depth and opacity as Y; normals or linear colors as R, G, and B;
+                       alpha as A, by which the colors are multiplied
     frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
-                       camera-to-scene `pose` (3, 4), and `lens`, which contains the focal lengths
-                       and the principal point in pixels.
-    series.json        Record of everything that the frames depend on. A resumed video must have the
-                       same record.
+                       camera-to-scene `pose` (3, 4), and `lens` (fl_x, fl_y, cx, cy) in pixels
+    series.json        everything that the frames depend on; the same in a resumed video
 
 A file is created only when it is complete, so an interrupted series contains only complete frames.
 """
@@ -36,8 +33,7 @@ from nerfmac.geometry.cameras import Camera
 FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
-FAST = 1
-"""zlib compression level of frames that are stored until their video is complete."""
+FAST = 1  # zlib compression level of frames that are stored until their video is complete.
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
 """Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of
@@ -45,47 +41,22 @@ channels."""
 
 
 def name_of(folder: Path, index: int, extension: str) -> Path:
-    """Return the file path of a frame.
-
-    Args:
-        folder: Folder of the series.
-        index: Index of the frame, starting at 0.
-        extension: File extension without a dot.
-
-    Returns:
-        The path.
-    """
+    """Return the file path of the frame with an `index`, starting at 0."""
     return folder / f"frame_{index:05}.{extension}"
 
 
-def make_series(folder: Path) -> None:
-    """Create a folder for the files of a series. Raises `InputError` if the folder cannot be
-    created or already contains frames."""
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
-    if any(folder.glob("frame_*.*")):
-        raise InputError(
-            f"the folder {folder} already contains frames; choose another folder or remove them"
-        )
-
-
 def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
-    """Create a folder for the files of a series, or resume the series in an existing folder.
-
-    Args:
-        folder: Folder of the series.
-        made_by: Record to write to the file `RECORD`.
-        resume: Whether to resume an existing series.
-
-    Raises:
-        InputError: If the folder cannot be created or already contains frames, or if the series to
-            resume has another record.
-    """
+    """Create a folder for a series with the record `made_by`, or resume the series in a folder."""
     record = folder / RECORD
     if not (resume and record.is_file()):
-        make_series(folder)
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
+        if any(folder.glob("frame_*.*")):
+            raise InputError(
+                f"the folder {folder} already contains frames; choose another folder or remove them"
+            )
         try:
             write_json(record, made_by)
         except BaseException:
@@ -101,8 +72,8 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def is_other(folder: Path, made_by: dict[str, Any]) -> str:
-    """Return the first key with different values in `made_by` and in the record in `folder`. If the
-    records are equal or the folder has no record, the string is empty."""
+    """Return the first key with different values in `made_by` and in the record in `folder`. If
+    there is none or the folder has no record, the string is empty."""
     record = folder / RECORD
     old = read_json(record) if record.is_file() else made_by
     known = old if isinstance(old, dict) else {}
@@ -110,8 +81,7 @@ def is_other(folder: Path, made_by: dict[str, Any]) -> str:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if a format is not in `FORMATS`, or if it is "exr" and ffmpeg cannot
-    encode OpenEXR."""
+    """Raise `InputError` if a format is not in `FORMATS`, or if ffmpeg cannot encode it."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")
@@ -123,16 +93,7 @@ def missing(folder: Path, count: int, extension: str) -> list[int]:
 
 
 def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
-    """Write an image as PNG.
-
-    Args:
-        path: File to write.
-        frame: uint8 (h, w, 3), or (h, w, 4) with alpha.
-        effort: zlib compression level from 0 to 9.
-
-    Raises:
-        InputError: If the file cannot be written.
-    """
+    """Write a uint8 image (h, w, 3), or (h, w, 4) with alpha, with a zlib compression level."""
     with appearing(path) as partial:
         try:
             Image.fromarray(frame).save(partial, compress_level=effort)
@@ -141,7 +102,7 @@ def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
 
 
 def read_png(path: Path) -> np.ndarray:
-    """Read an image written by `save_png`. Raises `InputError` if it cannot be read."""
+    """Read an image that `save_png` has written."""
     try:
         with Image.open(path, formats=("PNG",)) as image:
             return np.asarray(image)
@@ -150,17 +111,7 @@ def read_png(path: Path) -> np.ndarray:
 
 
 def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write a frame's values, opacity, and camera to an NPZ file.
-
-    Args:
-        path: File to write.
-        output: Name of the values in the file, such as `depth`.
-        frame: Values of the frame.
-        camera: Camera of the frame.
-
-    Raises:
-        InputError: If the file cannot be written.
-    """
+    """Write the values (under the name `output`), the opacity, and the camera of a frame."""
     lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
     arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
     arrays |= {"pose": camera.pose, "lens": lens}
@@ -169,16 +120,7 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
 
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
-    """Write a frame's values to an OpenEXR file.
-
-    Args:
-        path: File to write.
-        options: Options that the frame was rendered with.
-        frame: Values of the frame.
-
-    Raises:
-        InputError: If no ffmpeg can encode OpenEXR, or the file cannot be written.
-    """
+    """Write the values of a frame to an OpenEXR file."""
     values, opacity = frame.values, frame.opacity[..., None]
     if options.output == "rgb":
         values = _linear(values)
@@ -202,25 +144,15 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
-    """Convert sRGB to linear light in host memory, with the formula of
-    `geometry.color.srgb_to_linear`."""
+    """Convert sRGB to linear light in host memory, as `geometry.color.srgb_to_linear`."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 def resumed(
     folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield all images of a series in order, and save those that are rendered.
-
-    Args:
-        folder: Folder of the series.
-        count: Number of images.
-        missing_ones: Indices of the images that are not in the folder.
-        rendered: Rendered images for these indices.
-
-    Yields:
-        Images from the folder or from `rendered`.
-    """
+    """Yield all images of a series in order. Images with the indices `missing_ones` are taken from
+    `rendered` and saved. The others are read from the folder."""
     lacking = set(missing_ones)
     for index in range(count):
         path = name_of(folder, index, "png")

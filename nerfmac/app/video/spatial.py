@@ -1,13 +1,9 @@
-"""Metadata of 360 degree and stereo videos in MP4 files: the boxes `st3d` and `sv3d`.
+"""Metadata of 360 degree and stereo videos in MP4 files: the boxes `st3d` (layout of the eyes) and
+`sv3d` (writing program, forward direction, and cropping of 360 degree frames), as specified in the
+Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
 
-    st3d    stereo_mode: layout of the images for the eyes in a frame
-    sv3d    360 degree frame: svhd (writing program), proj (prhd: rotation of the forward direction;
-            equi: cropping)
-
-Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option to write these boxes. The boxes belong to the sample entry of the video track,
-in the index `moov`. The images are stored after the index, so adding boxes moves the images. The
-offsets of the images in the index are therefore increased.
+ffmpeg cannot write these boxes. They belong to the sample entry of the video track, in the index
+`moov`. The images follow the index, so their offsets in the index are increased.
 """
 
 from __future__ import annotations
@@ -18,8 +14,7 @@ from pathlib import Path
 
 from nerfmac.common.files import appearing
 
-STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""Value of stereo_mode in the box st3d for each value of `RenderOptions.stereo`."""
+STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}  # stereo_mode in the box st3d.
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
 """Number of bytes before the first inner box of each nested box, down to the H.264 sample entry.
@@ -27,22 +22,14 @@ SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 1
 ISO/IEC 14496-12, sections 8 and 12.1.3.
 """
 
-CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
-"""Names of the boxes in `stbl` that contain file offsets of images, and the type of an offset for
-`struct`."""
+CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}  # Boxes with offsets of images, and their type.
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Add 360 degree and stereo metadata to an MP4 file. A perspective video for one eye is not
-    changed.
+    """Add 360 degree and stereo metadata to an MP4 file, unless it is a perspective video for one
+    eye.
 
-    Args:
-        path: MP4 file.
-        projection: `RenderOptions.projection`.
-        stereo: `RenderOptions.stereo`.
-
-    Raises:
-        InputError: If the file cannot be written.
+    The arguments are values of `RenderOptions`.
     """
     if projection == "perspective" and stereo is None:
         return

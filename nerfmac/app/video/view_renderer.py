@@ -29,12 +29,8 @@ from nerfmac.rendering.renderer import Renderer
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-CELLS = 128
-"""Number of cells along the unit cube for computing normals of a run without an occupancy grid.
-Densities are evaluated at half a cell from the point along each axis."""
-
-NORMALS_AT_ONCE = 2**17
-"""Number of normals that are computed at a time. Each normal requires eight densities."""
+CELLS = 128  # Cells along the unit cube for normals without an occupancy grid.
+NORMALS_AT_ONCE = 2**17  # Normals computed at a time, from eight densities each.
 
 
 class PixelValues(NamedTuple):
@@ -44,33 +40,21 @@ class PixelValues(NamedTuple):
     """sRGB colors or normals (pixels, 3), or distances in scene units or opacity (pixels,). Colors
     are composited over the background. If the background is transparent, colors are not multiplied
     by opacity."""
-    opacity: mx.array
-    """Opacity (pixels,) in [0, 1]."""
-    depth: mx.array
-    """Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels."""
+    opacity: mx.array  # Opacity (pixels,) in [0, 1].
+    depth: mx.array  # Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels.
 
 
-NEAR_STEP = 1 / 32
-"""Resolution, in scene units, of a near plane that depends on the camera. Cameras with equal near
-planes share a renderer."""
+NEAR_STEP = 1 / 32  # Resolution of near planes, in scene units, to share renderers.
 
 
 def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) -> float:
-    """Return the near plane of a camera that may be closer to the subject than the training
-    cameras.
+    """Return the near plane, in scene units, of a camera that may be closer to the subject than the
+    training cameras.
 
-    Training cannot remove haze in front of its near plane, so other cameras of the scene should
-    have the same near plane. However, this plane would cut off the front of the subject in a
-    close-up.
-
-    Args:
-        position: Camera position (3,) in scene coordinates.
-        near: Near plane of training, in scene units.
-        subject: Sphere around the subject, or None if it is unknown.
-
-    Returns:
-        Near plane in scene units. It is `near`, or less if the sphere is closer than `near`, but at
-        least the smaller of `near` and `NEAR`. If `subject` is None, it is this lower bound.
+    Training cannot remove haze in front of its near plane `near`, but this plane would cut off the
+    front of the subject in a close-up. The result is therefore less than `near` if the sphere
+    `subject` is closer. It is at least the smaller of `near` and `NEAR`. For an unknown subject, it
+    is this lower bound.
     """
     lowest = min(near, NEAR)
     if subject is None:
@@ -96,14 +80,9 @@ class ViewRenderer:
     ) -> None:
         """Create the renderer. No image is rendered yet.
 
-        Args:
-            trainer: Trainer with the model.
-            state: Training state with the parameters.
-            options: Content and appearance of the images.
-            placement: Placement of the input scene if `options.crop` is in its coordinates, or None
-                if the crop is in scene coordinates.
-            subject: Sphere around the subject. Cameras that approach it have a smaller near plane.
-                If it is None and `options.near` is None, the near plane is at most `NEAR`.
+        `options.crop` is in scene coordinates or, with a `placement`, in the coordinates of the
+        input scene. Cameras that approach the sphere `subject` have a smaller near plane. If it is
+        None and `options.near` is None, the near plane is at most `NEAR`.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
@@ -112,12 +91,9 @@ class ViewRenderer:
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells for marching rays. If `options.crop` is set, cells outside the crop are
-        empty. If `options.near` is set, closer samples are skipped. If the sampler has no occupancy
-        grid, the value is None.
-
-        Raises `InputError` if `crop` or `near` is set and the sampler has no occupancy grid.
-        """
+        """Occupied cells for marching rays, or None if the sampler has no occupancy grid. If
+        `options.crop` is set, cells outside the crop are empty. If `options.near` is set, closer
+        samples are skipped."""
         occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
         if options.crop is None and options.near is None:
             return occupied
@@ -147,13 +123,8 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """Render the values at all pixels of a camera image, in row-major order.
 
-        Args:
-            camera: Camera in scene coordinates.
-            eye: Shift of the viewpoint to the right of the camera, in scene units. In an
-                equirectangular image, each direction has a separate right direction.
-
-        Returns:
-            Values on the device.
+        The viewpoint is shifted to the right of the camera by `eye`, in scene units. In an
+        equirectangular image, each direction has a separate right direction.
         """
         options = self.options
         with unfused():
@@ -194,24 +165,13 @@ def colors(
     *,
     is_eased: bool = False,
 ) -> mx.array:
-    """Convert the values of pixels to colors.
+    """Convert the values of pixels to sRGB colors (pixels, 3) in [0, 1], or (pixels, 4) with
+    straight alpha if the background is transparent.
 
-    Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap. The
-    last color of the colormap is the nearest distance in `depth_range`, and the first color is the
-    farthest distance. Normals are shown as 0.5 + 0.5 normal in red, green, and blue. Depth and
-    normals are composited over the background.
-
-    Args:
-        values: Values of the pixels.
-        opacity: Opacity (pixels,) in [0, 1].
-        options: Content and appearance of the image.
-        depth_range: Distances in scene units at the two ends of the colormap.
-        is_eased: Whether to map depth with Perlin's smooth step (2002), which nearly doubles the
-            contrast in the middle of the range.
-
-    Returns:
-        sRGB colors (pixels, 3) in [0, 1]. If the background is transparent, the shape is (pixels,
-        4), with straight alpha.
+    Depth is shown with a colormap. Its last color is the nearest distance in `depth_range`, in
+    scene units. With `is_eased`, Perlin's smooth step (2002) nearly doubles the contrast in the
+    middle of the range. Normals are shown as 0.5 + 0.5 normal. Depth and normals are composited
+    over the background.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))
@@ -231,8 +191,7 @@ def colors(
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """Composite `color` (pixels, 3) over the background. If the background is transparent, return
-    `color` unchanged."""
+    """Composite `color` (pixels, 3) over the background, unless the background is transparent."""
     if options.background is None:
         return color
     opacity = opacity[:, None]

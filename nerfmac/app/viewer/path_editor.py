@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.app.paths.gaze import look_at_point
+from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.viewer.video_job import Render, VideoJob
 from nerfmac.common import checks

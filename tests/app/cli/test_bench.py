@@ -5,24 +5,13 @@ import json
 import pytest
 
 from nerfmac.app.cli import bench
-from nerfmac.app.measure.bench import benchmark, models
+from nerfmac.app.measure import benchmark, models
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.config import override
+from tests.app.cli.refusals import refused
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 SCENE = builtin_scene_path()
-
-
-def refused(capsys, tmp_path, *arguments, names):
-    """Exit code 2 and one line before anything is measured; no file."""
-    before = sorted(tmp_path.rglob("*"))
-    assert nerfmac("bench", *arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
-    for name in names:
-        assert name in line
-    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize(
@@ -34,7 +23,8 @@ def refused(capsys, tmp_path, *arguments, names):
     ],
 )
 def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
-    refused(capsys, tmp_path, *flags, "--json", tmp_path / "b.json", names=names)
+    flags = ("bench", *flags, "--json", tmp_path / "b.json")
+    refused(capsys, tmp_path, *flags, names=names)
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""The help pages: short and whole, the same on every machine, with examples that are right."""
+"""Help pages: short and whole, the same on every machine, with right examples, shown at once."""
 
 import re
 import shlex
-from importlib import import_module
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +11,7 @@ from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import declared, flags_of
 from nerfmac.app.cli.help import COMMON, EXAMPLES
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.config import Config
 from tests.scene_factory import nerfmac
 
@@ -27,20 +29,16 @@ def shown_flags(text):
     return re.findall(r"--[a-z0-9][\w.-]*", " ".join(line[2:].split("  ")[0] for line in listed))
 
 
-def arguments_of(command):
-    return import_module(f"nerfmac.app.cli.options.{command}").Arguments
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command):
     text = page(capsys, command, "--help-all")
     shown = set(shown_flags(text))
     off = {f"--no-{name.removeprefix('--')}" for name in shown}
-    assert shown <= flags_of(arguments_of(command)).keys() <= shown | off
+    assert shown <= flags_of(OPTIONS[command]).keys() <= shown | off
     assert max(map(len, text.splitlines())) <= 80
     for word in ("MISSING", "[default: None]", "[default: True]", "[default: False]"):
         assert word not in text
-    for argument in declared(arguments_of(command)):
+    for argument in declared(OPTIONS[command]):
         assert argument.text, argument.name
         assert " ".join(argument.text.split()) in " ".join(text.split())
 
@@ -85,13 +83,43 @@ def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
 
 def test_the_short_page_names_flags_that_there_are():
     for command, names in COMMON.items():
-        assert {f"--{name}" for name in names.split()} <= flags_of(arguments_of(command)).keys()
+        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:
-        arguments = arguments_of(command)
+        arguments = OPTIONS[command]
         written = checked(command, arguments, shlex.split(words))
         whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
         assert isinstance(parsed(arguments, written, **whole), arguments)
+
+
+HELP = [[command, "--help"] for command in COMMANDS]
+SHOWN = "import sys, {}; print(*(name for name in sys.modules if name.startswith('nerfmac')))"
+
+
+def imported(module):
+    command = [sys.executable, "-c", SHOWN.format(module)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+
+def test_training_imports_nothing_that_measures():
+    names = imported("nerfmac.app.cli.train")
+    assert "nerfmac.training.trainer" in names
+    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
+
+
+def test_the_viewer_imports_nothing_that_measures():
+    names = imported("nerfmac.app.viewer.training")
+    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
+
+
+@pytest.mark.parametrize("words", [["--help"], ["process-data"], *HELP])
+def test_what_needs_no_computation_imports_no_library(words):
+    """Help pages appear at once, and also if MLX is not installed."""
+    code = f"import sys, nerfmac.app.cli\ntry: nerfmac.app.cli.main({words})\n"
+    code += "finally: print(*sys.modules, file=sys.stderr)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    imported = {name.partition(".")[0] for name in told.split()}
+    assert imported & {"nerfmac", "mlx", "numpy", "PIL", "tqdm"} == {"nerfmac"}

@@ -7,7 +7,7 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, synonyms
 from nerfmac.app.cli.declared import declared, flags_of
-from nerfmac.app.cli.options.train import Arguments
+from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.synonyms import known_command, known_flag, similar
 from tests.app.cli.refusals import refused
 
@@ -67,7 +67,7 @@ MISTAKES = {
     "eval": "`nerfmac eval RUN`",
     "eval missing": "pass a folder that `nerfmac train` has written",
 }
-"""Arguments after `nerfmac`, and the correction in the answer."""
+"""Train after `nerfmac`, and the correction in the answer."""
 
 
 @pytest.fixture
@@ -98,11 +98,11 @@ def test_each_command_that_a_synonym_stands_for_is_one(answer):
 
 @pytest.mark.parametrize("answer", [meant for meant in synonyms.FLAGS if meant.startswith("--")])
 def test_each_flag_that_a_synonym_stands_for_is_one(answer):
-    flags = {argument.name: "Text." for argument in declared(Arguments)}
+    flags = {argument.name: "Text." for argument in declared(Train)}
     flags |= {"--size": "Text.", "--path": "Text.", "--overwrite": "Text."}  # of render
     assert answer.split()[0] in flags
     for word in synonyms.FLAGS[answer].split():
-        assert word not in flags_of(Arguments)
+        assert word not in flags_of(Train)
         assert known_flag("train", word, flags, "SCENE").startswith("type --")
 
 

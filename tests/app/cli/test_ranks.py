@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
+from local_ranks import start_local
 
 from nerfmac.app.run import Run
-from nerfmac.ranks.local import start_local
 from tests.scene_factory import FLAGS, write_scene
 
 PATIENCE = 300.0  # maximum waiting time in seconds for a state of the ranks

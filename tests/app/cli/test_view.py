@@ -15,6 +15,7 @@ import nerfmac.app.cli.view as view_command
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.common.installing import install
+from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 JUPYTERLAB = """import json, os, sys
@@ -69,10 +70,6 @@ def view(monkeypatch, capsys):
         return Ended(code, *capsys.readouterr(), started[0] if started else None)
 
     return call
-
-
-def everything(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def code(path):
@@ -193,8 +190,7 @@ def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, 
 
 def test_flags_reach_jupyterlab(view, run, tmp_path):
     assert "--no-browser" not in view(tmp_path, run).started
-    arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
-    assert {"--no-browser", "--port=8123"} <= set(arguments)
+    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.paths import center_of, figure_of_eight, orbit
-from nerfmac.app.paths.gaze import look_at_point
+from nerfmac.app.paths.rig import look_at_point
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens

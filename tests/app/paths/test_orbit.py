@@ -163,12 +163,10 @@ def test_a_frame_across_the_photos_sees_more_than_their_shorter_side(photo, size
     ("change", "fault"),
     [
         ({"frames": 0}, "frames is 0; expected at least 1"),
-        ({"frames": 2.5}, "frames is 2.5; expected an integer"),
         ({"size": (1, 30)}, "width is 1"),
         ({"size": (40, 30.5)}, "height is 30.5"),
         ({"up": (0.0, 0.0, 0.0)}, r"up is \[0.0, 0.0, 0.0\]"),
         ({"up": (0.0, math.nan, 1.0)}, "up is"),
-        ({"up": (0.0, math.inf, 1.0)}, "up is"),
         ({"up": (0.0, 1.0)}, "up is"),
     ],
 )

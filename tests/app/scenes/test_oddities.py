@@ -239,7 +239,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
     def absent(name):
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr("nerfmac.common.extras.import_module", absent)
+    monkeypatch.setattr("nerfmac.common.installing.import_module", absent)
     path = of_an_iphone(tmp_path)
     (tmp_path / "images/000.HEIC").write_bytes(b"image")
     with pytest.raises(

@@ -1,10 +1,7 @@
-"""`nerfmac selftest`: compare every kernel with its reference on this machine.
-
-A test case runs twice, with kernels and with references. Each run returns named arrays: the
-results, and the gradients of a fixed random linear combination of the results with respect to every
-differentiable argument. The tests of nerfmac use the same test cases. `case_of` and `compare_all`
-compare a custom kernel with its reference.
-"""
+"""Comparison of every kernel with its reference. A test case runs twice, with kernels and with
+references, and returns results and gradients of a fixed random linear combination of the results
+with respect to every differentiable argument. `case_of` and `compare_all` compare a custom kernel
+with its reference."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Test cases, and comparison of kernels with their references on the current device.
-
-If a test case raises an exception, for example because of a compiler error, the exception is
-recorded as the fault of the test case. The comparison continues with the next test case.
-"""
+"""Test cases, and comparison of kernels with their references on the current device. An exception,
+for example a compiler error, is recorded as the fault of its test case."""
 
 from __future__ import annotations
 
@@ -35,14 +32,12 @@ from nerfmac.common.checks import InputError
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """Type of a function that accepts arrays and returns one or more arrays."""
-ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
-"""Unit roundoff of float32 and of float16."""
+ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11  # Unit roundoff of float32 and of float16.
 
 
 @dataclass(frozen=True)
 class Case:
-    """Test case of an operation. The function `run` computes named arrays, either with kernels or
-    with references."""
+    """Test case of an operation: `run` computes named arrays, with kernels or with references."""
 
     operation: str
     name: str
@@ -53,8 +48,8 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum relative error that rounding can cause. The error is norm(result - reference) /
-        norm(reference)."""
+        """Maximum relative error norm(result - reference) / norm(reference) that rounding can
+        cause."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -64,13 +59,7 @@ class Case:
 
 
 def in_variant(case: Case, name: str, chosen: str) -> Case:
-    """Return a copy of a test case that uses a given variant of an operation.
-
-    Args:
-        case: Test case.
-        name: Name of the operation in `nerfmac.backend.variants`.
-        chosen: Name of the variant.
-    """
+    """Return a copy of a test case that uses the variant `chosen` of the operation `name`."""
 
     def run() -> Arrays:
         with using(**{name: chosen}):
@@ -143,11 +132,8 @@ def case_of(
         reference: Function with the same results that does not use the kernel.
         inputs: Arguments of both functions, in order.
         terms: Approximate number of rounding errors that add up in one output.
-        outliers: Fraction of the entries to ignore, beginning with the largest errors. Use this
-            argument for discontinuous functions, for which a rounding error may cause a jump.
-
-    Returns:
-        The test case.
+        outliers: Fraction of the entries to ignore, beginning with the largest errors, for
+            discontinuous functions, in which a rounding error may cause a jump.
     """
 
     def run() -> Arrays:
@@ -163,8 +149,8 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Return the results of a function, and the gradients of a random linear combination of these
-    results with respect to each argument."""
+    """Return the results of a function, and the gradients of a fixed random linear combination of
+    the results with respect to each argument."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
@@ -204,7 +190,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. A fault in `faults` has already been printed and is
+        """Return the line to print. A fault in `faults`, which was already printed, is
         abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
@@ -238,7 +224,7 @@ def as_text(error: Exception) -> str:
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel. Compiler errors are ignored.
+    """Compile the kernels of test cases in parallel, and ignore compiler errors.
 
     If `cases` is a generator, the kernels that compute the inputs are also compiled.
     """
@@ -253,8 +239,7 @@ def compile_for(cases: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Run a test case and compare its arrays. If an exception is raised, record it as the fault of
-    the test case."""
+    """Run a test case and compare its arrays, or record an exception as its fault."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -272,11 +257,8 @@ def compared(case: Case) -> Compared:
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Run test cases on the current device and print a table of the results.
-
-    Kernels agree with their references if `passed` is True for all results. Raises `InputError` if
-    the kernel of an operation does not run on this machine.
-    """
+    """Run test cases on the current device and print a table. Kernels agree with their references
+    if `passed` is True for all results."""
     print(f"{current_device()}: {device_name()}\n{HEADING}")
     done: list[Compared] = []
     for case in cases:
@@ -300,11 +282,8 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and the specializations that did not run.
-
-    MLX compiles Metal kernels when they are launched, so specializations that did not run have not
-    been compiled.
-    """
+    """Return the reachable specializations that ran, and those that did not run and therefore have
+    not been compiled."""
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]

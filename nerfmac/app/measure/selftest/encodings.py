@@ -108,10 +108,7 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 def adam_cases() -> Iterator[Case]:
     """Yield test cases with arrays of one and two axes. One third of the entries never have a
-    gradient.
-
-    In the last test case, steps are skipped if their gradient is not finite, as in training.
-    """
+    gradient. In the last case, gradients are not finite, and their steps are skipped."""
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)
     yield Case("adam", "not-finite", _guarded, 8)

@@ -1,9 +1,6 @@
-"""Self-test report (a JSON file to attach to a bug report) and its measurements.
-
-The file is written after each finding and before each test case, with the name of the test case. If
-the process crashes, the file is therefore valid JSON that contains all earlier findings and the
-name of the test case that crashed.
-"""
+"""Self-test report (a JSON file to attach to a bug report) and its measurements. The file is
+written after each finding and before each test case. After a crash, it is therefore valid JSON with
+all earlier findings and the name of the test case that crashed."""
 
 from __future__ import annotations
 
@@ -36,10 +33,8 @@ from nerfmac.config.presets import preset
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
 """Names of the findings in a report, in order of measurement. If a finding was not measured, its
 value is null."""
-SECONDS = 30.0
-"""Default training time for a report, in seconds."""
-BOUND = 1e3 * LONGEST_LAUNCH
-"""Maximum duration of a launch in milliseconds. Longer launches may delay the display."""
+SECONDS = 30.0  # Default training time for a report, in seconds.
+BOUND = 1e3 * LONGEST_LAUNCH  # Milliseconds; longer launches may delay the display.
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
 _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
@@ -48,14 +43,8 @@ class Report:
     """Findings of a self-test on one or more devices."""
 
     def __init__(self, path: Path | None) -> None:
-        """Write an empty report.
-
-        Args:
-            path: JSON file to write, or None to store the findings in memory only.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Write an empty report to a JSON file, or store the findings only in memory if `path` is
+        None."""
         self.path = path
         self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
         self.save()
@@ -66,8 +55,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Add an empty entry for the current device to the report. Later findings are recorded in
-        this entry."""
+        """Add an empty entry for the current device. Later findings are recorded in this entry."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
@@ -88,30 +76,13 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record which test case runs now, so that the report contains its name after a crash.
-
-        Args:
-            what: Name of the test case, or None after the last test case of the device.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Record which test case runs now, or None after the last one of the device."""
         self._device["running"] = what
         self.save()
 
     def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
-        """Record a finding of the device.
-
-        Args:
-            finding: Name of the finding: "cases", "not_run", or one of `FINDINGS`.
-            value: JSON value. Numbers that are not finite become null. If the finding is a list,
-                the value is appended to it.
-            passed: Whether the device passes this finding. A device passes if it passes all
-                findings.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Record a finding of the device, or append it to the list "cases" or "not_run". Numbers
+        that are not finite become null. A device passes if it passes all findings."""
         recorded = self._device[finding]
         if isinstance(recorded, list):
             recorded.append(finite(value))
@@ -121,20 +92,12 @@ class Report:
         self.save()
 
     def end(self) -> None:
-        """Mark the report as complete.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Mark the report as complete."""
         self.values["complete"] = True
         self.save()
 
     def save(self) -> None:
-        """Write the findings so far.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Write the findings so far."""
         if self.path:
             write_json(self.path, self.values)
 
@@ -144,8 +107,7 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """Return a copy of JSON values. Numbers that are not finite are replaced by None, because JSON
-    does not support them."""
+    """Return a copy of JSON values with None for numbers that are not finite."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -156,10 +118,9 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Measurements of the current device. There is a method for each of the `FINDINGS`.
+    """Measurements of the current device as JSON values, with a method for each of the `FINDINGS`.
 
-    The methods return JSON values. The methods must be called in order, because later measurements
-    use the results of earlier measurements.
+    The methods must be called in order, because later measurements use earlier results.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -178,11 +139,7 @@ class Findings:
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Measure every variant of each operation, and return the times. Later findings use the
-        fastest variants.
-
-        The selection of variants is not saved in the cache folder.
-        """
+        """Measure every variant of each operation. Later findings use the fastest ones."""
         done = list(try_variants(preset("auto", current_device(), memory_bytes())))
         self._chosen = {tuned.operation: tuned.chosen for tuned in done}
         return {tuned.operation: tuned.to_json() for tuned in done}
@@ -199,7 +156,7 @@ class Findings:
             "variants": variants_here(config),
             "seconds": state.train_seconds,
             "steps": state.step,
-            "step_ms": self._step_ms(),
+            "step_ms": 1e3 * state.train_seconds / state.step,
             "rays": state.rays,
             "build_seconds": run.build_seconds,
             "psnr": sum(view.psnr for view in views) / len(views),
@@ -225,23 +182,17 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the longest duration of a kernel launch, and the maximum duration that a launch on
-        a GPU should have."""
+        """Return the longest duration of a launch, and the maximum duration that it should have on
+        a GPU."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
         return {"bound_ms": BOUND, "longest_ms": ms, "launch": name, "margin": BOUND / ms}
 
-    def _step_ms(self) -> float:
-        return 1e3 * self._run.state.train_seconds / self._run.state.step
-
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """Measure the time and the throughput of a launch, as JSON values.
-
-    If no operations are counted, the rate of operations is null. The number of bytes is
-    `Work.cached`. If arrays fit in caches, the bytes per second may exceed the memory bandwidth.
-    """
+    """Measure the time and the throughput of a launch, as JSON values. Bytes are `Work.cached`, so
+    their rate may exceed the memory bandwidth if arrays fit in caches."""
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
     name = exported(launched.build, launched.call).specialization if is_metal else None
@@ -260,10 +211,11 @@ def timed(launched: Launched) -> dict[str, Any]:
 
 
 def most_threads(launched: Launched) -> int | None:
-    """Return the maximum threadgroup size of a kernel, or None if it is unknown.
+    """Return the maximum threadgroup size of a kernel, or None if it is unknown. The size depends
+    on the number of registers.
 
-    The number of registers that the kernel uses limits this size. MLX reports the maximum size only
-    on Metal, in the error message for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    MLX reports it only on Metal, in the error message for a larger threadgroup
+    (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

@@ -1,10 +1,6 @@
-"""Collection of all kernel specializations that a preset or an option can reach on Metal.
-
-A specialization is a kernel with particular template arguments, input types, and address spaces.
-MLX passes arrays with fewer than eight elements in the address space `constant`. To find all
-specializations, this module builds the graphs of training steps, occupancy updates, and images for
-all `configurations` and records the kernel launches.
-"""
+"""Collection of all kernel specializations that a preset or an option can reach on Metal. A
+specialization is a kernel with particular template arguments, input types, and address spaces. MLX
+passes arrays with fewer than eight elements in the address space `constant`."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from nerfmac.app.measure.launches import CUBE, small_camera, unseen
+from nerfmac.app.measure.launches import small_camera, unseen
 from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
@@ -25,7 +21,6 @@ from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -56,18 +51,16 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
 
 
 def specializations() -> dict[str, Launch]:
-    """Return one launch of each specialization, keyed by `Launch.specialization`, in the order of
-    first use."""
+    """Return one launch of each specialization, keyed by its name, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
     return {launch.specialization: launch for launch in launches.values()}
 
 
-def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
-    """Build the computation graphs of training and rendering with `config`, without evaluating
-    them."""
-    trainer, state = unseen(config, bounds)
+def build_graphs(config: Config) -> None:
+    """Build the graphs of training and rendering with `config`, without evaluating them."""
+    trainer, state = unseen(config)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:
         trainer.renderer(state).render(small_camera(pixels))
@@ -90,10 +83,8 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialization>.metal` for each specialization to `folder`, and return the paths.
-
-    Raises `InputError` before writing if `folder` exists and is not empty.
-    """
+    """Write `<specialization>.metal` for each specialization to an empty folder, and return the
+    paths."""
     check_free(folder)
     make_folder(folder)
     paths = []

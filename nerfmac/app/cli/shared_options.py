@@ -1,9 +1,9 @@
-"""`SceneFlags`: options of the commands that load a scene, one for each option of `load_scene`."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from nerfmac.app.cli.declared import Shown
 from nerfmac.common.checks import InputError
@@ -11,10 +11,13 @@ from nerfmac.common.checks import InputError
 if TYPE_CHECKING:
     from nerfmac.app.scenes.options import SceneOptions
 
+Device = Literal["auto", "metal", "cuda", "cpu"]
+Preset = Literal["auto", "tiny", "small", "base", "big"]
+
 
 @dataclass(frozen=True)
 class SceneFlags:
-    """Options that control how a scene is loaded. If an option is not given, its value is None."""
+    """Options that control how a scene is loaded, one for each option of `load_scene`."""
 
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the
@@ -35,8 +38,7 @@ class SceneFlags:
     masks."""
 
     def options(self) -> SceneOptions:
-        """Return all scene options. Options that are not given have default values. Raises
-        `InputError` if a value is invalid."""
+        """Return all scene options, with default values for absent options."""
         from nerfmac.app.scenes.options import SceneOptions, split_of, up_of  # uses MLX
 
         return SceneOptions(
@@ -49,15 +51,9 @@ class SceneFlags:
         )
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are given on the command line, keyed by name. Raises `InputError`
-        if a value is invalid."""
-        options = vars(self.options())
-        defaults = SceneFlags()
-        return {
-            name: value
-            for name, value in options.items()
-            if getattr(self, name) != getattr(defaults, name)
-        }
+        """Return the options that are given on the command line, keyed by name."""
+        options, defaults = vars(self.options()), vars(SceneFlags())
+        return {key: options[key] for key in options if getattr(self, key) != defaults[key]}
 
     def refuse(self, reason: str) -> None:
         """Raise `InputError` with a `reason` if any of these options is given."""

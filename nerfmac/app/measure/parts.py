@@ -1,13 +1,9 @@
 """Division of a training step into parts, with the time and the work of each part.
 
-A step is recorded in the current state of the run. The launches of each kernel are repeated with
-the same arrays, without the rest of the step. The time of the same number of empty launches is
-subtracted from the time of the repeated launches. The remaining time of the step is called
-"everything else". It includes MLX operations, operations that run as reference implementations,
-kernel launches, reports, and waiting for the host. "Everything else" may be negative, because
-kernels may overlap in a step but not while they are repeated. Occupancy updates and parameter
-averaging do not run in every step, so their times are divided by the number of steps between two
-executions.
+The launches of each kernel are repeated with the same arrays, and the time of as many empty
+launches is subtracted. The remaining time of the step is called "everything else": MLX operations,
+references, launches, reports, and waiting for the host. It may be negative, because kernels may
+overlap in a step but not while they are repeated.
 """
 
 from __future__ import annotations
@@ -48,9 +44,7 @@ STAGES = {
 }
 """Stage of the training step for each operation. An operation that is not listed is a separate
 stage."""
-SETTLING = 5
-"""Number of reports before timing begins. During these reports, training steps are compiled and the
-number of rays per step converges."""
+SETTLING = 5  # Number of reports before timing, until the number of rays converges.
 
 
 class WholeStep(NamedTuple):
@@ -63,21 +57,17 @@ class WholeStep(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Part of a training step: a kernel, a computation that is divided among several steps, or
-    "everything else"."""
+    """Part of a training step: a kernel, a computation for several steps, or "everything else"."""
 
     name: str
     timing: Timing  # time per step
     work: Work = Work()  # work per step
     stage: str = "everything else"
-    backend: str = "mlx"
-    """Backend of the part. For a kernel, it is "metal", "cuda", or "cpu". For MLX operations, it is
-    "mlx"."""
+    backend: str = "mlx"  # "metal", "cuda", or "cpu" for kernels, and "mlx" for the rest.
     dtypes: tuple[str, ...] = ()  # float dtypes of the arrays of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Return the minimum time in milliseconds according to the roofline model, for the maximum
-        rates `most` of the device (see `Work.seconds`)."""
+        """Return the minimum time in milliseconds in the roofline model, at the rates `most`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
@@ -108,18 +98,11 @@ class Part(NamedTuple):
 
 
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
-    """Measure the time of a training step.
+    """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
+    reports.
 
     The run is first trained until its speed is constant. Every timed round begins from this state,
     so all rounds have the same rays and samples.
-
-    Args:
-        run: Run to train.
-        seconds: Approximate time of the measurement.
-        steps: Number of steps to time, rounded up to whole reports, instead of `seconds`.
-
-    Returns:
-        Time of a step, and throughput.
     """
     state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
     rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
@@ -147,17 +130,8 @@ def time_launch(seconds: float) -> Timing:
 
 
 def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
-    """Measure the time of each part of a training step.
-
-    Args:
-        trainer: Trainer of the run.
-        whole: Time of a whole step.
-        launch: Time of an empty launch.
-        seconds: Approximate time of each measurement.
-
-    Returns:
-        All parts of the step. Their median times add up to the median time of `whole`.
-    """
+    """Measure the time of each part of a step. The medians add up to the median of `whole`.
+    `launch` is the time of an empty launch."""
     step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
     rare = list(_rare_parts(trainer, whole.state, seconds))
@@ -166,8 +140,7 @@ def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) ->
 
 
 def kernel_parts(step: list[Launched], launch: Timing, seconds: float) -> Iterator[Part]:
-    """Yield a part for each kernel of a recorded step, in order. The launches of each kernel are
-    repeated to measure their time."""
+    """Yield a part for each kernel of a recorded step, in order."""
     for name, same in by_kernel(step).items():
         alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
         yield Part(
@@ -185,8 +158,7 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
-    """Yield one part for the occupancy update and one for averaging the parameters, each with its
-    mean time per step."""
+    """Yield the parts of the occupancy update and of averaging the parameters."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:
@@ -212,8 +184,7 @@ def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
-    """Return a compiled function that executes only the computation with the index `which` of
-    `Trainer.trial`."""
+    """Return a compiled function that executes only the computation `which` of `Trainer.trial`."""
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
@@ -257,11 +228,9 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """Compute the host times of the steps in a timeline. If there are several steps, the last step
-    is omitted.
+    """Compute the host times of the steps in a timeline, without the last of several steps.
 
-    A report belongs to the previous step and counts as waiting, because the host reads results of
-    the device.
+    A report counts as waiting, because the host reads results of the device.
     """
     entries = sorted(timeline.entries, key=lambda entry: entry.start)
     begins = [entry.start for entry in entries if entry.name == "step"]
@@ -280,8 +249,8 @@ def host_of(timeline: Timeline) -> Host:
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Return the total time in seconds of the entries with one of `names` that begin within `span`,
-    in nanoseconds."""
+    """Return the total time in seconds of the entries with one of `names` that begin in a `span`,
+    which is given in nanoseconds."""
     begin, end = span
     inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
     return sum(entry.seconds for entry in inside)

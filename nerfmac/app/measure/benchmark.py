@@ -38,12 +38,8 @@ from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
-STEPS = 1024
-"""Number of training steps before the time for rendering an image is measured. After these steps,
-the occupancy grid is sparse."""
-IMAGE = {"cpu": 200}
-"""Width and height of the image in pixels, keyed by device. On other devices, the image has 800 x
-800 pixels."""
+STEPS = 1024  # Number of training steps before an image is timed.
+IMAGE = {"cpu": 200}  # Side of the image in pixels, by device; elsewhere 800.
 
 
 def benchmark(
@@ -53,19 +49,9 @@ def benchmark(
     seconds: float = 1.0,
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Time every operation and an image on the current device.
+    """Time every operation, and an image after training on `scene`, for about `seconds` each.
 
-    Args:
-        scene: Scene to train on before the image is rendered.
-        config: Configuration that determines the sizes of the operations and the trained model.
-        seconds: Approximate time per measurement.
-        on_line: Callback for each line of the printed table.
-
-    Returns:
-        The measurements as JSON values, with times in milliseconds.
-
-    Raises:
-        InputError: If no kernels run on this machine, or an image of the scene is invalid.
+    Returns the measurements as JSON values, with times in milliseconds.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
@@ -94,16 +80,9 @@ def benchmark(
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Measure the time for rendering a square image of a run.
+    """Return the side length of a square image in pixels, and its rendering time.
 
     The camera has the pose and the horizontal field of view of the first training camera.
-
-    Args:
-        run: Run to render.
-        seconds: Approximate time of the measurement.
-
-    Returns:
-        Side length of the image in pixels, and rendering time.
     """
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
@@ -113,8 +92,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
     return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
 
 
-Computation = tuple[str, Callable[[], Any]]
-"""Name of a computation, and a function that returns its unevaluated results."""
+Computation = tuple[str, Callable[[], Any]]  # Name, and function of unevaluated results.
 
 
 class OperationTimes(NamedTuple):
@@ -155,8 +133,7 @@ def measure_operations(config: Config, seconds: float) -> Iterator[OperationTime
 
 
 def computations(config: Config) -> Iterator[Computation]:
-    """Yield all computations to time. The arrays have the sizes of a training step with `config` in
-    the unit cube."""
+    """Yield all computations, with the sizes of a training step with `config` in the unit cube."""
     inputs = StepInputs(config)
     yield from _sample_computations(inputs)
     yield from _ray_computations(inputs)
@@ -174,10 +151,7 @@ def _with_backward(
     name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
 ) -> Iterator[Computation]:
     """Yield two computations: `function`, and `function` with the gradients of all arguments.
-
-    float16 arrays are converted to `working_dtype()` before the timing, because this dtype may
-    differ between kernels and references, and the time must not include conversions.
-    """
+    float16 arrays are converted to `working_dtype()` before the timing."""
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())
     results = results if isinstance(results, tuple) else (results,)

@@ -23,18 +23,11 @@ start. In the meantime, the system could assign an ephemeral port to another pro
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start a command as several connected ranks on this machine.
+    """Start a command as `count` connected ranks on this machine, and return the processes in rank
+    order.
 
-    Args:
-        command: Program and arguments.
-        count: Number of ranks. If it is 1, the command runs as a single process without
-            communication.
-        folder: Existing folder to which the list of hosts is written.
-        backend: `ring`, or `nccl` to use a separate GPU for each rank.
-        popen: Additional arguments for `subprocess.Popen`.
-
-    Returns:
-        The started processes, in rank order.
+    A single rank does not communicate. The list of hosts is written to an existing `folder`. With
+    the backend `nccl`, each rank uses a separate GPU. `popen` are arguments for `subprocess.Popen`.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

@@ -14,7 +14,7 @@ import mlx.core as mx
 
 from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.profile.parts import (
+from nerfmac.app.measure.parts import (
     STAGES,
     Host,
     Part,
@@ -35,12 +35,9 @@ from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 
-STEPS = 64
-"""Number of training steps that are recorded for the host time and the timeline."""
-FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Number of frames, width and height in pixels, and frame rate of the video in the timeline."""
-LANE = "kernels"
-"""Name of the timeline row for kernels that are launched one by one."""
+STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
+FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
+LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
 
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
@@ -146,23 +143,13 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run on the current device.
+    """Profile the next training steps of a run. The run is trained further in memory and not
+    saved.
 
-    Args:
-        run: Run to profile. The run is trained further in memory and not saved.
-        steps: Number of steps to time (rounded up to whole intervals between occupancy updates)
-            and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
-            steps are recorded.
-        seconds: Approximate time per measurement.
-        trace: File for the timeline in the trace event format of Chrome. The timeline contains the
-            recorded steps, one step kernel by kernel, an evaluation, and a video.
-        on_line: Callback for each line of the printed table.
-
-    Returns:
-        The profile.
-
-    Raises:
-        InputError: If an image of the scene is invalid, or if `trace` cannot be written.
+    By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
+    so many are recorded and timed, rounded up to whole intervals between occupancy updates. The
+    timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
+    kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")

@@ -2,21 +2,33 @@
 
 import json
 from itertools import count, pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from nerfmac.app.measure.bench.models import (
+from nerfmac.app.measure.models import (
+    VIEW_PIXELS,
+    HeldOutViews,
     ModelComparison,
     ModelCurve,
     ModelPoint,
     compare_models,
+    evaluation_times,
+    every_nth_pixel,
+    followed,
     plot_models,
+    plot_quality,
     training_pixels,
 )
-from nerfmac.app.measure.bench.quality import evaluation_times
 from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.config.presets import preset
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import camera_rays
+from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
@@ -27,7 +39,7 @@ CONFIGS = {"vanilla": override(CONFIG, train={"rays": 128}), "hash": CONFIG}
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    return load_scene(write_scene(tmp_path_factory.mktemp("scene")))
+    return load_scene(write_scene(tmp_path_factory.mktemp("scene"), test=5))
 
 
 def ticking(monkeypatch, seconds):
@@ -65,15 +77,6 @@ def test_vanilla_is_evaluated_close_to_its_moments(scene, monkeypatch):
     assert times == pytest.approx(evaluation_times(1.0, 4), abs=0.15)
 
 
-def test_what_is_due_several_times_is_evaluated_once(scene, monkeypatch):
-    ticking(monkeypatch, 0.05)  # longer than from one moment to the next, at first
-    (model,) = compare_models(scene, {"hash": CONFIG}, seconds=4.0, points=20).models.values()
-    times, moments = [point.seconds for point in model.points], evaluation_times(4.0, 20)
-    assert len(times) < 20
-    for earlier, later in pairwise([0.0, *times]):
-        assert any(earlier < moment <= later for moment in moments)
-
-
 def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatch):
     ticking(monkeypatch, 0.01)
     rays, advance = [], Trainer.advance
@@ -107,3 +110,72 @@ def test_the_table_and_the_plot_have_every_model(tmp_path):
     assert len(rows) == 6
     plot_models(tmp_path / "models.png", comparison)
     assert (tmp_path / "models.png").read_bytes().startswith(b"\x89PNG")
+
+
+def photos(scene):
+    views = scene.views("test")
+    return [np.array(views.blended(index)) for index in range(len(views.names))]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_every_nth_pixel_looks_along_that_pixel_s_ray(step):
+    lens = Lens(20, 15, 22.0, 24.0, 9.0, 8.5, 0.1, -0.05)
+    camera = Camera.look_at((2.0, 0.3, 0.4), (0.5, 0.5, 0.5), (0.1, 0.2, 1.0), lens)
+    fewer = every_nth_pixel(camera, step)
+    every = np.array(camera_rays(camera).direction).reshape(15, 20, 3)
+    every = every[step // 2 :: step, step // 2 :: step]
+    assert every.shape[:2] == (fewer.lens.height, fewer.lens.width)
+    got = np.array(camera_rays(fewer).direction).reshape(every.shape)
+    np.testing.assert_allclose(got, every, atol=2e-6)
+
+
+def test_the_psnr_is_that_of_the_views_chosen(scene):
+    views, truth = HeldOutViews(scene, 3, "srgb"), photos(scene)
+    assert views.names == [scene.views("test").names[index] for index in (0, 2, 4)]
+    remaining = iter((0, 2, 4))
+    # An error of a tenth everywhere is 20 dB.
+    assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)
+
+
+def test_fewer_pixels_are_compared_with_their_own_photo(scene, monkeypatch):
+    monkeypatch.setitem(VIEW_PIXELS, "cpu", WIDTH * HEIGHT // 4)
+    views, truth = HeldOutViews(scene, 1, "srgb"), photos(scene)
+    (camera,) = views.cameras
+    assert (camera.lens.width, camera.lens.height) == (WIDTH // 2, HEIGHT // 2)
+    assert views.psnr(lambda _: truth[0][1::2, 1::2] + np.float32(0.1)) == pytest.approx(20.0)
+
+
+def test_each_moment_is_due_once_and_those_that_passed_together_too():
+    class Run:
+        state = SimpleNamespace(train_seconds=0.0)
+
+        def fit(self, goal):
+            assert goal.seconds == 100.0
+            for self.state.train_seconds in (0.9, 1.1, 1.2, 20.0, 24.9, 25.1, 120.0, 200.0):
+                yield None
+
+    # Moments are 1, 4, 9, 16 ... 81, 100.
+    due = [is_due for _, is_due in followed(Run(), Goal(seconds=100.0), 10)]
+    assert due == [False, True, False, True, False, True, True, False]
+
+
+COLORS = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)  # matplotlib's first three
+RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
+
+
+def drawn(path, curves, **options):
+    """Return the pixels (row, column) of each curve, without the legend."""
+    plot_quality(path / "plot.png", curves, **options)
+    with Image.open(path / "plot.png") as image:
+        pixels = np.array(image.convert("RGB"))[:, :740]
+    return [np.argwhere((pixels == color).all(axis=2)) for color in COLORS[: len(curves)]]
+
+
+def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
+    # Ten times the time is ten decibels more: on a logarithmic axis a straight line.
+    for log_time, is_straight in ((True, True), (False, False)):
+        (places,) = drawn(tmp_path, {"rising": RISING}, log_time=log_time)
+        slope, offset = np.polyfit(places[:, 1], places[:, 0], 1)
+        assert slope < 0
+        away = np.abs(places[:, 0] - slope * places[:, 1] - offset).max()
+        assert (away < 6) == is_straight

@@ -4,8 +4,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.measure.bench import benchmark
-from nerfmac.app.measure.bench.benchmark import computations, measure_operations
+from nerfmac.app.measure import benchmark
+from nerfmac.app.measure.benchmark import computations, measure_operations
 from nerfmac.app.measure.timing import measure
 from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.backend.sources import kernels_folder

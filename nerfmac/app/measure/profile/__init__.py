@@ -1,1 +1,0 @@
-"""Measurements of `nerfmac profile`: training step time by kernel."""
