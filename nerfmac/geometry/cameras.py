@@ -91,16 +91,9 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
-    """Find the point that is nearest to a set of lines.
-
-    Args:
-        eyes: Points (n, 3) on the lines.
-        axes: Unit directions (n, 3) of the lines.
-
-    Returns:
-        The point (3,) that minimizes the sum of squared distances to the lines, or None if the
-        lines are parallel.
-    """
+    """Return the point (3,) that minimizes the sum of squared distances to lines, or None if the
+    lines are parallel. Each line has a point in `eyes` (n, 3) and a unit direction in `axes` (n,
+    3)."""
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
         return None
@@ -171,18 +164,14 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Return the image resolution at the scene center, in pixels per scene unit.
-
-        The result is the median over the views.
-        """
+        """Return the median image resolution at the scene center over the views, in pixels per
+        scene unit."""
         away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host.
-
-        Indexing waits until the device has computed the arrays.
-        """
+        """Return the camera of view `index` on the host. Indexing waits until the device has
+        computed the arrays."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]

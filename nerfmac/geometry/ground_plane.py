@@ -52,15 +52,9 @@ class GroundPlane(NamedTuple):
     reach: Array  # (DIRECTIONS,) extent of the hull along each direction in the plane
 
     def distance(self, rays: Rays) -> mx.array:
-        """Return the distance along each ray from its origin to the ground plane.
-
-        Args:
-            rays: Rays in scene coordinates.
-
-        Returns:
-            float32 array (rays,) in scene units. If a ray does not intersect the plane inside the
-            convex hull, its distance is infinite.
-        """
+        """Return the distance (rays,) along each ray from its origin to the ground plane, in scene
+        units. If a ray does not intersect the plane inside the convex hull, its distance is
+        infinite."""
         origin, direction = rays
         slope = _along(direction, self.normal)
         slope = mx.where(mx.abs(slope) < PARALLEL_SLOPE, PARALLEL_SLOPE, slope)
@@ -77,18 +71,12 @@ class GroundPlane(NamedTuple):
 def ground_plane(
     points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
 ) -> GroundPlane | None:
-    """Find the horizontal plane that contains the most points.
+    """Return the least-squares plane through the horizontal plane's inliers, or None if there are
+    fewer than ten inliers or less than 5 % of the points are inliers.
 
-    Args:
-        points: (n, 3) positions in scene coordinates.
-        tolerance: (n,) maximum distance of each point from the plane, in scene units, to count as
-            an inlier.
-        up: Unit vector in the up direction.
-        seed: Seed for choosing random planes.
-
-    Returns:
-        The least-squares plane through the inliers, or None if there are fewer than ten inliers or
-        less than 5 % of the points are inliers.
+    The horizontal plane with the most inliers is chosen. `points` (n, 3) are in scene coordinates,
+    `tolerance` (n,) contains the maximum distance of each inlier from the plane in scene units, and
+    `up` is a unit vector. `seed` determines the random planes that are tried.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     points, tolerance = points[::step], tolerance[::step]
@@ -119,17 +107,12 @@ def ground_plane(
 def scene_ground_plane(
     points: Array, bounds: Bounds, eyes: Array, up: tuple[float, float, float]
 ) -> GroundPlane | None:
-    """Find the ground plane of the sparse points in a scene cube.
+    """Return the ground plane of the sparse points (n, 3) in a scene cube, or None if too few
+    points are on a horizontal plane.
 
-    Args:
-        points: (n, 3) sparse points in scene coordinates.
-        bounds: The scene cube.
-        eyes: (m, 3) camera positions in scene coordinates. The tolerance of a point is proportional
-            to its distance from the nearest camera.
-        up: Unit vector in the up direction.
-
-    Returns:
-        The ground plane, or None if too few points are on a horizontal plane.
+    The tolerance of a point is proportional to its distance from the nearest camera. `eyes` (m, 3)
+    contains the camera positions. All positions are in scene coordinates, and `up` is a unit
+    vector.
     """
     points = points[np.asarray(bounds.holds(points))]
     return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), up)

@@ -54,9 +54,6 @@ class Tracks(NamedTuple):
             indices: Index (views,) of each view in the other set of images, or -1 to drop the
                 view's observations.
             factor: Scale factor (views,) for the pixel positions in each view.
-
-        Returns:
-            Tracks with view indices and pixel positions in the other images.
         """
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
@@ -96,14 +93,7 @@ class Tracks(NamedTuple):
 
 
 def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
-    """Compute distances from cameras to the observed points.
-
-    Args:
-        tracks: Observations.
-        eyes: Camera positions (views, 3).
-
-    Returns:
-        Distances (observations,), in the same unit as the positions.
-    """
+    """Return distances (observations,) from the cameras at `eyes` (views, 3) to the observed
+    points."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

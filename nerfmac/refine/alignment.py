@@ -19,18 +19,11 @@ Poses = npt.NDArray[np.float64]
 
 
 def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
-    """Apply the similarity transform that best maps the initial to the refined training cameras.
+    """Apply the similarity transform that best maps `initial` training cameras (n, 3, 4) to
+    `refined` training cameras (n, 3, 4) to camera-to-scene `poses` (m, 3, 4).
 
     The rotation is the mean of the rotations from each initial camera to its refined camera, so a
     single camera is sufficient. Scale and shift are a least-squares fit of the camera positions.
-
-    Args:
-        poses: Camera-to-scene poses (m, 3, 4) to transform.
-        initial: Poses (n, 3, 4) of the training cameras before refinement.
-        refined: Poses (n, 3, 4) of the training cameras after refinement.
-
-    Returns:
-        Transformed poses (m, 3, 4).
     """
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", refined[:, :, :3], initial[:, :, :3]))
     rotation = u @ np.diag([1.0, 1.0, np.linalg.det(u @ v)]) @ v

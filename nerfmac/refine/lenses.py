@@ -56,18 +56,14 @@ class SharedLenses:
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """Return the lens changes (lenses, 3) for `parameters` (lenses, 3).
-
-        The columns are the log focal factor and the changes of k1 and k2.
-        """
+        """Return the log focal factor and the changes of k1 and k2 (lenses, 3) for `parameters`
+        (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:
         """Return `cameras` with `changes` (lenses, 3) applied to all cameras that have one of these
-        lenses.
-
-        Cameras with other lenses, such as test cameras with a separate lens, do not change.
-        """
+        lenses. Cameras with other lenses, such as test cameras with a separate lens, do not
+        change."""
         indices = [self._index.get(key, len(self)) for key in _keys(cameras)]
         padded = mx.concatenate([changes, mx.zeros((1, LENS_PARAMETERS))])[mx.array(indices)]
         focal = cameras.intrinsics[:, :2] * mx.exp(padded[:, :1])
@@ -83,11 +79,8 @@ class SharedLenses:
         self, refined: Cameras, changes: mx.array, rays: Rays, view: mx.array
     ) -> mx.array:
         """Return zeros (rays, 3) that have the gradients of ray directions with respect to
-        `changes`.
-
-        `refined` are the cameras after these `changes`, and `view` (rays,) contains each ray's
-        view.
-        """
+        `changes`. `refined` are the cameras after these changes, and `view` (rays,) contains the
+        view of each ray."""
         axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forward
         direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in camera axes
         change = (changes - mx.stop_gradient(changes))[self.of_views][view]

@@ -55,10 +55,8 @@ _MIN_OPACITY = 1e-4  # lower bound of divisors; rays with lower opacity are blac
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of the poses, lenses, exposures, and colors that the configuration enables.
-
-    By default, no refinement is enabled.
-    """
+    """Refinement of the poses, lenses, exposures, and colors that the configuration enables (none
+    by default)."""
 
     config: RefineConfig
     initial: Cameras | None
@@ -119,18 +117,14 @@ class CameraRefinement:
         }
 
     def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
-        """Return the subset of `parameters` that a step trains.
-
-        Poses and lenses are included only if `learns_cameras` is True.
-        """
+        """Return the subset of `parameters` that a step trains. Poses and lenses are included only
+        if `learns_cameras` is True."""
         frozen = () if learns_cameras else (POSES, LENSES)
         return {name: values for name, values in parameters.items() if name not in frozen}
 
     def cameras(self, parameters: Parameters) -> Cameras:
-        """Return the training cameras with refined poses and lenses, without gradients.
-
-        This method requires training views.
-        """
+        """Return the training cameras with refined poses and lenses, without gradients. This method
+        requires training views."""
         assert self.initial is not None
         cameras = self.with_lenses(self.initial, parameters)
         if not self.config.poses:
@@ -139,10 +133,8 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with their lenses replaced by refined lenses.
-
-        If no training view uses a camera's lens, that camera does not change.
-        """
+        """Return `cameras` with refined lenses. Cameras whose lens no training view uses do not
+        change."""
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
@@ -158,11 +150,9 @@ class CameraRefinement:
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
     ) -> tuple[Samples, mx.array]:
-        """Return `samples` and ray directions (rays, 3) with unchanged values, but with gradients
-        for the cameras.
-
-        `view`, int32 (rays,), contains the index of each ray's training view.
-        """
+        """Return `samples` and ray directions (rays, 3) with unchanged values and with gradients
+        with respect to the camera poses and lenses. `view`, int32 (rays,), contains the index of
+        each ray's training view."""
         turn, shift = mx.zeros_like(rays.direction), None
         if self.config.lenses:
             changes = self.lenses.changes(parameters[LENSES])
@@ -198,10 +188,8 @@ class CameraRefinement:
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
-    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v].
-
-    The exponential is computed with Rodrigues' formula (1840).
-    """
+    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v], with Rodrigues'
+    formula (1840)."""
     turn = deltas[:, None, :3]
     angle = mx.maximum(mx.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)

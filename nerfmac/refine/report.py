@@ -56,10 +56,8 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
 
 def refinement_summary(report: dict[str, Any]) -> str:
-    """Summarize a `refinement_report` in one line, with medians and up to three focal factors.
-
-    The line is empty if the report is empty.
-    """
+    """Summarize a `refinement_report` in one line, with medians and up to three focal factors. The
+    line is empty if the report is empty."""
     parts = []
     if poses := report.get("poses"):
         degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]

@@ -43,10 +43,8 @@ spreads are 0.04 for a video with constant light and 0.12 for photos with automa
 
 
 def gain_spread(views: Views) -> Array | None:
-    """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue.
-
-    If `views` has too few tracks or none, the result is None.
-    """
+    """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue, or
+    None if `views` has too few tracks."""
     if views.tracks is None:
         return None
     tracks = views.tracks.well_seen(most=MOST_OBSERVATIONS)
@@ -74,11 +72,8 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3).
-
-    The gains are shifted so that their median over the images is 0. If an image has too few
-    observations, its gain is NaN.
-    """
+    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). Their
+    median over the images is 0. If an image has too few observations, its gain is NaN."""
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):

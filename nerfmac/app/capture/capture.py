@@ -277,10 +277,7 @@ def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
     """Choose the photos or the video frame numbers to use. If `folder` already contains the images
-    of the capture, return an empty list.
-
-    Raises `InputError` if there are too few photos.
-    """
+    of the capture, return an empty list."""
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []
@@ -300,11 +297,7 @@ def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
     """Return the images of the capture. If they do not exist, create them from the photos or frame
-    numbers in `chosen`.
-
-    The option `focal_35mm` replaces the focal lengths from EXIF. Raises `InputError` if there are
-    too few images.
-    """
+    numbers in `chosen`. The option `focal_35mm` replaces the focal lengths from EXIF."""
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
         images = [CapturedImage(**values) for values in read_json(list_file)]
@@ -394,15 +387,8 @@ def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
     """Log a warning about inconsistent pairs of images, or reject the cameras.
 
     If inconsistent pairs are caused by ambiguous matches, some of the cameras are on the wrong
-    side.
-
-    Args:
-        check: Result of `check_folds`.
-        matching: Matching that found the cameras.
-        requested: Matching that the user has chosen.
-
-    Raises:
-        InputError: If `requested` is "auto" and several pairs are caused by ambiguous matches.
+    side. If `requested`, the matching that the user has chosen, is "auto", several such pairs are
+    an error.
     """
     if not check.torn:
         return

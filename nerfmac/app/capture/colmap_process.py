@@ -53,11 +53,6 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
     Images with the same lens share a camera. If the plan contains a folder `masks`, no features are
     extracted at the black pixels of the mask `IMAGE.png` of an image.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
     """
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
@@ -94,13 +89,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the image pairs in the plan. COLMAP skips pairs that are already in the database.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
-    """
+    """Match the image pairs in the plan. COLMAP skips pairs that are already in the database."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     remaining = iter(plan["pairs"])
@@ -132,11 +121,6 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     the number of observations (`observations`), and the number of points that each image observes
     (`seen`). The key `points` contains the sparse points as in `Structure`. If the plan contains a
     lens, the key `lens` contains the optimized lens.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
@@ -180,14 +164,11 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Set the intrinsics in `lens` of the plan for all cameras without parameters, and fix the
-    intrinsics of all cameras during mapping.
+    """Set the intrinsics in `lens` of the plan for all cameras without parameters, fix the
+    intrinsics of all cameras during mapping, and return the IDs of the cameras without parameters.
 
     The focal lengths of these cameras are marked as known. If they were unknown, COLMAP could
     estimate other focal lengths from fundamental matrices and fix them.
-
-    Returns:
-        IDs of the cameras without parameters.
     """
     focal, *distortion = plan["lens"]
     guessed = set()

@@ -80,12 +80,6 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     error of `REJECTED`. Without this rule, a wrong focal length could have the smallest error
     because COLMAP rejects most of its observations.
 
-    Args:
-        trials: At least one trial.
-
-    Returns:
-        The best trial.
-
     Raises:
         UnknownFocalError: If a trial with another focal length fits equally well, or if the error
             is large and at least half of the trials contradict the best trial.
@@ -112,18 +106,12 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Compare the focal length of the final model with the focal length of the chosen trial.
+    """Compare the focal length of the final model, relative to the longer side, with the chosen
+    trial.
 
     A trial with few images may be inaccurate. Therefore, the cameras are considered wrong only if
-    the error of the model is also large.
-
-    Args:
-        trial: Chosen trial.
-        focal: Focal length of the model, relative to the longer side.
-        error: Mean reprojection error of the model in pixels.
-
-    Raises:
-        UnknownFocalError: If `focal` contradicts the trial and `error` exceeds `LARGE_ERROR`.
+    the `error` of the model in pixels also exceeds `LARGE_ERROR`. In this case, `UnknownFocalError`
+    is raised.
     """
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
@@ -134,18 +122,11 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
-    """Choose up to `TRIAL_IMAGES` images that match each other.
+    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names.
 
     The selection starts with the image that has the most matches and then adds images with the
     smallest sufficient overlap, because images from similar positions hardly constrain the focal
     length.
-
-    Args:
-        names: Image names.
-        matches: Number of matches between each pair of images.
-
-    Returns:
-        Sorted image names.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():

@@ -82,16 +82,8 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
     Two images agree if they are close in name order, match, and their viewing axes differ by at
     most `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of
     matching images is inconsistent if the images are at most `NEAR` positions apart in name order,
-    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups.
-
-    Args:
-        names: Image names in order.
-        poses: Camera-to-world poses (3, 4) with OpenGL axes by image name. Images without a pose
-            are ignored.
-        matches: Number of matches between each pair of images.
-
-    Returns:
-        Groups of images, and inconsistent pairs of images.
+    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups. `poses`
+    contains camera-to-world poses (3, 4) with OpenGL axes. Images without a pose are ignored.
     """
     names = [name for name in names if name in poses]
     if not names:

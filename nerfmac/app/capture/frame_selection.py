@@ -58,14 +58,7 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure the sharpness, motion, and contrast of gray frames.
-
-    Args:
-        frames: Frames of the same size, uint8 (h, w). The iterable may be empty.
-
-    Returns:
-        Measurements of each frame.
-    """
+    """Measure the sharpness, motion, and contrast of gray frames of the same size, uint8 (h, w)."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -95,19 +88,13 @@ def laplacian_variance(image: Floats) -> float:
 
 
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
-    """Select sharp frames of a video.
+    """Select sharp frames of a video, and return their numbers in ascending order.
 
     The video is divided into stretches with equal motion, and the sharpest frame near the middle of
     each stretch is selected. Therefore, few frames are selected while the camera moves slowly and
     many while it moves fast. Selected frames that are blurred compared with neighboring selected
-    frames are dropped, and their number is logged.
-
-    Args:
-        frames: Measurements of the frames.
-        count: Maximum number of frames. By default, it depends on the motion.
-
-    Returns:
-        Frame numbers in ascending order.
+    frames are dropped, and their number is logged. `count` is the maximum number of frames. By
+    default, it depends on the motion.
     """
     total, motion = len(frames.sharpness), frames.traveled[-1]
     stretches = count or int(np.clip(round(motion / SPACING), MIN_STRETCHES, MAX_STRETCHES))

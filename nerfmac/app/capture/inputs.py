@@ -74,11 +74,8 @@ def is_input(path: Path) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder` in natural name order. If `folder` contains no image
-    files, return the image files in its subfolder `images`.
-
-    Masks next to their photos are excluded.
-    """
+    """Return the image files in `folder`, or else in its subfolder `images`, in natural name order.
+    Masks next to their photos are excluded."""
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_image, files), key=counted):
@@ -104,19 +101,8 @@ def unsupported_in(folder: Path) -> list[Path]:
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
-    """Choose frames of a video.
-
-    Args:
-        path: Video file.
-        count: Approximate number of frames. By default, it depends on the motion.
-        bar: Progress bar for the measured frames.
-
-    Returns:
-        Frame numbers in ascending order, starting at 0.
-
-    Raises:
-        InputError: If the video cannot be read or all frames are empty.
-    """
+    """Choose about `count` frames of a video, and return their numbers in ascending order, starting
+    at 0. By default, the count depends on the motion. `bar` counts the measured frames."""
     video = open_video(path)
     bar.reset(video.frames // video.step)
     frames = measure_frames(_counted(gray_frames(video), bar))
@@ -136,18 +122,8 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
 def take_frames(
     path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
-    """Write frames of a video to an image folder.
-
-    Args:
-        path: Video file.
-        numbers: Frame numbers in ascending order.
-        image_folder: Folder to write to.
-        longest: Maximum length of the longer side in pixels.
-        bar: Progress bar.
-
-    Returns:
-        Name, size, and focal length (0) of each image.
-    """
+    """Write frames of a video to an image folder. `numbers` is in ascending order, and `longest` is
+    the maximum length of the longer side in pixels."""
     taken = []
     bar.reset(len(numbers))
     for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
@@ -165,21 +141,7 @@ def take_images(
 
     Masks are written to the folder `masks` next to the image folder, with black for excluded
     pixels. COLMAP expects a mask for each image, so a white mask is written for each image without
-    a mask.
-
-    Args:
-        paths: Photos.
-        image_folder: Folder to write to.
-        longest: Maximum length of the longer side in pixels.
-        bar: Progress bar.
-        masks: Path of the mask of each photo. Photos without a mask are omitted.
-
-    Returns:
-        Name, size, and focal length of each image.
-
-    Raises:
-        InputError: If pillow-heif is missing for HEIC images, a mask and its photo have different
-            sizes, or no image can be read.
+    a mask. `longest` is the maximum length of the longer side in pixels.
     """
     if masks:
         make_folder(image_folder.with_name(FOLDERS[0]))
@@ -209,26 +171,14 @@ def take_images(
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Convert a 35 mm equivalent focal length to pixels.
-
-    The 35 mm equivalent focal length refers to the diagonal of the image (CIPA).
-
-    Args:
-        focal_35mm: 35 mm equivalent focal length in millimeters.
-        width: Image width in pixels.
-        height: Image height in pixels.
-
-    Returns:
-        Focal length in pixels.
-    """
+    """Convert a 35 mm equivalent focal length, which refers to the image diagonal (CIPA), to
+    pixels."""
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
     """Drop paths that differ from an earlier path only in the file extension, and log their number.
-
-    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
-    """
+    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG."""
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)

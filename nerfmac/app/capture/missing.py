@@ -17,18 +17,10 @@ log = logging.getLogger("nerfmac")
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Return the names of the images without a camera. If many images have no camera, log the
-    probable reasons.
+    """Return the sorted names of the images without a camera. If many images have no camera, log
+    the probable reasons.
 
     An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
-
-    Args:
-        images: Image folder.
-        names: Names of all images.
-        registered: Names of the images with a camera.
-
-    Returns:
-        Sorted names of the images without a camera.
     """
     missing = sorted(name for name in names if name not in registered)
     if len(names) - len(missing) >= MISSING * len(names):

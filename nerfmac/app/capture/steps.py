@@ -14,11 +14,8 @@ videos."""
 
 
 def step_name(stage: str, *, of_video: bool) -> str:
-    """Return the label of the progress bar of a stage, such as "3 of 4: matching".
-
-    A stage that is not in `STEPS`, such as a focal length trial, is labeled with the number of the
-    last stage.
-    """
+    """Return the label of the progress bar of a stage, such as "3 of 4: matching". A stage that is
+    not in `STEPS`, such as a focal length trial, is labeled with the number of the last stage."""
     names = list(STEPS)[0 if of_video else 1 :]
     number = names.index(stage) + 1 if stage in names else len(names)
     return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"

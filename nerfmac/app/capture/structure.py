@@ -83,15 +83,8 @@ class Solver:
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
     ) -> None:
-        """Create the solver.
-
-        Args:
-            folder: Working folder.
-            image_folder: Folder of the images. If there are masks, they are in the folder `masks`
-                next to the image folder.
-            images: Images of the capture.
-            bar: Function `bar(name, total)` that creates a progress bar.
-        """
+        """Create the solver. Masks, if any, are in the folder `masks` next to the image folder.
+        `bar(name, total)` creates a progress bar."""
         self.folder, self.images = folder, images
         self._image_folder, self._bar = image_folder, bar
         self._names = [image.name for image in images]
@@ -109,17 +102,7 @@ class Solver:
         self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
-        """Estimate the cameras.
-
-        Args:
-            matching: Pairs to match, as in `capture_scene`.
-
-        Returns:
-            The structure.
-
-        Raises:
-            InputError: If no two images match, a stage fails, or the focal length is unknown.
-        """
+        """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`."""
         self.run("features", len(self._names))
         if matching == "auto":
             structure = self._solve_auto()
@@ -240,10 +223,7 @@ class Solver:
 
     def _try_guesses(self) -> Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best
-        trial.
-
-        Returns:
-            The chosen trial, or None if too few images with an unknown focal length match.
+        trial. The result is None if too few of these images match.
 
         Raises:
             NoCamerasError: If no trial finds cameras.
@@ -282,18 +262,11 @@ class Solver:
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage in a separate process.
+        """Run a stage in a separate process. `shown` is the label of its progress bar, by default
+        the stage name.
 
         An interruption ends this process. If the stage is run again, it resumes from the stored
-        results.
-
-        Args:
-            stage: Name of the stage.
-            total: Number of items of the progress bar.
-            shown: Label of the progress bar. By default, the label is the stage name.
-
-        Raises:
-            InputError: If the stage fails. The message contains the last line of COLMAP's log.
+        results. The message of an error contains the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
         # The stage is executed as a file, because importing the package would take an additional

@@ -90,15 +90,10 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield frames of a video. Frames of an HDR video are tone-mapped to sRGB.
+    """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR video are tone-mapped to sRGB.
 
-    Args:
-        path: Video file.
-        numbers: Frame numbers in ascending order.
-        longest: Maximum length of the longer side in pixels.
-
-    Yields:
-        Frames, uint8 (h, w, 3).
+    `numbers` is in ascending order, and `longest` is the maximum length of the longer side in
+    pixels.
     """
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
@@ -146,10 +141,8 @@ def _has_filters() -> bool:
 
 def _any_of(numbers: Sequence[int]) -> str:
     """Return the ffmpeg expression that selects frames with these numbers, as a balanced tree.
-
-    ffmpeg parses a sum of n terms with n levels of nesting. ffmpeg 9 and later reject more than 100
-    levels.
-    """
+    ffmpeg parses a sum of n terms with n levels of nesting, and ffmpeg 9 and later reject more than
+    100 levels."""
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
     middle = len(numbers) // 2

@@ -30,20 +30,8 @@ AGAIN = "run the same command again"
 
 
 def download(file: File, folder: Path, bar: Any) -> Path:
-    """Download a file. An existing file is not downloaded again.
-
-    Args:
-        file: File to download.
-        folder: Folder to write to.
-        bar: tqdm progress bar that counts bytes.
-
-    Returns:
-        Path of the file.
-
-    Raises:
-        InputError: If the server cannot be reached or closes the connection, if the checksum is
-            wrong, or if there is not enough disk space.
-    """
+    """Download a file to `folder`, and return its path. An existing file is not downloaded again.
+    `bar` is a tqdm progress bar that counts bytes."""
     path = folder / file.path
     if path.exists():
         bar.update(path.stat().st_size)

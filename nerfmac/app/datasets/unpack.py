@@ -18,16 +18,10 @@ compress well."""
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:
-    """Extract a folder of a zip archive. The target folder is created only when it is complete.
+    """Extract the folder `inside` of a zip archive to the new folder `target`.
 
-    Args:
-        archive: Zip file. A damaged archive is removed.
-        inside: Folder in the archive.
-        target: Folder to create.
-
-    Raises:
-        InputError: If the archive is damaged, contains a path outside its folder, is too large when
-            extracted, or does not contain the folder. In these cases, no files are extracted.
+    If the archive is damaged, contains a path outside its folder, is too large when extracted, or
+    does not contain the folder, no files are extracted. A damaged archive is removed.
     """
     try:
         with ZipFile(archive) as zipped:

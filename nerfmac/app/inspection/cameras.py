@@ -49,16 +49,7 @@ def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
     """Report cameras that are far away from the others, look in another direction, are rolled, or
-    are equal to another camera.
-
-    Args:
-        names: Image names.
-        cameras: Cameras in scene coordinates.
-        up: Up direction (3,), a unit vector.
-
-    Returns:
-        A line of text for each finding, or for several findings of one kind.
-    """
+    are equal to another camera. `up` is a unit vector."""
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
@@ -96,15 +87,8 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with implausible distortion.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    """Report intrinsics with implausible distortion, each with the name of the first image that has
+    them."""
     lines = [
         f"the distortion of {name} moves the image corners by {shift:.2g} times their distance "
         f"from the center (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
@@ -116,15 +100,8 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with an impossible field of view or principal point.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    """Report intrinsics with an impossible field of view or principal point, each with the name of
+    the first image that has them."""
     lines = []
     for name, lens in _unique(names, lenses):
         angle = degrees(lens.width / lens.fl_x)
@@ -147,15 +124,7 @@ def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[st
 
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     """Report intrinsics that are impossible, or have an implausible distortion or non-square
-    pixels.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    pixels, each with the name of the first image that has them."""
     lines = [
         f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
         f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one of the values is "

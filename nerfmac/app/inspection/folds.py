@@ -39,16 +39,10 @@ def fold_findings(
 ) -> list[str]:
     """Report ambiguous pairs of images that are consecutive in name order.
 
-    Args:
-        names: Image names.
-        cameras: Cameras of the images.
-        thumbnail: Function that returns the thumbnail of the image with a given index. All
-            thumbnails have the same size. The function is called only if the cameras alone do not
-            exclude ambiguous matches.
-
-    Returns:
-        A line of text for each pair, or for several pairs. If there are fewer than `MIN_IMAGES`
-        images, or if the name order is not the order of capture, the result is empty.
+    If there are fewer than `MIN_IMAGES` images, or if the name order is not the order of capture,
+    the result is empty. `thumbnail` returns the thumbnail of the image with a given index. All
+    thumbnails have the same size. The function is called only if the cameras alone do not exclude
+    ambiguous matches.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < MIN_IMAGES:

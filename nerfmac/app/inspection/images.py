@@ -83,15 +83,7 @@ def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np
 
 
 def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Report images that are blurred, poorly exposed, or equal to an earlier image.
-
-    Args:
-        names: Image names.
-        measures: Measurements of the images.
-
-    Returns:
-        A line of text for each finding, or for several findings of one kind.
-    """
+    """Report images that are blurred, poorly exposed, or equal to an earlier image."""
     median = float(np.median([image.sharpness for image in measures]))
     blurred = [
         f"{name} is blurred: {image.sharpness / median:.0%} of the median sharpness"

@@ -103,12 +103,8 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 
 
 def training_findings(scene: Scene) -> list[str]:
-    """Return findings about the training views of a scene. Only findings that can be computed
-    quickly are included.
-
-    If the training views have not been decoded, they are decoded. Raises `InputError` if an image
-    is invalid.
-    """
+    """Return the quickly computed findings about the training views of a scene. The views are
+    decoded if necessary."""
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)

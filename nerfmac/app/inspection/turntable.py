@@ -51,15 +51,7 @@ draw();
 
 def turntable(scene: Scene, text: str) -> str:
     """Return HTML with an interactive drawing of the cameras, points, cube, and up direction of a
-    scene.
-
-    Args:
-        scene: Scene to draw.
-        text: Text below the drawing.
-
-    Returns:
-        HTML source code.
-    """
+    scene, and `text` below it."""
     points = diagram.points_shown(scene)
     points = points[:: max(1, -(-len(points) // MAX_POINTS))]
     lines = diagram.camera_lines(scene)

@@ -49,15 +49,7 @@ Color = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
-    """Draw a scene.
-
-    Args:
-        path: PNG file to write.
-        scene: Scene to draw.
-
-    Raises:
-        InputError: If the file cannot be written.
-    """
+    """Draw a scene to a PNG file."""
     with appearing(path) as partial:
         scene_image(scene).save(partial, "PNG")
 
@@ -76,10 +68,8 @@ def scene_image(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
-    """Return the color and the frustum of each camera, in name order.
-
-    A frustum is a polyline with 11 points, float64 (11, 3), that starts at the camera.
-    """
+    """Return the color and the frustum of each camera, in name order. A frustum is a polyline (11,
+    3) that starts at the camera."""
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]

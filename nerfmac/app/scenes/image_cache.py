@@ -43,22 +43,8 @@ def folder() -> Path:
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`. If a large file is downscaled, the result is read from or
-    written to the cache.
-
-    Args:
-        image: Image file or pixels.
-        channels: Number of channels of the result, 3 or 4.
-        name: Name of the image for error messages.
-        reduce: Downscaling factor.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode an image like `decode`. If a large file is downscaled, the result is read from the
+    cache or written to it."""
     if reduce == 1 or not isinstance(image, Path) or not _is_large(image):
         pixels = decode_reduced(image, name, reduce, upright=upright)
     else:

@@ -55,18 +55,8 @@ class ImageSearch:
         self._as_named: list[Path] = []
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Find the images that exist, and log a warning about missing images.
-
-        Args:
-            names: Image names.
-            where: Scene file, for messages.
-
-        Returns:
-            Index and path of each existing image.
-
-        Raises:
-            InputError: If no image exists.
-        """
+        """Return the index and the path of each image that exists, and log a warning about missing
+        images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
         there = [(index, path) for index, path in enumerate(found) if path]
         if not there:
@@ -82,18 +72,8 @@ class ImageSearch:
         return there
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """Find images, and log a warning about images that are found at another path.
-
-        Args:
-            names: Image names.
-            where: Scene file, for messages.
-
-        Returns:
-            For each name, the path of the image, or None if the image does not exist.
-
-        Raises:
-            InputError: If all images have an unsupported format.
-        """
+        """Return the path of each image, or None if the image does not exist, and log a warning
+        about images that are found at another path. `where` is the scene file, for messages."""
         found = [self._named(name) for name in names]
         other = [path for path in found if path is not None and is_unsupported(path.name)]
         found = [None if path in other else path for path in found]
@@ -173,10 +153,8 @@ class ImageSearch:
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
         """Count the path components at the end that a name and a path have in common, ignoring file
-        extensions.
-
-        The result is 0 if only the file names match and a folder of the path is in OTHER_FOLDERS.
-        """
+        extensions. If only the file names match and a folder of the path is in OTHER_FOLDERS, the
+        result is 0."""
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):

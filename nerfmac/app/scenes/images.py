@@ -98,15 +98,7 @@ def is_unsupported(name: str) -> bool:
 
 
 def unsupported(path: Path, count: int = 1) -> InputError:
-    """Return the error for images in an unsupported format.
-
-    Args:
-        path: An image in the format.
-        count: Number of images in the format.
-
-    Returns:
-        The error. The caller must raise it.
-    """
+    """Return the error for `count` images in the unsupported format of `path`."""
     extension = path.suffix.lower()
     images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
     return InputError(
@@ -141,11 +133,11 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image.
+    """Decode an image file or pixels, uint8 (h, w, 3 or 4).
 
     Args:
-        image: Image file, or pixels, uint8 (h, w, 3 or 4).
         channels: Number of channels of the result, 3 or 4. Images without alpha get alpha 255.
+            Images with alpha are refused if `channels` is 3.
         name: Name of the image for error messages.
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged, starting in
             the top left corner; incomplete blocks are dropped.
@@ -153,26 +145,12 @@ def decode(
 
     Returns:
         Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image cannot be decoded, or has alpha and `channels` is 3.
     """
     return with_channels(decode_reduced(image, name, reduce, upright=upright), channels, name)
 
 
 def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
-    """Decode a mask.
-
-    Args:
-        path: Image file.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Boolean array (h, w), True for the pixels to use.
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode a mask to a boolean array (h, w), True for the pixels to use."""
     level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
     return level == 0 if path.name.startswith(INVERTED) else level > 127
 
@@ -180,20 +158,7 @@ def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
 def decode_reduced(
     image: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`, but keep its number of channels.
-
-    Args:
-        image: Image file, or pixels, uint8 (h, w, 3 or 4).
-        name: Name of the image for error messages.
-        reduce: Downscaling factor.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Pixels, uint8 (h, w, 3 or 4).
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode an image like `decode`, but keep its number of channels."""
     pixels = _decode_file(image, upright) if isinstance(image, Path) else image
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
@@ -207,19 +172,8 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Convert pixels to 3 or 4 channels by adding an alpha of 255 if needed.
-
-    Args:
-        pixels: uint8 (h, w, 3 or 4).
-        channels: 3 or 4.
-        name: Name of the image for error messages.
-
-    Returns:
-        Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image has alpha and `channels` is 3.
-    """
+    """Return pixels, uint8 (h, w, 3 or 4), with 3 or 4 channels. The added alpha is 255; pixels
+    with alpha are refused if `channels` is 3."""
     if pixels.shape[2] > channels:
         raise InputError(
             f"image {name} has an alpha channel, but the other images have none; convert it to RGB"

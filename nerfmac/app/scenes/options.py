@@ -34,11 +34,7 @@ AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """Arguments of `load_scene` except the path, in parsed form. `up` is a unit vector.
-
-    Raises:
-        InputError: If a value is out of range.
-    """
+    """Arguments of `load_scene` except the path, in parsed form. `up` is a unit vector."""
 
     split: Split | None = None
     extent: float | None = None
@@ -76,18 +72,8 @@ def check_extent(extent: float) -> None:
 
 
 def split_of(given: GivenSplit) -> Split | None:
-    """Parse a split.
-
-    Args:
-        given: Number, view names, or text. Text is a number, "none", or a file with one view name
-            per line. Empty lines and lines that start with # are ignored.
-
-    Returns:
-        The split, or None if `given` is None.
-
-    Raises:
-        InputError: If the text is neither a number nor a file with names.
-    """
+    """Parse the `split` argument of `load_scene`. Empty lines and lines that start with # in a file
+    of view names are ignored."""
     if given is None or isinstance(given, int | float):
         return given
     if not isinstance(given, str | os.PathLike):
@@ -112,17 +98,8 @@ def split_of(given: GivenSplit) -> Split | None:
 
 
 def up_of(given: str | Sequence[float] | None) -> Direction | None:
-    """Parse an up direction.
-
-    Args:
-        given: Axis such as "z" or "-y", three numbers, or None or "auto".
-
-    Returns:
-        Unit vector in the coordinates of the input scene; None for "auto".
-
-    Raises:
-        InputError: If the value is invalid.
-    """
+    """Parse an up direction, such as "-y" or three numbers, to a unit vector in the coordinates of
+    the input scene. The result is None for "auto"."""
     if given is None or given == "auto":
         return None
     if isinstance(given, str):

@@ -50,12 +50,7 @@ def oriented(
 
     The same choice applies to all these images. If an image with an EXIF orientation is read as
     stored, or if the size of an image is not decisive, the choice and its reason are logged.
-
-    Args:
-        images: Images of the scene.
-        points: Sparse points (n, 3) in the coordinates of the image poses, or None.
-        tracks: Observations of the points in the images, or None if they are unknown.
-        where: File or folder for the message.
+    `where` is the file or folder for the message.
 
     Returns:
         Copies of the images, with `is_upright` and the intrinsics set according to the choice.
@@ -99,10 +94,8 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Decide from the colors of sparse points whether undecided images are upright.
-
-    The result is None if the colors are not decisive.
-    """
+    """Decide from the colors of sparse points whether undecided images are upright. The result is
+    None if the colors are not decisive."""
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)

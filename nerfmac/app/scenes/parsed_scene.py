@@ -65,18 +65,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     the scene options.
 
     A warning is logged if a view is in both the training and the test split, or if symbolic links
-    lead to files outside the scene folder.
-
-    Args:
-        parsed: Contents of the scene files.
-        path: Path that the user specified.
-        options: Scene options.
-
-    Returns:
-        The scene in scene coordinates.
-
-    Raises:
-        InputError: If no training views remain or `downscale` exceeds the size of an image.
+    lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     parsed = parsed._replace(images=read)

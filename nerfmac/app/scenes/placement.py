@@ -43,16 +43,7 @@ log = logging.getLogger("nerfmac")
 
 
 def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:
-    """Format coordinates with three significant digits relative to a length.
-
-    Args:
-        values: Coordinates.
-        side: Length that determines the number of decimals.
-        between: Separator.
-
-    Returns:
-        The formatted coordinates.
-    """
+    """Format coordinates with three significant digits relative to the length `side`."""
     decimals = max(2 - floor(log10(max(side, 1e-12))), 0)
     return between.join(f"{value + 0.0:.{decimals}f}" for value in np.ravel(values))
 
@@ -85,12 +76,9 @@ def fit(
         poses: Camera-to-world poses (3, 4) in file coordinates.
         is_object: Whether the images show an object that is cut out with an alpha channel.
         where: File for warnings.
-        points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
+        points: Sparse points (n, 3) in file coordinates; n may be 0.
         tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
         rotation: Rotation (3, 3) from the axes of the file to the axes of the scene.
-
-    Returns:
-        The placement that maps file coordinates to scene coordinates.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():

@@ -40,24 +40,11 @@ class PosedImage(NamedTuple):
     def of(
         cls, image: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
     ) -> Self:
-        """Create a posed image with intrinsics scaled to its size.
+        """Create a posed image with the intrinsics `lens` scaled to the image size.
 
         Some programs ignore the EXIF orientation. If only the image as stored has the aspect ratio
-        of the intrinsics, the EXIF orientation is ignored.
-
-        Args:
-            image: Image file.
-            header: Header of the image.
-            lens: Camera intrinsics.
-            pose: Camera-to-world pose (3, 4) in file coordinates, with OpenGL axes.
-            where: Scene file, for the error message.
-            name: Name of the image. By default, the file name.
-
-        Returns:
-            The posed image.
-
-        Raises:
-            InputError: If the aspect ratios of the image and the intrinsics differ.
+        of the intrinsics, the EXIF orientation is ignored. `where` is the scene file, for the error
+        message. The default of `name` is the file name.
         """
         posed = cls(image, header, name or image.name, lens, pose)
         if has_aspect(lens, header.width, header.height):
@@ -96,15 +83,7 @@ def headers_of(images: Sequence[Path]) -> list[Header]:
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether camera intrinsics match an image size.
-
-    Args:
-        lens: Camera intrinsics.
-        width: Image width in pixels.
-        height: Image height in pixels.
-
-    Returns:
-        Whether the aspect ratios are equal, up to rounding to whole pixels.
-    """
+    """Return whether the aspect ratio of camera intrinsics matches an image size in pixels, up to
+    rounding to whole pixels."""
     # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
     return abs(width * lens.height - height * lens.width) <= lens.width + lens.height

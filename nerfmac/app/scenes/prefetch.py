@@ -12,16 +12,10 @@ Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
-    """Compute results in background threads, at most a few items ahead of the caller.
+    """Yield `work(0)` to `work(count - 1)`, computed in background threads, at most a few items
+    ahead of the caller.
 
     The function is intended for reading images, because Pillow releases the GIL while decoding.
-
-    Args:
-        work: Function that computes the result for an index.
-        count: Number of items.
-
-    Yields:
-        `work(0)` to `work(count - 1)`, in order.
     """
     threads = max(min(os.cpu_count() or 1, count), 1)
     with ThreadPoolExecutor(threads) as pool:

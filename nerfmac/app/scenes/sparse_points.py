@@ -61,7 +61,7 @@ def patch_medians(
         tangents: For each camera, half of the image width and height divided by the focal lengths.
 
     Returns:
-        Medians (m,) for all patches that contain points.
+        Medians (m,), one for each patch that contains points.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     values, points = values[::step], points[::step]
@@ -102,20 +102,13 @@ def stray_cameras(eyes: Array) -> Flags:
 
 
 def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
-    """Find outliers among sparse points.
+    """Return a boolean array (n,) that is True for outliers among sparse points (n, 3).
 
     Cubes with side lengths `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
     tried in decreasing order. The points outside a cube are outliers if there are few of them and
     they do not form a surface. On a surface, points in similar directions have similar distances.
-    For example, points scattered behind a wall are outliers, but points on the wall are not.
-
-    Args:
-        points: Points (n, 3) relative to the scene center.
-        min_side: Side of the smallest cube.
-        max_side: Exclusive upper limit of the side.
-
-    Returns:
-        Boolean array (n,), True for outliers.
+    For example, points scattered behind a wall are outliers, but points on the wall are not. The
+    positions are relative to the scene center.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)
@@ -133,21 +126,15 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Compute the distance of the near plane for training. Training ignores samples that are closer
-    to a camera.
+    """Return the distance of the near plane for training in scene units, or None if no image has
+    enough points. Training ignores samples that are closer to a camera.
 
     Without a near plane, training may place haze directly in front of a camera, where the haze is
     not visible from other cameras. The haze affects only the image of this camera, but hides the
     scene in other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near
     plane for LLFF scenes, at 0.9 times the depth of the nearest point. Here, the factor
-    `NEAR_FRACTION` is smaller than 0.9, because textureless surfaces have no points.
-
-    Args:
-        points: Points (n, 3) in scene space. Occlusion is ignored.
-        cameras: Training cameras.
-
-    Returns:
-        Distance in scene units, or None if no image has enough points.
+    `NEAR_FRACTION` is smaller than 0.9, because textureless surfaces have no points. `points` (n,
+    3) are in scene space, and occlusion is ignored.
     """
     points = points[:: max(-(-len(points) // MAX_NEAR_POINTS), 1)]
     nearest = []

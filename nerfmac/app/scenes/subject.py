@@ -34,15 +34,11 @@ INSIDE = 0.9
 def find_subject(
     points: npt.NDArray[np.float64] | None, cameras: Sequence[Camera]
 ) -> Sphere | None:
-    """Find the sphere around the object that the cameras look at.
+    """Find the sphere around the object that the cameras look at, from sparse points (n, 3) in
+    scene space.
 
-    Args:
-        points: Sparse points (n, 3) in scene space, or None. Occlusion is ignored.
-        cameras: Training cameras. Lens distortion is ignored.
-
-    Returns:
-        Sphere in scene space. If fewer than `MIN_POINTS` points are in the central region of most
-        photos, as in a room with outward-facing cameras, the result is None.
+    Occlusion and lens distortion are ignored. If fewer than `MIN_POINTS` points are in the central
+    region of most photos, as in a room with outward-facing cameras, the result is None.
     """
     if points is None or not len(points) or not cameras:
         return None

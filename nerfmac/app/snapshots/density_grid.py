@@ -31,20 +31,11 @@ def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
 
 
 def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
-    """Read the values of a density grid.
+    """Read the values of a density grid, in the order of nerfmac, or None for the empty grid of an
+    untrained scene.
 
-    Args:
-        data: Bytes of float16 or, in older files, float32 numbers.
-        resolution: Number of cells of a cascade along an axis.
-        cascades: Number of cascades.
-        where: Position in the file, for error messages.
-
-    Returns:
-        Values (cells,) in the order of nerfmac, or None for the empty grid of an untrained scene.
-        Infinity is replaced by the largest float16 number.
-
-    Raises:
-        InputError: If the length of `data` is wrong, or if a value is NaN or -infinity.
+    `data` contains float16 or, in older files, float32 numbers. Infinity is replaced by the largest
+    float16 number. `resolution` is the number of cells of a cascade along an axis.
     """
     if not isinstance(data, bytes):
         raise InputError(f"{where}: density_grid_binary is missing or not binary data")

@@ -94,15 +94,8 @@ class Mlp(NamedTuple):
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
-        """Convert the weights of a network from the layout of a snapshot to the layout of nerfmac.
-
-        Args:
-            weights: Weights of the snapshot, flat (self.weights,).
-            shape: Shape of the network in nerfmac, at least as large as this network.
-
-        Returns:
-            Flat weights for `shape`. Additional weights are zero.
-        """
+        """Convert flat weights of a snapshot to flat weights for `shape`, which must be at least as
+        large as this network. Additional weights are zero."""
         flat, first = [], 0
         for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
             matrix = np.zeros((inputs, outputs), np.float32)

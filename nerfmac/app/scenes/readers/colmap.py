@@ -84,18 +84,7 @@ def scene_folder(path: Path) -> Path:
 
 
 def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
-    """Read a COLMAP scene.
-
-    Args:
-        folder: Scene folder.
-        model_path: Model folder.
-
-    Returns:
-        The scene in the world coordinates of the COLMAP model.
-
-    Raises:
-        InputError: If the model is invalid or no image exists.
-    """
+    """Read a COLMAP scene, in the world coordinates of the COLMAP model."""
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -155,18 +144,8 @@ def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
-    """Convert a COLMAP camera to camera intrinsics.
-
-    Args:
-        camera: COLMAP camera. The rational denominator of FULL_OPENCV must be 1.
-        where: Position in the file, for the error message.
-
-    Returns:
-        Camera intrinsics.
-
-    Raises:
-        InputError: If the camera model or a coefficient is not supported.
-    """
+    """Convert a COLMAP camera to camera intrinsics. The rational denominator of FULL_OPENCV must be
+    1. `where` is the position in the file, for the error message."""
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
     if camera.model not in SUPPORTED or any(denominator):
@@ -189,16 +168,13 @@ def camera_to_file(entry: ColmapImage) -> np.ndarray:
 def tracks_of(
     model: ColmapModel, entries: Sequence[ColmapImage | None], images: Sequence[PosedImage]
 ) -> Tracks | None:
-    """Convert the observations of a COLMAP model to tracks.
+    """Convert the observations of a COLMAP model to tracks in its world coordinates, or None if
+    there are no observations.
 
     Args:
-        model: COLMAP model.
         entries: Model entry of each image, or None for images that are not in the model.
         images: Images, possibly downscaled relative to the images that were used to create the
             model.
-
-    Returns:
-        Tracks in the world coordinates of the model, or None if the model contains no observations.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]

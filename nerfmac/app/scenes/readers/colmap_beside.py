@@ -32,15 +32,9 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 
     `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
     model and store both. The cameras of the model are matched to the images by file name, and the
-    matched cameras determine the transform between the two coordinate systems.
-
-    Args:
-        folder: Scene folder.
-        images: Images with poses.
-
-    Returns:
-        The tracks. If there is no model, the model is invalid, or its cameras differ from the poses
-        of the images, the result is None, and the reason is logged.
+    matched cameras determine the transform between the two coordinate systems. If there is no
+    model, the model is invalid, or its cameras differ from the poses of the images, the result is
+    None, and the reason is logged.
     """
     path = model_folder(folder)
     if path is None:

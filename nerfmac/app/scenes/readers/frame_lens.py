@@ -43,21 +43,13 @@ log = logging.getLogger("nerfmac")
 
 
 def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
-    """Return the camera intrinsics of a frame.
+    """Return the camera intrinsics of a frame, for the image size in the JSON file.
 
     Args:
-        frame: Frame of the JSON file.
         file: JSON file with defaults for all frames.
         image: Header of the image. If the JSON contains no size, the size in the header is used.
         warned: Warnings that have already been logged. The set is updated, so that each kind of
             warning is logged only once per file.
-
-    Returns:
-        Camera intrinsics for the size in the JSON.
-
-    Raises:
-        InputError: If the camera model is unsupported, the file contains no focal length, or a
-            value is out of range.
     """
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()

@@ -68,10 +68,7 @@ def _table(path: Path) -> Array:
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
     """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
-    images, sorted by file name.
-
-    Raises `InputError` if no folder contains `count` images.
-    """
+    images, sorted by file name."""
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
         names = sorted(image_folder.iterdir()) if image_folder.is_dir() else []

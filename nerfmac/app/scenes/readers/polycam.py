@@ -35,19 +35,8 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
-    """Read a Polycam scene.
-
-    Args:
-        folder: Scene folder.
-        cameras: Folder of cameras from `keyframes_of`.
-        image_folder: Folder of images from `keyframes_of`.
-
-    Returns:
-        The scene in the world coordinates of Polycam.
-
-    Raises:
-        InputError: In the same cases as `load_scene`.
-    """
+    """Read a Polycam scene, in the world coordinates of Polycam, with the folders from
+    `keyframes_of`."""
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
     found = ImageSearch(image_folder).existing(names, str(cameras))

@@ -47,18 +47,8 @@ class StudioSpace(NamedTuple):
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """Read a `dataparser_transforms.json`.
-
-    Args:
-        path: The file.
-        scene: Scene folder or `transforms.json`, or None for a scene in memory.
-
-    Returns:
-        The transform.
-
-    Raises:
-        InputError: If the file is invalid or its matrix is not a rotation.
-    """
+    """Read the transform in a `dataparser_transforms.json`. `scene` is the scene folder or
+    `transforms.json`, or None for a scene in memory."""
     file = read_fields(path)
     transform = np.array(file.table("transform", (3,), 4))
     scale = file.number("scale", above=0)

@@ -37,18 +37,7 @@ log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, file: Fields) -> ParsedScene:
-    """Read the scene that a `transforms.json` describes.
-
-    Args:
-        path: Path of the file.
-        file: Parsed file.
-
-    Returns:
-        The scene in file coordinates.
-
-    Raises:
-        InputError: In the same cases as `load_scene`.
-    """
+    """Read the scene that a `transforms.json` describes, in file coordinates."""
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
@@ -81,20 +70,11 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
-    """Return the splits that nerfstudio's lists, such as `train_filenames`, specify.
+    """Return the splits that nerfstudio's lists, such as `train_filenames`, specify, as indices
+    into `names`. The result is None if the file contains no lists.
 
     Frames that are not in a list belong to no split. Frames without an image are ignored, even if a
-    list contains them.
-
-    Args:
-        file: JSON file.
-        names: Values of `file_path` of the frames with an image.
-
-    Returns:
-        Indices into `names`, keyed by split name, or None if the file contains no lists of splits.
-
-    Raises:
-        InputError: If a list contains a name that no frame has, or no training views remain.
+    list contains them. `names` contains the values of `file_path` of the frames with an image.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
