@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common.constants import FRACTION_UNITS as WHOLE
-from nerfmac.geometry.pixel_places import pixel_places
+from nerfmac.geometry.cameras import pixel_places
 
 SIZES = {
     "one": [(7, 5)],

@@ -27,11 +27,9 @@ from nerfmac.app.capture.inputs import (
     take_images,
     unsupported_in,
 )
-from nerfmac.app.capture.missing import missing_images
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.source_files import changes, digests_of, without_copies
-from nerfmac.app.capture.steps import step_name
-from nerfmac.app.capture.structure import Solver, Structure
+from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
 from nerfmac.app.capture.video import report_colors
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
@@ -204,10 +202,7 @@ def _check(
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
-    """Return whether `folder` contains this capture and the capture is complete.
-
-    Raises `InputError` if the folder contains another capture or other files.
-    """
+    """Return whether `folder` contains this capture and the capture is complete."""
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)

@@ -25,8 +25,7 @@ log = logging.getLogger("nerfmac")
 
 
 def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the content hashes of files, keyed by their path relative to `root`. Raises
-    `InputError` if a file cannot be read."""
+    """Return the content hashes of files, keyed by their path relative to `root`."""
     names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(_digest, paths), strict=True))

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from nerfmac.app.capture import colmap_process
 from nerfmac.app.capture.focal import (
@@ -27,8 +28,10 @@ from nerfmac.app.capture.focal import (
     trial_images,
 )
 from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
+from nerfmac.app.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
+from nerfmac.app.capture.video import GRAY_SIZE
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
@@ -54,6 +57,15 @@ ROOM = 2**20
 log may be incomplete and lack the phrases in `FULL`."""
 
 log = logging.getLogger("nerfmac")
+STEPS = {
+    "frames": "selecting frames",
+    "images": "writing images",
+    "features": "extracting features",
+    "matches": "matching",
+    "mapping": "estimating cameras",
+}
+"""Text of the progress bar of each stage, in order of execution. The first stage exists only for
+videos."""
 
 
 class NoCamerasError(InputError):
@@ -328,3 +340,41 @@ def _failure(stage: str, log_path: Path, code: int) -> InputError:
         )
     reason = last[-1] if last else "no message"
     return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")
+
+
+def step_name(stage: str, *, of_video: bool) -> str:
+    """Return the label of the progress bar of a stage, such as "3 of 4: matching". A stage that is
+    not in `STEPS`, such as a focal length trial, is labeled with the number of the last stage."""
+    names = list(STEPS)[0 if of_video else 1 :]
+    number = names.index(stage) + 1 if stage in names else len(names)
+    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"
+
+
+def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
+    """Return the sorted names of the images without a camera. If many images have no camera, log
+    the probable reasons.
+
+    An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
+    """
+    missing = sorted(name for name in names if name not in registered)
+    if len(names) - len(missing) >= MISSING * len(names):
+        return missing
+    sharpness = {name: _sharpness(images / name) for name in names}
+    threshold = BLURRED * float(np.median(list(sharpness.values())))
+    blurred = [name for name in missing if sharpness[name] < threshold]
+    others = [name for name in missing if sharpness[name] >= threshold]
+    reasons = []
+    if blurred:
+        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
+    if others:
+        overlap = "with too little overlap with other images"
+        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
+    return missing
+
+
+def _sharpness(path: Path) -> float:
+    with Image.open(path) as image:
+        gray = image.convert("L")
+    gray.thumbnail((GRAY_SIZE, GRAY_SIZE), Image.Resampling.BOX)
+    return laplacian_variance(np.asarray(gray, np.float32))

@@ -65,8 +65,7 @@ def is_video(path: Path) -> bool:
 
 
 def open_video(path: Path) -> Video:
-    """Read the frame count, the duration, and other properties of a video file. Raises `InputError`
-    if the file contains no video."""
+    """Read the frame count, the duration, and other properties of a video file."""
     with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
@@ -155,7 +154,7 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Decode frames with ffmpeg and yield them. Raises `InputError` if no frame can be decoded."""
+    """Decode frames with ffmpeg and yield them."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]

@@ -47,8 +47,7 @@ class ImageMeasures(NamedTuple):
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure the sharpness and exposure of each frame's image, and update a tqdm progress bar.
-    Raises `InputError` if an image is invalid."""
+    """Measure the sharpness and exposure of each frame's image, and update a tqdm progress bar."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):

@@ -113,7 +113,7 @@ def formats_of(path: Path) -> tuple[str, ...]:
 
 
 def inspect(path: Path) -> Header:
-    """Read the header of an image file. Raises `InputError` if it is not an image."""
+    """Read the header of an image file."""
     with _opened(path) as image:
         width, height = image.size
         orientation = _orientation(image)

@@ -208,8 +208,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
     """Split frames into "test" views and the other "train" views.
 
     If `split` is "none", there are no "test" views. A number N selects the views 0, N, 2 N, and so
-    on, and a fraction selects evenly spaced views. Raises `InputError` if no training views remain
-    or a name does not exist.
+    on, and a fraction selects evenly spaced views.
     """
     if isinstance(split, str):
         return {"train": frames}
@@ -232,8 +231,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Return the index of the view with `name` as its name, file name, or stem. Raises `InputError`
-    if no view or several views match."""
+    """Return the index of the view with `name` as its name, file name, or stem."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (

@@ -77,7 +77,7 @@ class PosedImage(NamedTuple):
 
 
 def headers_of(images: Sequence[Path]) -> list[Header]:
-    """Read the headers of image files, in order. Raises `InputError` if a file is not an image."""
+    """Read the headers of image files, in order."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(inspect, images))
 

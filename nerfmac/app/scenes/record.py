@@ -10,7 +10,7 @@ import numpy as np
 
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.app.scenes.subject import find_subject
+from nerfmac.app.scenes.sparse_points import find_subject
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.bounds import Bounds, Sphere

@@ -31,7 +31,7 @@ def is_snapshot(path: Path) -> bool:
 
 
 def read_container(path: Path) -> Fields:
-    """Read a snapshot file. Raises `InputError` if it is truncated, not msgpack, or too large."""
+    """Read a snapshot file."""
     msgpack = needed("msgpack", "ingp", "snapshots need")
     try:
         data = path.read_bytes()
@@ -54,8 +54,7 @@ def read_container(path: Path) -> Fields:
 
 
 def _inflated(data: bytes, path: Path) -> bytes:
-    """Decompress a zlib or gzip stream. Raises `InputError` if it is truncated or exceeds the
-    limit."""
+    """Decompress a zlib or gzip stream."""
     limit = min(max(LEAST_LIMIT, RATIO * len(data)), LARGEST_LIMIT)
     stream = zlib.decompressobj(GZIP_OR_ZLIB)
     try:

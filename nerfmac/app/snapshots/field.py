@@ -121,8 +121,7 @@ class SnapshotFieldShape(NamedTuple):
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
-    """Read the sizes of the networks and the encodings. Raises `InputError` if nerfmac does not
-    support them.
+    """Read the sizes of the networks and the encodings.
 
     If the two networks have different widths, the narrower network is padded with neurons that have
     no effect.
@@ -146,8 +145,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """Return the float32 parameters of `field`. Raises `InputError` if the snapshot contains a
-    wrong number of parameters."""
+    """Return the float32 parameters of `field`."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
@@ -165,10 +163,7 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """Return the number of features per level, and the levels, of a HashGrid or a DenseGrid.
-
-    Raises `InputError` if nerfmac does not support the encoding, a size, or the interpolation.
-    """
+    """Return the number of features per level, and the levels, of a HashGrid or a DenseGrid."""
     kind = encoding.text("otype").lower()
     if kind == "grid":
         kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()
@@ -198,8 +193,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """Return the integer at `key`. Raises `InputError` if the integer exceeds `most`, so that no
-    excessive memory is allocated."""
+    """Return the integer at `key`."""
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")
@@ -221,7 +215,7 @@ def _check_direction(encoding: Fields) -> None:
 
 
 def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
-    """Read the sizes of a network. Raises `InputError` if nerfmac does not support the network."""
+    """Read the sizes of a network."""
     kind = network.text("otype").lower()
     if kind not in LAST_ROWS:
         raise network.wrong("otype", "FullyFusedMLP or CutlassMLP")

@@ -161,7 +161,7 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
 def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, server):
     publish(monkeypatch, server, CONTENT)
     usage = type("Usage", (), {"free": 100})
-    monkeypatch.setattr("nerfmac.app.datasets.download.shutil.disk_usage", lambda _path: usage)
+    monkeypatch.setattr("nerfmac.app.datasets.fetching.shutil.disk_usage", lambda _path: usage)
     with pytest.raises(InputError, match="is too small"):
         fetch("ball", tmp_path, progress=False)
     assert files_in(tmp_path) == []

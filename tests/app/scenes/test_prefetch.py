@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.prefetch import prefetch
+from nerfmac.app.scenes.scene import prefetch
 from nerfmac.backend import choose_device
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.subject import MIN_POINTS, find_subject
+from nerfmac.app.scenes.sparse_points import MIN_SUBJECT_POINTS, find_subject
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
@@ -49,8 +49,8 @@ def test_the_subject_is_in_the_middle_of_most_photos(start):
 def test_there_is_no_subject_without_points_that_show_it():
     assert find_subject(None, cameras()) is None
     assert find_subject(np.zeros((0, 3)), cameras()) is None
-    assert find_subject(ball(MIN_POINTS - 1), cameras()) is None
-    assert find_subject(ball(MIN_POINTS), cameras()) is not None
+    assert find_subject(ball(MIN_SUBJECT_POINTS - 1), cameras()) is None
+    assert find_subject(ball(MIN_SUBJECT_POINTS), cameras()) is not None
     assert find_subject(walls(), cameras()) is None
     assert find_subject(walls(), cameras(outwards=True)) is None
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.snapshots.density_grid import read_grid
+from nerfmac.app.snapshots.reading import read_grid
 from nerfmac.geometry.cells import Cells, number_of
 from tests.app.snapshots import instant_ngp as ngp
 

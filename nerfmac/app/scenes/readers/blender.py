@@ -42,8 +42,7 @@ def file_name(split: str) -> str:
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in a folder with Blender files. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene in a folder with Blender files."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS

@@ -104,11 +104,7 @@ def count_images(folder: Path) -> int:
 
 
 def read_model(folder: Path) -> ColmapModel:
-    """Read a COLMAP model. Binary files are preferred. The file `points3D` may be missing.
-
-    Raises `InputError` if a file is truncated, is not a COLMAP file, or contains a number that is
-    not finite.
-    """
+    """Read a COLMAP model. Binary files are preferred. The file `points3D` may be missing."""
     if (folder / "cameras.bin").is_file():
         extension, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
     else:

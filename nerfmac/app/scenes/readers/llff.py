@@ -28,8 +28,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
-    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene of a `poses_bounds.npy` file."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
     images = []

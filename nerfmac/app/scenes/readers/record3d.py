@@ -37,8 +37,7 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of a Record3D metadata file. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene of a Record3D metadata file."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]

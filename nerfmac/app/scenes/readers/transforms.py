@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.ply_points import read_ply_points
-from nerfmac.app.scenes.readers.colmap_beside import tracks_beside
+from nerfmac.app.scenes.readers.colmap import tracks_beside
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     entries_of,
