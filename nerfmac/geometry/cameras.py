@@ -21,8 +21,8 @@ from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 
 PARALLEL = 1e-3
-"""Threshold below which viewing axes count as parallel. It corresponds to about 2 degrees and
-applies to the smallest eigenvalue of mean(I - d d^T), where d is the unit direction of an axis."""
+"""Smallest eigenvalue of mean(I - d d^T) below which viewing axes d are parallel (about 2
+degrees)."""
 COLUMNS = ("first", "height", "width", "kept", "other")
 
 

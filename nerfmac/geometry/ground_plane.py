@@ -1,11 +1,7 @@
-"""Estimation of the ground plane, such as a floor or a table, from sparse points.
-
-Structure from motion triangulates points only on textured surfaces. Photos of a textureless floor
-do not determine its depth, because density at any distance along a ray can have the correct color.
-However, sparse points at seams and stains of the floor determine its plane. The ground plane is the
-horizontal plane that contains the most sparse points. It is found by random sample consensus
-(RANSAC, Fischler and Bolles 1981). The convex hull of these points limits the plane.
-"""
+"""Estimation of the ground plane, such as a floor, from sparse points: the horizontal plane with
+the most points, found by RANSAC (Fischler and Bolles 1981) and limited by their convex hull. Photos
+do not determine the depth of a textureless floor, but points at its seams and stains determine its
+plane."""
 
 from __future__ import annotations
 
@@ -23,24 +19,21 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 0.01
-"""Maximum distance of an inlier from the ground plane, as a fraction of the inlier's distance from
-the nearest camera."""
+"""Maximum distance of an inlier from the plane, relative to its distance from the nearest
+camera."""
 TRIALS = 512
-"""Number of random planes that RANSAC tests. RANSAC selects the plane with the most inliers. If a
-quarter of the points are on one plane, the probability of missing it is 0.03 %."""
+"""Number of random planes. If a quarter of the points are on one plane, it is missed with a
+probability of 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of points that the search for a plane uses. If there are more points, the search
-uses an evenly spaced subset of the list."""
+"""Maximum number of evenly spaced points that the search for a plane uses."""
 MIN_SHARE = 0.05
 """Minimum number of inliers of a ground plane, as a fraction of all points."""
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes whose intersection approximates the convex hull of the points on a
-plane."""
+"""Number of half planes whose intersection approximates the convex hull of the points."""
 WITHIN = 0.98
-"""Fraction of the points inside each half plane of the convex hull. The remaining points may be
-outliers."""
+"""Fraction of the points inside each half plane of the hull. The others may be outliers."""
 
 
 class GroundPlane(NamedTuple):

@@ -31,8 +31,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
-"""Number of Newton steps that invert a lens distortion. For float32 precision, most lenses require
-3 steps, and strongly distorted lenses require 4."""
+"""Number of Newton steps. For float32 precision, most lenses require 3, and strongly distorted
+lenses 4."""
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,9 @@ Array = npt.NDArray[np.float64]
 DAMPING = 0.1
 """Damping factor from CamP. It limits the scale of parameters that barely change the image."""
 GRID = (-0.4, 0.0, 0.4)
-"""Image coordinates of the sample points relative to the image center, as fractions of the width
-and height."""
+"""Positions of the sample points relative to the image center, as fractions of the image size."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
-"""Depths of the sample points, as multiples of the distance between the camera and the scene
-center."""
+"""Depths of the sample points, relative to the distance from the camera to the scene center."""
 LEAST_DISTANCE = 0.1
 """Lower bound of the distance between a camera and the scene center, in scene units."""
 

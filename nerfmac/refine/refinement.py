@@ -41,16 +41,15 @@ from nerfmac.ops.composite import Composited
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning
 
 POSES = "views.poses"
-"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
-and a shift in scene units."""
+"""Pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians and a shift in
+scene units."""
 LENSES = "views.lenses"
-"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to the log focal factor
-and the changes of k1 and k2."""
+"""Lens parameters (lenses, 3). `lens_conditioning` maps them to the log focal factor, k1, and
+k2."""
 EXPOSURES = "views.exposures"
-"""Name of the exposure parameters (views, 3): logarithms of factors for the linear light of red,
-green, and blue."""
+"""Exposure parameters (views, 3): log factors of the linear light of red, green, and blue."""
 COLORS = "views.colors"
-"""Name of the color parameters (views, 12): the matrix A in row-major order, then the vector b."""
+"""Color parameters (views, 12): the matrix A in row-major order, then the vector b."""
 
 _MIN_OPACITY = 1e-4  # lower bound of divisors; rays with lower opacity are black
 Poses = npt.NDArray[np.float64]

@@ -24,22 +24,18 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light, in [0, 1], of valid observations. Darker observations are dominated by
-noise, and brighter observations may be clipped."""
+"""Range of linear light, in [0, 1], without much noise and without clipping."""
 MOST_OBSERVATIONS = 2**17
-"""Approximate maximum number of observations used to estimate gains. If there are more
-observations, an evenly spaced subset of the points is used."""
+"""Approximate maximum number of observations used to estimate gains."""
 FEWEST_IN_IMAGE = 10
-"""Minimum number of observations in an image. With fewer observations, the image has no valid
-gain."""
+"""Minimum number of observations in an image with a valid gain."""
 FEWEST_IMAGES = 5
-"""Minimum number of images with a valid gain. With fewer images, no spread is computed."""
+"""Minimum number of images with a valid gain for computing a spread."""
 TURNS = 10
-"""Number of median polish iterations. Several iterations are necessary if gains drift slowly along
-the camera path."""
+"""Number of median polish iterations. Gains that drift along the camera path require several."""
 DIFFERENT = 0.08
-"""Threshold on the spread of log gains. A larger spread indicates different exposures. Measured
-spreads are 0.04 for a video with constant light and 0.12 for photos with automatic exposure."""
+"""Spread of log gains above which exposures are different. Measured: 0.04 for a video with constant
+light, 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:

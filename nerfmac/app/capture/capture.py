@@ -56,15 +56,14 @@ HOME = Path("captures")
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Names of the options that may change when a capture is resumed, because they do not affect the
-captured images."""
+"""Options that may change when a capture is resumed, because they do not affect the images."""
 MIN_IMAGES = 3
 """Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
 MIN_FOLDED = 2
-"""`--matching auto` rejects a capture with at least this number of ambiguous pairs
-(`capture.fold_check`). A single pair may be caused by one wrong camera."""
+"""Number of ambiguous pairs for which `--matching auto` rejects a capture. One wrong camera may
+cause a single pair."""
 
 log = logging.getLogger("nerfmac")
 

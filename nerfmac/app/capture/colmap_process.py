@@ -29,11 +29,10 @@ from typing import Any
 SEED = 0
 MAX_FEATURES = 8192
 MAX_SIDE = 1600
-"""Maximum length of the longer side of an image in pixels. Larger images are downscaled, because
-they hardly improve the camera poses."""
+"""Maximum length of the longer side in pixels. More pixels hardly improve the camera poses."""
 LENS_MODEL = "RADIAL"
-"""COLMAP camera model with one focal length, k1, and k2. Cameras have square pixels, and a mostly
-flat scene does not determine the second focal length of the OPENCV model."""
+"""COLMAP camera model with one focal length, k1, and k2. A mostly flat scene does not determine the
+second focal length of the OPENCV model."""
 PAIRS_AT_A_TIME = 60
 """Number of pairs after which matches are stored and progress is reported."""
 

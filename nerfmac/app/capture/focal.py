@@ -1,10 +1,7 @@
 """Estimation of the focal length of images without EXIF by trying several values on a few images.
-
-COLMAP optimizes the focal length during mapping. If the initial focal length is inaccurate, COLMAP
-can converge to a wrong scene with a small reprojection error. Therefore, the focal length of a
-trial is fixed during mapping and optimized only at the end. Focal lengths are relative to the
-longer side of the image.
-"""
+COLMAP can converge to a wrong scene with a small reprojection error if the initial focal length is
+inaccurate. A trial therefore fixes it during mapping and optimizes it only at the end. Focal
+lengths are relative to the longer side of the image."""
 
 from __future__ import annotations
 
@@ -15,28 +12,24 @@ from nerfmac.app.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order, relative to the longer side of the image. Typical values are
-0.7 to 0.9 for phones and up to 1.4 for cameras."""
+"""Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for
+cameras."""
 TRIAL_IMAGES = 16
 """Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Images with at least this many matches to each of two other images are preferred in a focal
-length trial."""
+"""Images with as many matches to each of two other images are preferred in a trial."""
 REJECTED = 4.0
 """Maximum reprojection error in pixels. COLMAP rejects observations with a larger error."""
 LARGE_ERROR = 0.6
-"""If the mean reprojection error of a model exceeds this number of pixels, the model may be
-wrong."""
+"""A model with a larger mean reprojection error in pixels may be wrong."""
 SAME = 1.02
 """Two focal lengths count as equal if their ratio is at most this value."""
 OTHER = 1.1
 """Two focal lengths contradict each other if their ratio exceeds this value."""
 AS_GOOD = 1.05
-"""A trial counts as equally good as the best trial if its error is at most this multiple of the
-best trial's error."""
+"""A trial is equally good if its error is at most this multiple of the smallest error."""
 NEARLY_ALL = 0.9
-"""A trial counts as complete if it registers at least this fraction of the largest number of images
-that any trial registers."""
+"""Minimum number of images of a complete trial, relative to the trial with the most images."""
 ADVICE = (
     "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
     "the main camera of most phones), or take the photos again: walk around the scene, with near "

@@ -23,25 +23,20 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Inconsistent pair: the names of two matching images that are close in name order, and the angle
-between their viewing axes in degrees."""
+"""Inconsistent pair: two image names, and the angle between their viewing axes in degrees."""
 
 WALKED = 0.8
-"""If fewer than this fraction of consecutive images match or look in similar directions, the name
-order is not considered the order of capture."""
+"""Minimum fraction of consecutive images that match or look in similar directions if the name order
+is the order of capture."""
 NEAR = 2
-"""Maximum difference between the positions of the two images of an inconsistent pair in name order.
-Images at a larger difference may match by chance."""
+"""Maximum distance in name order of an inconsistent pair. Other images may match by chance."""
 MAX_ANGLE = 60.0
-"""Maximum angle between viewing axes, in degrees, for SIFT matching. At larger angles, SIFT hardly
-finds correct matches."""
+"""Maximum angle between viewing axes, in degrees, at which SIFT finds correct matches."""
 AMONG = 15.0
-"""Maximum angle in degrees between the viewing axes of two cameras that look in similar
-directions."""
+"""Maximum angle in degrees between viewing axes of cameras that look in similar directions."""
 BY_CHANCE = 0.9
-"""Quantile of the image similarity over all pairs of cameras with an angle of more than `MAX_ANGLE`
-between their viewing axes. A leap is attributed to ambiguous matches only if its two images are at
-least as similar as this quantile."""
+"""Quantile of the image similarity over all pairs with an angle above `MAX_ANGLE`. The images at a
+leap with ambiguous matches are at least this similar."""
 
 
 class FoldCheck(NamedTuple):

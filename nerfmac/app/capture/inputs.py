@@ -1,9 +1,6 @@
-"""Creation of upright images from the input of a capture: a video or a folder of photos.
-
-The images are written to the folder `images` of the scene, so that all programs that read the scene
-use the same pixels. Large images are downscaled. PNG, JPEG, and WebP files that are upright and
-small enough are copied.
-"""
+"""Creation of upright images in the folder `images` from a video or a folder of photos, so that all
+programs use the same pixels. Large images are downscaled. Upright, small PNG, JPEG, and WebP files
+are copied."""
 
 from __future__ import annotations
 
@@ -41,19 +38,17 @@ from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted, make_folder
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""File extensions of image formats that all programs can read. Upright and small images in these
-formats are copied."""
+"""File extensions that all programs can read. Upright and small images are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal in millimeters of a 35 mm frame (36 mm x 24 mm). This diagonal defines the 35 mm
-equivalent focal length in EXIF (CIPA)."""
+"""Diagonal of a 35 mm frame in millimeters, the reference of the 35 mm equivalent focal length
+(CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95
 """JPEG quality of images that are not copied."""
 MIN_CONTRAST = 2.0
-"""A frame counts as empty if the standard deviation of its gray values (0 to 255) is below this
-value."""
+"""Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
 log = logging.getLogger("nerfmac")
 

@@ -12,11 +12,9 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, keyed by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches between two images for them to count as a matching pair. COLMAP does
-not register an image with fewer matches."""
+"""Minimum number of matches of a matching pair. COLMAP does not register images with fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of next images that each image is matched with, for `--matching sequential` and for
-`--matching window`."""
+"""Number of next images to match, for `--matching sequential` and `--matching window`."""
 NEAREST = 12
 """Maximum number of nearby cameras that each camera is additionally paired with."""
 SIFT_COSINE = np.cos(np.radians(35.0))

@@ -1,8 +1,4 @@
-"""Detection of identical copies and of changes in the source files of a capture.
-
-Files are compared by content, so a copied folder or a new modification time does not count as a
-change.
-"""
+"""Detection of identical copies and of changes in the source files of a capture, by content."""
 
 from __future__ import annotations
 

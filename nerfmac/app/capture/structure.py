@@ -39,22 +39,18 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Default focal length, relative to the longer side of the image. The value is typical of phones.
-If EXIF contains no focal length and too few images match for focal length trials, this default is
-used."""
+"""Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
 ALL_BELOW = 100
-"""If sequential matching is insufficient and there are fewer photos than this number, `auto`
-matches all pairs."""
+"""Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Minimum free disk space in bytes. With less space, the disk counts as full. On a full disk, the
-log may be incomplete and lack the phrases in `FULL`."""
+"""Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
 
 log = logging.getLogger("nerfmac")
 STEPS = {
@@ -64,8 +60,7 @@ STEPS = {
     "matches": "matching",
     "mapping": "estimating cameras",
 }
-"""Text of the progress bar of each stage, in order of execution. The first stage exists only for
-videos."""
+"""Text of the progress bar of each stage, in order. The first stage exists only for videos."""
 
 
 class NoCamerasError(InputError):

@@ -1,9 +1,5 @@
-"""Decoding of video frames with the ffmpeg of `imageio-ffmpeg`, as small gray images or in full
-size.
-
-ffmpeg applies the rotation that the video file specifies, and supports the formats that phones
-record (H.264 and HEVC, in fragmented and unfragmented files).
-"""
+"""Decoding of video frames with the ffmpeg of `imageio-ffmpeg`. ffmpeg applies the rotation that
+the video file specifies."""
 
 from __future__ import annotations
 
@@ -29,16 +25,14 @@ log = logging.getLogger("nerfmac")
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side, in pixels, of the gray frames for measuring sharpness and motion. At this size, a
-blur of a few pixels is still visible."""
+"""Longer side, in pixels, of gray frames. A blur of a few pixels is still visible."""
 MAX_COMPARED = 4000
-"""Maximum number of frames for measuring sharpness and motion. In longer videos, only every nth
-frame is measured."""
+"""Maximum number of measured frames. In longer videos, every nth frame is measured."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Phrases in messages of ffmpeg that indicate a truncated file."""
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
-"""Dictionary from the ffmpeg name of the transfer function of an HDR video to its common name."""
+"""Common names of the transfer functions of HDR videos, keyed by their ffmpeg names."""
 WHITE = 203
 """Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408."""
 

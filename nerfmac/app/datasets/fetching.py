@@ -25,8 +25,7 @@ from nerfmac.common.lock import locked
 from nerfmac.version import version
 
 MAX_INFLATION = 20
-"""Maximum ratio of the extracted size to the archive size. The ratio is large because point lists
-compress well."""
+"""Maximum ratio of the extracted size to the archive size. Point lists compress well."""
 TIMEOUT = 30.0
 """A connection is considered broken if no data arrives for this number of seconds."""
 CHUNK = 2**18

@@ -26,9 +26,8 @@ log = logging.getLogger("nerfmac")
 MIN_COMMON = 3
 """A comparison requires at least this number of common images."""
 SAME = 0.998
-"""Two thumbnails with at least this correlation are considered to show the same image. The
-correlation between video frames and their JPEG copies is at least 0.9992. The median correlation
-between consecutive frames is 0.98."""
+"""Minimum correlation of thumbnails of the same image. Video frames and their JPEG copies have at
+least 0.9992, and consecutive frames 0.98 (median)."""
 TINY = 1e-12
 """Lower bound on lengths that are used as denominators, to avoid division by zero."""
 

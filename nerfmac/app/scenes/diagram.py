@@ -1,11 +1,5 @@
-"""Drawing of the cameras, points, and cube of a scene, from above and from the side.
-
-All positions are rotated around the center of the cube so that the up direction of the scene
-becomes z. A red arrow marks the up direction. Training cameras are drawn as frustums with colors
-from blue to orange in name order, and held-out cameras in gray. Green lines are the edges of the
-scene cube. The image covers the region around the cameras and points. If the cube is much larger,
-only a part of it is visible. A legend explains the colors.
-"""
+"""Drawing of the cameras, points, and cube of a scene, from above and from the side. All positions
+are rotated around the center of the cube so that the up direction of the scene becomes z."""
 
 from __future__ import annotations
 
@@ -21,9 +15,9 @@ from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 
 PANEL = 640
-"""Side length of a square panel in pixels. The drawing has one panel for each viewing direction."""
+"""Side length in pixels of the square panel of each viewing direction."""
 OVERSAMPLING = 2
-"""Supersampling factor. Supersampling smooths lines, because Pillow draws without antialiasing."""
+"""Supersampling factor, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
@@ -32,17 +26,13 @@ LEGEND = 330 * OVERSAMPLING
 """Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""The image must show at least this fraction of the points: the points that are nearest to the mean
-camera position. If the image showed all points, cameras would be tiny in scenes with distant
-points."""
+"""Fraction of the points that the image must show. Distant points would make the cameras tiny."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side length of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""The drawing shows the whole scene cube if its side length is at most this multiple of the side
-length of the box around cameras and points. Larger cubes are cropped."""
+"""Larger cubes, relative to the box around cameras and points, are cropped."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Indices of the corners of a cube along a polyline that contains all edges. Bit k of an index is 1
-if the corner has the larger coordinate on axis k."""
+"""Polyline along all edges of a cube. Bit k of an index is 1 at the larger coordinate on axis k."""
 
 Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]

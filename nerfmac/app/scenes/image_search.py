@@ -1,9 +1,6 @@
-"""Search in the scene folder for the images that a scene file lists.
-
-An image name cannot refer to a file outside the scene folder with `..` or an absolute path.
-Symbolic links in the scene folder may refer to files outside, because large images are often stored
-on another disk. `load_scene` logs a warning about these links.
-"""
+"""Search in the scene folder for the images that a scene file lists. Names with `..` or an absolute
+path cannot refer to files outside the folder. Symbolic links can, because large images are often
+stored on another disk; `load_scene` logs a warning about these links."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Names of folders that contain masks, depth maps, or other image sizes with the same file names as
-the images."""
+"""Folders of masks, depth maps, or other image sizes, with the file names of the images."""
 
 log = logging.getLogger("nerfmac")
 

@@ -21,11 +21,9 @@ from nerfmac.common.extras import needed
 Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
-"""File extensions of HEIF images, as from an iPhone. Pillow reads them with pillow-heif (extra
-`capture`)."""
+"""File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""File extensions of supported images, in lower case. File names may also have these extensions in
-upper case."""
+"""File extensions of supported images, in lower case. Upper case is also supported."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
 
@@ -52,23 +50,19 @@ UPRIGHT = {
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 
 OPAQUE = 250
-"""Minimum alpha (0 to 255) of a pixel that counts as opaque. The value is below 255 to allow for
-rounding errors."""
+"""Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions that Pillow decoders raise for invalid files. Decoders may raise exceptions of any
-type."""
+"""Pillow decoders may raise exceptions of any type for invalid files."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-"""Formats that image files may have, independent of their names. Other formats are refused, because
-Pillow reads some of them with external programs. For example, Ghostscript would execute a
-PostScript file."""
+"""Formats that image files may have, independent of their names. Pillow would read some other
+formats with external programs: Ghostscript would execute a PostScript file."""
 
 
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
-"""Maximum number of pixels per byte of the file, for images with more than LARGE_PIXELS pixels.
-Photos have about ten pixels per byte. The limit detects files of a few bytes with headers that
-claim, for example, 30,000x30,000 pixels."""
+"""Images with more than LARGE_PIXELS pixels and more pixels per byte of the file are refused.
+Photos have about ten pixels per byte; the header of a tiny file may claim 30,000x30,000 pixels."""
 
 
 class Header(NamedTuple):

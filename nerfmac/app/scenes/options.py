@@ -16,16 +16,14 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Type of a parsed split, that is, of the held-out views: N for every Nth view, a fraction of the
-views, a tuple of view names, or "none"."""
+"""Held-out views: N for every Nth view, a fraction of the views, view names, or "none"."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""Type of the `split` argument of `load_scene`. `split_of` parses this argument."""
+"""Type of the `split` argument of `load_scene`, which `split_of` parses."""
 
 
 MAX_EXTENT = 128.0
-"""Maximum side length of the scene cube in scene units, equal to instant-ngp's largest
-`aabb_scale`."""
+"""Maximum side length of the scene cube in scene units, as `aabb_scale` in instant-ngp."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
 UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"

@@ -28,8 +28,7 @@ from nerfmac.geometry.tracks import Tracks
 MAX_POINTS = 4000
 """Maximum number of sparse points for comparing colors."""
 MAX_VIEWS, NEIGHBORS = 6, 3
-"""Maximum number of undecided images to decode, and maximum number of other images for comparison
-with each undecided image."""
+"""Maximum number of undecided images, and of images that each of them is compared with."""
 SIDE = 512
 """Longer side, in pixels, of the downscaled images that are used for reading colors."""
 MIN_OBSERVATIONS = 40

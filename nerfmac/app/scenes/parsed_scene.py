@@ -25,8 +25,7 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
 TEST_EVERY = 8
-"""Default interval of held-out views in a capture: every 8th view, as in Mildenhall et al. 2019
-(LLFF)."""
+"""Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF)."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]

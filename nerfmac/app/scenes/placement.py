@@ -21,23 +21,20 @@ from nerfmac.geometry.placement import Placement
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Minimum extent, in scene units, that is fitted to a scene with a background. One scene unit is
-the mean distance of the cameras from the center."""
+"""Minimum extent, in scene units, that is fitted to a scene with a background."""
 MAX_EXTENT = 16.0
-"""Maximum extent that is fitted to points, in scene units, unless the cameras face outward. In a
+"""Maximum extent, in scene units, that is fitted to points if the cameras do not face outward. In a
 larger cube, the cells in the middle would be too coarse."""
 OUTWARD_EXTENT = 64.0
 """Maximum extent in scene units if the cameras face outward, as in a room."""
 ROOM_EXTENT = 32.0
-"""Extent in scene units if the cameras face outward and there are no points. The distance of walls
-is about ten units."""
+"""Extent in scene units without points if the cameras face outward. Walls are about ten units
+away."""
 WITHIN = 0.95
-"""The scene cube must contain at least this fraction of the visible points. The other points are
-often outliers."""
+"""Fraction of the visible points that the cube must contain. The others are often outliers."""
 
 OUTWARD = 0.6
-"""Cameras are classified as outward-facing if at least this fraction of them look away from the
-center."""
+"""Minimum fraction of the cameras that must look away from the center to face outward."""
 
 log = logging.getLogger("nerfmac")
 

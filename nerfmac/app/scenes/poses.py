@@ -13,19 +13,16 @@ from nerfmac.geometry.placement import Direction
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-2
-"""Tolerance on the entries of |R^T R - I| for a rotation R. A smaller deviation is treated as a
-rounding error and corrected."""
+"""Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R."""
 
 UP = (0.0, 0.0, 1.0)
 """Default up direction, as in nerfstudio and Blender."""
 
 MIN_AGREEMENT = 0.1
-"""Minimum length of the mean of the cameras' up axes. If the mean is shorter, the cameras are
-considered to have no common up direction."""
+"""Minimum length of the mean up axis of cameras with a common up direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal and have weight
-1."""
+"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal: weight 1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:

@@ -1,10 +1,7 @@
-"""Computations with sparse points: medians over image patches, outliers, and the near plane.
-
-Structure from motion produces a few points and cameras at wrong positions. These outliers must not
-determine the scene size. In contrast, a distant wall that fills half of every image must be
-included in the scene even if it has few points. Therefore, statistics are computed over image
-patches instead of points.
-"""
+"""Computations with sparse points: medians over image patches, outliers, the near plane, and the
+subject. Medians are computed over patches instead of points because a distant wall that fills half
+of every image must be included in the scene even if it has few points, unlike wrong points of
+structure from motion."""
 
 from __future__ import annotations
 
@@ -22,18 +19,16 @@ Flags = npt.NDArray[np.bool_]
 PATCHES = 8
 """Number of patches along each side of an image."""
 MAX_VIEWS, MAX_POINTS = 64, 20000
-"""Maximum number of evenly spaced views and maximum number of evenly spaced points that
-`patch_medians` uses."""
+"""Maximum numbers of evenly spaced views and points that `patch_medians` uses."""
 
 MAX_STRAYS = 0.15
 """At most this fraction of the cameras or points can be outliers."""
 FAR = 4.0
-"""Threshold for outliers: a camera is an outlier if its distance from the median camera position
-exceeds this multiple of the median distance."""
+"""Minimum distance of an outlier from the median camera position, relative to the median
+distance."""
 SMOOTH = 0.1
 """Maximum median of |log(r / r')| for points on a surface, where r and r' are the distances of two
-points in similar directions. Measured values are 0.003 to 0.035 on surfaces (garden, table top,
-painted wall) and 0.2 to 1 for points scattered in space."""
+points in similar directions. Measured: 0.003 to 0.035 on surfaces, 0.2 to 1 in space."""
 MIN_SURFACE_POINTS = 5
 """A surface is recognized only if it has at least this number of points."""
 MAX_COMPARED = 1000
@@ -44,15 +39,13 @@ NEAR_FRACTION = 0.75
 OUTLIERS = 0.01
 """Fraction of the nearest points in an image that are ignored as possible outliers."""
 MIN_POINTS_IN_IMAGE = 50
-"""Minimum number of points in an image. Images with fewer points are not used to determine the near
-plane."""
+"""Images with fewer points are not used to determine the near plane."""
 MAX_NEAR_POINTS = 2**15
 """Maximum number of points that determine the near plane, evenly spaced."""
 MIDDLE = 0.5
 """Width and height of the central region of a photo, relative to the size of the photo."""
 MIN_CAMERAS = 0.7
-"""A point belongs to the subject if at least this fraction of the cameras show it in the central
-region of their photos."""
+"""Minimum fraction of the cameras that show a point of the subject in the central region."""
 MIN_SUBJECT_POINTS = 20
 """Minimum number of points of a subject."""
 INSIDE = 0.9

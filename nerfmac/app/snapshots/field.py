@@ -34,15 +34,12 @@ Array = npt.NDArray[np.float32]
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Padding of the last layer for each type of network: the number of rows is a multiple of this
-value."""
+"""Multiple to which each type of network pads the number of rows of its last layer."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Default number of cells per scene unit at the finest level, for files that do not contain the
-growth factor of the levels."""
+"""Default number of cells per scene unit at the finest level."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Maximum number of levels, maximum base-2 logarithm of the table entries per level, and maximum
-number of cells along an axis."""
+"""Maximum number of levels, base-2 logarithm of entries per level, and cells along an axis."""
 UNLIMITED = 62
 """Value of `log2_entries` for a dense grid, large enough that no level is hashed."""
 

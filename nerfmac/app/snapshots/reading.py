@@ -40,8 +40,7 @@ from nerfmac.training.trainer import Trainer
 VERSION = 1
 """Oldest snapshot version that is supported. instant-ngp has the same limit."""
 SMALLEST_EXTENT = 1e-3
-"""Minimum side length of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or
-more."""
+"""Minimum side length of the scene cube in scene units. instant-ngp writes 1 or more."""
 
 log = logging.getLogger("nerfmac")
 Array = npt.NDArray[np.float32]
@@ -50,9 +49,8 @@ LARGEST = float(np.finfo(np.float16).max)
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 """Rotation from the axes of the scene files to the axes of instant-ngp."""
 FLIP = np.array([1.0, -1.0, -1.0, 1.0])
-"""Factors for the four columns of a pose that convert OpenGL camera axes to the axes of instant-ngp
-and back. In instant-ngp, y is down and z is forward. The fourth column is the position and does not
-change."""
+"""Factors for the columns of a pose that convert OpenGL camera axes to the axes of instant-ngp (y
+down, z forward) and back."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
 """Keys of the distortion coefficients of a fisheye lens (True) and of any other lens (False)."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")

@@ -54,8 +54,7 @@ Array = npt.NDArray[np.float64]
 MIN_CAMERAS = 3
 """Minimum number of cameras for aligning two coordinate systems."""
 ALIGNED_WITHIN = 1e-3
-"""Maximum difference between aligned cameras, in radians for rotations and relative to the extent
-of the cameras for positions."""
+"""Maximum difference between aligned cameras, in radians and relative to their extent."""
 
 
 def model_folder(folder: Path) -> Path | None:

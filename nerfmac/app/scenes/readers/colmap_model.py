@@ -1,10 +1,6 @@
-"""Reading of COLMAP models: the files `cameras`, `images`, and `points3D`, all .bin or all .txt.
-
-The layout is documented by COLMAP ("Output Format"). Poses map world to camera coordinates with
-OpenCV axes: x right, y down, z forward. Quaternions are (w, x, y, z). As in nerfmac, the center of
-the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not needed,
-because `images` still contains the pose of every image.
-"""
+"""Reading of COLMAP models, as in COLMAP's "Output Format": the files `cameras`, `images`, and
+`points3D`, all .bin or all .txt. Poses map world to camera coordinates with OpenCV axes: x right, y
+down, z forward. Quaternions are (w, x, y, z). The center of the top left pixel is (0.5, 0.5)."""
 
 from __future__ import annotations
 
@@ -33,8 +29,8 @@ PARAMETERS = {
     "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
     "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
 }
-"""Parameter names of the camera models of COLMAP, in the order of the model IDs in binary files. d1
-to d3 are the denominator coefficients of FULL_OPENCV."""
+"""Parameter names of each camera model, in the order of COLMAP's model IDs. d1 to d3 are the
+denominator coefficients of FULL_OPENCV."""
 
 Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]

@@ -19,25 +19,22 @@ from nerfmac.geometry.lenses import Lens, focal_length
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
-"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]] in files written by
-scripts."""
+"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
-"""Maximum distance between the principal point and the image center, relative to the image width
-and height, for the principal point to count as central."""
+"""Maximum distance of a central principal point from the image center, relative to the image
+size."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """Possible ratios of the image size to the size that the intrinsics are for, in the order of the
 trials."""
 TINY = 8
-"""If the shorter image side exceeds this number of pixels, intrinsics that look like fractions of
-the image size (focal lengths up to 2, or principal points up to 1) are rejected."""
+"""In images with a larger shorter side, focal lengths up to 2 and principal points up to 1 are
+rejected, because they look like fractions of the image size instead of pixels."""
 SQUARE = 1.2
-"""A warning is logged if fl_x / fl_y or fl_y / fl_x is at least this value, because the pixels of
-real cameras are square."""
+"""Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
 
 CONTRADICTION = 0.02
-"""Maximum relative difference between a focal length and the focal length that follows from the
-field of view. Larger differences cause a warning."""
+"""Maximum relative difference between the focal length and the one of the field of view."""
 
 log = logging.getLogger("nerfmac")
 

@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Default `scale` and `offset` of instant-ngp, chosen for the Blender scenes of 2020."""
+"""Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
 
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
@@ -43,11 +43,8 @@ NOT_READ = {
     "rolling_shutter": "a global shutter",
     "from_na": "poses with OpenGL axes",
 }
-"""Unsupported keys that change the meaning of an image, with the supported alternatives.
-
-A key in this table is accepted if its value is null, false, or 0. Other unknown keys, such as
-`depth_file_path`, only add unused information and are ignored.
-"""
+"""Unsupported keys that change the meaning of an image, with the supported alternatives. They are
+accepted if their value is null, false, or 0. Other unknown keys are ignored."""
 
 log = logging.getLogger("nerfmac")
 

@@ -1,12 +1,6 @@
-"""LLFF format: `poses_bounds.npy`, and images in the folder `images` or `images_N`, sorted by file
-name.
-
-The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
-the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
-depth in the image. The pose maps camera to world coordinates, with camera axes that point down,
-right, and backward. The focal length is in pixels of an image with this height and width. There is
-no distortion.
-"""
+"""LLFF format (Mildenhall et al. 2019): `poses_bounds.npy`, and sorted images in `images` or
+`images_N`. A row contains [R | t | (height, width, focal length in pixels)], 3x5, and the minimum
+and maximum depth. Poses map camera to world coordinates, with camera axes down, right, backward."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Polycam raw data, with a JSON file per image in `keyframes/cameras` and images in
-`keyframes/images`.
-
-`corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent.
-The keys t_00 to t_23 contain the pose: a camera-to-world matrix, row by row, with OpenGL axes, as
-written by ARKit.
-"""
+"""Polycam raw data: a JSON file per image in `keyframes/cameras`, and `keyframes/images`. The keys
+t_00 to t_23 contain a camera-to-world matrix, row by row, with OpenGL axes. The folders
+`corrected_cameras` and `corrected_images` are preferred, because their poses are more
+consistent."""
 
 from __future__ import annotations
 

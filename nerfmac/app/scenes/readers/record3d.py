@@ -1,10 +1,7 @@
-"""Record3D exports: a JSON file `metadata` or `metadata.json`, and an image folder.
-
-A pose consists of a quaternion (x, y, z, w) and a position, and maps camera to world coordinates
-with OpenGL axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images
-of size `w` x `h`. The file name of an image is the index of its pose. Poses without an image are
-skipped, because phones write more poses than images. Depth is not used.
-"""
+"""Record3D exports: a JSON file `metadata` or `metadata.json`, and an image folder. A pose
+(quaternion x, y, z, w and position) maps camera to world coordinates with OpenGL axes. `K` is in
+column-major order for images of size `w` x `h`. The file name of an image is the index of its pose.
+Poses without an image are skipped, because phones write more poses than images."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Key in files of newer versions. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
+"""Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:

@@ -1,16 +1,7 @@
-"""Transform from the coordinates of the scene files to the scene coordinates of nerfstudio.
-
-nerfstudio rotates, translates, and scales a scene when it loads it, and writes the transform to
-`dataparser_transforms.json` next to the trained model:
-
-    transform    3 rows of 4 numbers, [R | t]
-    scale        one number
-
-A position in nerfstudio is scale * (R position + t). If `transforms.json` contains
-`applied_transform` or `applied_scale`, `position` is in the coordinates before this transform and
-this scale were applied, so `transforms.json` is also needed. The source is
-`nerfstudio_dataparser.py` in nerfstudio.
-"""
+"""Transform from file coordinates to the scene coordinates of nerfstudio, scale * (R position + t),
+in `dataparser_transforms.json` (`transform` = [R | t], `scale`) next to its trained model. In this
+file, `position` precedes `applied_transform` and `applied_scale` of `transforms.json`. The source
+is nerfstudio's `nerfstudio_dataparser.py`."""
 
 from __future__ import annotations
 
@@ -29,8 +20,7 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Tolerance on the entries of |R^T R - I| for the rotation R in the file. A smaller deviation is
-treated as a rounding error, because the file contains float32 numbers."""
+"""Maximum entry of |R^T R - I| that counts as a rounding error of float32 rotations R."""
 
 
 class StudioSpace(NamedTuple):

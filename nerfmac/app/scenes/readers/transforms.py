@@ -1,9 +1,6 @@
 """Format of instant-ngp, nerfstudio, and NeRFCapture, with one `transforms.json` for all frames.
-
-Camera intrinsics are in pixels of a `w` x `h` image, and a frame can override any value. Frames
-without an existing image are skipped, because published captures such as instant-ngp's fox list
-images that they do not contain.
-"""
+Intrinsics are in pixels of a `w` x `h` image, and frames can override them. Frames without an image
+are skipped, because published captures list images that they do not contain."""
 
 from __future__ import annotations
 
