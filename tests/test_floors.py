@@ -272,19 +272,13 @@ def test_no_function_is_overloaded():
 
 PLANTED = [
     ("geometry/rays.py", "from nerfmac.training.trainer import fit", "rays.py:1: geometry may not"),
-    ("geometry/rays.py", "import nerfmac.training as t", "geometry may not import training"),
     ("geometry/rays.py", "from nerfmac import training", "geometry may not import training"),
     ("geometry/rays.py", "from nerfmac import fit", "geometry may not import __init__"),
-    ("geometry/rays.py", "import nerfmac", "geometry may not import __init__"),
     ("geometry/rays.py", "def f():\n    import nerfmac.app.run", "rays.py:2: geometry may"),
     ("geometry/rays.py", "from nerfmac.backend import Kernel", "backend, which is beside it"),
-    ("ops/march.py", "from nerfmac.sampling.occupancy import Grid", "ops/march.py:1: ops may not"),
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
-    ("ops/march.py", "from ..checks import shape", "a relative import"),
-    ("fields/hash.py", "from nerfmac.sampling import Sampler", "sampling, which is beside it"),
     ("app/viewer/video.py", "from nerfmac.app.video.frames import F", "stands in its __init__"),
     ("app/measure/video.py", "from nerfmac.app.cli import main", "measure may not import cli"),
-    ("app/run/start.py", "from nerfmac.app.measure import tune", "run may not import measure"),
     ("app/run/start.py", 'import_module("nerfmac.app.cli.tune").main()', "start.py:1: run may"),
     (
         "app/run/start.py",
@@ -293,10 +287,8 @@ PLANTED = [
     ),
     ("app/run/start.py", 'def f():\n    __import__("nerfmac.app.cli")', "start.py:2: run may"),
     ("app/run/start.py", 'import_module(f"nerfmac.app.cli.{name}")', "run may not import cli"),
-    ("training/step.py", "from nerfmac.app import run", "training may not import run, which is"),
     ("training/step.py", "import nerfmac.app", "training may not import __init__, which is above"),
     ("sky.py", "", "sky.py: sky stands on no floor"),
-    ("ops/march.py", "from nerfmac.sky import blue", "march.py:1: sky stands on no floor"),
 ]
 
 
@@ -319,10 +311,8 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
             "from nerfmac.app.viewer import Viewer\nfrom nerfmac.app.video import write_video",
         ),
         ("app/cli/dispatch.py", 'import_module(f"nerfmac.app.cli.{command}").main()'),
-        ("app/run/start.py", "import_module(named)"),
         ("app/cli/train.py", "import numpy\nfrom nerfmac.app.cli.common import scene"),
         ("__init__.py", "from nerfmac.training.trainer import fit"),
-        ("__main__.py", "from nerfmac.app.cli import main"),
     ],
 )
 def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
@@ -336,9 +326,7 @@ def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
     "closing",
     [
         "from nerfmac.ops.march import march",
-        "from nerfmac.ops import march",
         "import nerfmac.ops.march",
-        "def late():\n    from nerfmac.ops.march import march",
         "if TYPE_CHECKING:\n    from nerfmac.ops.march import March",
         'def late():\n    import_module("nerfmac.ops.march").march()',
     ],

@@ -81,10 +81,6 @@ def run(tmp_path, monkeypatch) -> Callable[[Path], nbformat.NotebookNode]:
     return run_one
 
 
-def test_there_are_notebooks():
-    assert ALL, f"{NOTEBOOKS} has none"
-
-
 @each_notebook
 def test_a_notebook_is_stored_with_its_cells_and_nothing_else(path, tmp_path):
     copied = Path(shutil.copy(path, tmp_path))

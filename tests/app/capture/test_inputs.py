@@ -166,13 +166,6 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
     assert small[1:3] == (32, 24)
 
 
-def test_a_black_video_is_refused(tmp_path, bar):
-    path = tmp_path / "night.mp4"
-    write_video(path, (np.zeros((48, 64, 3), np.uint8) for _ in range(5)), fps=10)
-    with pytest.raises(InputError, match=r"night\.mp4 is empty"):
-        choose_frames(path, None, bar)
-
-
 def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog):
     path = tmp_path / "video.mp4"
     write_video(path, moving(120, step=3), fps=30)

@@ -116,12 +116,6 @@ def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert all(len(across) == 0 for across in framed(scene, 100.0))
 
 
-def test_the_image_is_zoomed_to_cameras_and_points(scene):
-    _, alone = shown(replace(scene, extent=0.1))
-    for extent in (4.0 * alone, 16.0 * alone):
-        assert shown(replace(scene, extent=extent))[1] == alone
-
-
 def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
     line = cube_line(replace(scene, extent=3.0))
     assert {tuple(corner) for corner in line} == set(product((-1.0, 2.0), repeat=3))

@@ -73,7 +73,6 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
     [
         ("sparse/0", "images", ""),
         ("sparse/0", "images", "sparse/0"),
-        ("sparse/0", "images", "sparse"),
         ("sparse", "images", ""),
         ("", "images", ""),
         ("sparse/0", "sparse/0/images", ""),
@@ -82,10 +81,8 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
         ("sparse/0", "", ""),
         ("colmap/sparse/0", "images", ""),
         ("colmap_sparse/0", "images", ""),
-        ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
-        ("dense/sparse", "dense/images", ""),
     ],
 )
 def test_the_model_and_its_images_are_found(tmp_path, sparse, images, given):

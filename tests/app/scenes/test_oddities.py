@@ -68,12 +68,6 @@ def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog):
     ]
 
 
-def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
-    path = without(write_transforms(tmp_path, 2, fx=33.0, fy=31.0), "fl_x", "fl_y")
-    assert (lens_of(path).fl_x, lens_of(path).fl_y) == (33.0, 31.0)
-    assert "fx is interpreted as fl_x" in caplog.text
-
-
 @pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
 def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path, caplog, size):
     path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
@@ -123,25 +117,6 @@ def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
     )
     with pytest.raises(InputError, match=r"frame 0 .* is not rigid"):
         load_scene(path)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "C:\\Users\\me\\capture\\images\\{}.png",
-        "/home/me/capture/images/{}.png",
-        "images/{}.jpg",
-        "../images/{}.png",
-        "rgb/{}",
-    ],
-)
-def test_images_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
-    path = write_transforms(tmp_path, 3)
-    rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
-    frames = load_scene(path, split="none").splits["train"]
-    assert [frame.image for frame in frames] == [tmp_path / f"images/{i:03d}.png" for i in range(3)]
-    assert len(caplog.messages) == 1
-    assert "3 of 3 images are not at the path" in caplog.text
 
 
 def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
@@ -303,14 +278,3 @@ def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog
     (told,) = caplog.messages
     assert told.startswith("1 of 3 images")
     assert "secret.png" in told
-
-
-def test_a_path_out_of_the_scene_is_not_followed(tmp_path):
-    write_transforms(tmp_path / "scene", 3)
-    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
-    rewrite(
-        tmp_path / "scene" / "transforms.json",
-        lambda index, frame: frame.update(file_path="../secret.png") if index == 1 else None,
-    )
-    frames = load_scene(tmp_path / "scene", split="none").splits["train"]
-    assert [frame.name for frame in frames] == ["images/000.png", "images/002.png"]
