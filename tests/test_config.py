@@ -49,7 +49,6 @@ NUMBERS = [
 
 
 def changed() -> Config:
-    """A record that differs from the defaults in every part."""
     return Config(
         preset="base",
         seed=7,

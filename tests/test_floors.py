@@ -124,7 +124,6 @@ def _is_module(path: Path) -> bool:
 
 
 def faults(package: Path) -> list[str]:
-    """Return what breaks the rules of floors and rooms in `package`, a line each."""
     found = []
     for path in sorted(package.rglob("*.py")):
         own, place = room(path, package), path.relative_to(package)
@@ -186,7 +185,6 @@ def _imported_modules(path: Path, modules: set[str]) -> set[str]:
 
 
 def too_long(root: Path) -> list[str]:
-    """Return the kernels and Python files under `root` of more than LONGEST lines."""
     kinds = {".py", ".metal", ".h", ".cpp", ".js", ".css"}
     folders = [root / name for name in ("nerfmac", "kernels", "scripts", "tests")]
     paths = [path for folder in folders for path in sorted(folder.rglob("*"))]
@@ -215,7 +213,6 @@ def test_the_training_step_loads_the_library_alone():
 
 
 def long_functions(root: Path) -> list[str]:
-    """Return the Python functions under `root` of more than LONGEST_FUNCTION lines of code."""
     found = []
     for folder in ("nerfmac", "scripts", "tests"):
         for path in sorted((root / folder).rglob("*.py")):
@@ -228,7 +225,6 @@ def long_functions(root: Path) -> list[str]:
 
 
 def _code_lines(path: Path) -> int:
-    """Number of lines of a file, without the docstrings of its functions."""
     text = path.read_text(encoding="utf-8")
     lines = len(text.splitlines())
     if path.suffix == ".py":
@@ -253,7 +249,6 @@ def test_no_function_outgrows_one_screen():
 
 
 def overloaded(package: Path) -> list[str]:
-    """Return the functions in `package` of more than MOST_PARAMETERS parameters."""
     found = []
     for path in sorted(package.rglob("*.py")):
         for node in nodes(path.read_text(encoding="utf-8")):

@@ -205,8 +205,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
 
 
 class Misfit(Method):
-    """A method that fits no scene."""
-
     def parts(self, config, bounds):
         raise InputError(f"nothing fits a cube of {bounds.extent:g}")
 

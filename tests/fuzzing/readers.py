@@ -51,7 +51,6 @@ class Reader(NamedTuple):
     changed: tuple[str, ...]
 
     def files(self, folder: Path) -> list[Path]:
-        """The valid files in `folder` that are changed, in a fixed order."""
         return sorted({path for pattern in self.changed for path in folder.glob(pattern)})
 
 

@@ -39,7 +39,6 @@ class Harm:
 
 
 def memory() -> int:
-    """The most bytes that this process has had so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
         1 if sys.platform == "darwin" else 1024
     )

@@ -150,7 +150,8 @@ def capture_scene(
     try:
         options["files"] = _digests(source)
         if _is_done(folder, options):
-            _remove_work(folder)  # A process that was killed while removing may have left files.
+            # A process that was killed while removing may have left files.
+            shutil.rmtree(folder / WORK, ignore_errors=True)
             log.info("%s already contains this capture", folder)
             return folder
         chosen = _choose(source, folder, options, bar)
@@ -231,10 +232,6 @@ def _changed_files(record: Path, options: dict[str, Any]) -> str:
         return ""
     known = read_fields(record).values.get("files")
     return changes(known if isinstance(known, dict) else {}, options["files"])
-
-
-def _remove_work(folder: Path) -> None:
-    shutil.rmtree(folder / WORK, ignore_errors=True)
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
@@ -370,7 +367,7 @@ def _finish(
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, options | result)
-    _remove_work(folder)
+    shutil.rmtree(folder / WORK, ignore_errors=True)
     log.info(
         f"{registered} of {total} images have a camera; the mean reprojection error is "
         f"{structure.error:.2f} pixels; see cameras.png in {folder}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -71,10 +71,15 @@ def is_input(path: Path) -> bool:
 def images_in(folder: Path) -> list[Path]:
     """Return the image files in `folder`, or else in its subfolder `images`, in natural name order.
     Masks next to their photos are excluded."""
+    paths = _files(folder, is_image)
+    return [paths[0].with_name(name) for name in without_masks([path.name for path in paths])]
+
+
+def _files(folder: Path, fits: Callable[[str], bool]) -> list[Path]:
     for parent in (folder, folder / "images"):
-        files = os.listdir(parent) if parent.is_dir() else []
-        if names := sorted(filter(is_image, files), key=counted):
-            return [parent / name for name in without_masks(names)]
+        names = os.listdir(parent) if parent.is_dir() else []
+        if chosen := sorted(filter(fits, names), key=counted):
+            return [parent / name for name in chosen]
     return []
 
 
@@ -86,13 +91,9 @@ def refuse_unsupported(folder: Path) -> None:
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images with an unsupported format in `folder`. If `folder` contains no such
-    images, return those in its subfolder `images`."""
-    for parent in (folder, folder / "images"):
-        files = os.listdir(parent) if parent.is_dir() else []
-        if names := sorted(filter(is_unsupported, files), key=counted):
-            return [parent / name for name in names]
-    return []
+    """Return the images with an unsupported format in `folder`, or else in its subfolder
+    `images`."""
+    return _files(folder, is_unsupported)
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:

@@ -51,8 +51,6 @@ FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Di
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
 """Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
-
-log = logging.getLogger("nerfmac")
 STEPS = {
     "frames": "selecting frames",
     "images": "writing images",
@@ -61,6 +59,9 @@ STEPS = {
     "mapping": "estimating cameras",
 }
 """Text of the progress bar of each stage, in order. The first stage exists only for videos."""
+
+
+log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(InputError):

@@ -120,12 +120,8 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 
 
 def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
-    """Return the side length of the scene cube: a power of two in [`min_extent`, `max_extent`].
-
-    The side is the smallest power of two in this range that is at least twice the quantile `WITHIN`
-    of the distances `reach` from the center. If all powers of two are too small, the side length is
-    `max_extent`.
-    """
+    """Return the smallest power of two in [`min_extent`, `max_extent`] that is at least twice the
+    quantile `WITHIN` of the distances `reach` from the center, or else `max_extent`."""
     if not len(reach):
         return min_extent
     side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))

@@ -41,8 +41,6 @@ VERSION = 1
 """Oldest snapshot version that is supported. instant-ngp has the same limit."""
 SMALLEST_EXTENT = 1e-3
 """Minimum side length of the scene cube in scene units. instant-ngp writes 1 or more."""
-
-log = logging.getLogger("nerfmac")
 Array = npt.NDArray[np.float32]
 LARGEST = float(np.finfo(np.float16).max)
 """Largest finite number in half precision. For larger values, instant-ngp writes infinity."""
@@ -54,6 +52,9 @@ down, z forward) and back."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
 """Keys of the distortion coefficients of a fisheye lens (True) and of any other lens (False)."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
+
+
+log = logging.getLogger("nerfmac")
 
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:

@@ -30,7 +30,6 @@ def somewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def photos(tmp_path):
-    """Return a folder of twelve images."""
     write_images(tmp_path / "garden", NAMES)
     return tmp_path / "garden"
 
@@ -270,7 +269,6 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys,
 
 @pytest.fixture
 def solver(tmp_path, photos):
-    """Return a solver with short programs as its stages."""
     images = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 

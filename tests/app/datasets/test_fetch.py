@@ -16,7 +16,6 @@ from tests.scene_factory import nerfmac
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server with two collections, "zips" and "loose"."""
     with serving() as server:
         monkeypatch.setattr(catalog, "COLLECTIONS", ())
         yield server
@@ -136,7 +135,6 @@ def test_an_archive_that_inflates_without_measure_is_refused(monkeypatch, tmp_pa
 
 
 def loose(server, files):
-    """A collection of files that are no archive, with the one scene "fox"."""
     listed = []
     for name, content in files.items():
         server.files[f"/{name}"] = content

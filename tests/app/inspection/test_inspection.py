@@ -92,7 +92,6 @@ def test_everything_is_drawn_along_up(scene, up):
 
 
 def framed(scene, extent):
-    """Return the columns of each panel that show a cube of this side."""
     scene = replace(scene, extent=extent)
     drawn = np.asarray(scene_image(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40

@@ -30,7 +30,6 @@ def pixels(index: int, channels: int = 3, width: int = WIDTH, height: int = HEIG
 
 
 def save(path: Path, values: np.ndarray) -> None:
-    """Write an image, making its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values).save(path)
 
@@ -49,7 +48,6 @@ def write_transforms(folder: Path, count: int = 10, *, absent=(), frame=None, **
 
 
 def write_blender(folder: Path, *, channels: int = 4, **counts: int) -> Path:
-    """The files of a Blender scene with `counts` frames by split."""
     for split, count in counts.items():
         frames = []
         for index in range(count):

@@ -23,7 +23,6 @@ from tests.app.scenes.scene_files import (
 
 
 def refused(path, *parts: str, **options) -> None:
-    """Check that loading raises an InputError with each of `parts` in its message."""
     with pytest.raises(InputError) as caught:
         load_scene(path, **options)
     for part in parts:

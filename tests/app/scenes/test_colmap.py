@@ -37,7 +37,6 @@ LENSES = {
 
 
 def write_same(folder, model: str, count: int = 9):
-    """A transforms.json, without a placement, of the scene that `write_colmap` writes."""
     frames = []
     for index in range(count):
         save(folder / f"{index:03d}.png", pixels(index))

@@ -16,7 +16,6 @@ SIZE = 400, 300
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Return the folder of kept images, in a cache of the test's own."""
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "images"
 
@@ -28,7 +27,6 @@ def noise(seed, channels=3):
 
 @pytest.fixture
 def image(tmp_path):
-    """Return an image file that is large enough to be kept."""
     save(tmp_path / "a.png", noise(1))
     assert (tmp_path / "a.png").stat().st_size >= image_cache.MIN_BYTES
     return tmp_path / "a.png"
@@ -36,7 +34,6 @@ def image(tmp_path):
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """Count the image files that are decoded."""
     names = []
 
     def count(image, name, reduce=1, *, upright=True):

@@ -12,7 +12,6 @@ FOCAL = 31.0
 
 
 def rows(count: int, *, far: float = 5.0) -> np.ndarray:
-    """Rows of `matrix` for images of the size in `scene_files`."""
     table = np.zeros((count, 17))
     for index in range(count):
         right, up, backwards, position = np.array(matrix(index))[:3].T

@@ -26,7 +26,6 @@ def lens_of(path, index=0):
 
 
 def rewrite(path, change):
-    """The file with `change` made to each of its frames."""
     values = json.loads(path.read_text())
     for index, frame in enumerate(values["frames"]):
         change(index, frame)
@@ -195,7 +194,6 @@ def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
 
 
 def of_an_iphone(folder):
-    """A scene of one HEIC image of 64x48 pixels."""
     path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
     (folder / "images/000.png").unlink()
     return rewrite(path, lambda i, frame: frame.update(file_path="images/000.HEIC"))

@@ -14,7 +14,6 @@ INTRINSICS = (30.0, 29.0, 11.0, 8.5)
 
 
 def write_same(folder):
-    """A transforms.json, without a placement, of the same cameras."""
     frames = []
     for index in range(COUNT):
         save(folder / f"{index:06d}.png", pixels(index))

@@ -53,7 +53,6 @@ def test_the_points_are_read_whatever_the_form(tmp_path, form, kind, rest):
         lambda content: content.replace(b"ply", b"pie", 1),
         lambda content: content.replace(b"property float z", b"property float w"),
         lambda content: content.replace(b"float", b"quad"),
-        lambda content: content.replace(b"end_header", b"end"),
         lambda content: b"",
     ],
 )
@@ -65,7 +64,6 @@ def test_what_is_no_file_of_points_is_refused(tmp_path, change):
 
 
 def nerfstudio(folder, **more):
-    """A transforms.json without a placement."""
     path = write_transforms(folder, 5)
     frames = [{"file_path": f"images/{i:03d}.png", "transform_matrix": matrix(i)} for i in range(5)]
     return write_json(path, {"fl_x": 30.0, "frames": frames, **more})

@@ -52,7 +52,6 @@ def test_an_error_comes_in_its_place_and_ends_the_work(monkeypatch):
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def device(request):
-    """Compute on each available device; restore the device afterwards."""
     before = mx.default_device()
     choose_device(request.param)
     yield request.param

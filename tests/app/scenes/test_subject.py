@@ -27,7 +27,6 @@ def cameras(count=24, *, outwards=False, start=0.0):
 
 
 def ball(count=400):
-    """Points on a sphere of the radius 0.12 around CENTER."""
     directions = np.random.default_rng(1).normal(size=(count, 3))
     return CENTER + 0.12 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
 

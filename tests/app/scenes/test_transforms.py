@@ -30,7 +30,6 @@ def lens_of(path, index=0):
 
 
 def unplaced(folder, matrices, channels=3):
-    """A nerfstudio file: no aabb_scale, scale or offset."""
     frames = []
     for index, each in enumerate(matrices):
         save(folder / f"images/{index:03d}.png", pixels(index, channels))

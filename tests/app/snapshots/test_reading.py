@@ -132,7 +132,6 @@ def test_an_untrained_grid_shows_all_cells(tmp_path):
 
 
 def changed(path, value):
-    """A snapshot with one value changed, at the keys of `path`."""
     values = ngp.snapshot()
     *above, last = path.split(".")
     part = values

@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import is_image
@@ -48,13 +47,13 @@ SUPPORTED = (
     *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
     *FISHEYE,
 )
-
-log = logging.getLogger("nerfmac")
-Array = npt.NDArray[np.float64]
 MIN_CAMERAS = 3
 """Minimum number of cameras for aligning two coordinate systems."""
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
+
+
+log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
