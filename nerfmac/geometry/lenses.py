@@ -136,8 +136,8 @@ class Lens:
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """Return a lens for another image size that shows at least the same field of view,
-        centered.
+        """Return a lens for another image size that shows at least the same field of view around
+        the same image center.
 
         Args:
             width: New image width in pixels.

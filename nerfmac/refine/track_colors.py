@@ -81,8 +81,7 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
-    """Return the medians (groups, 3) of the `values` (n, 3) in each group, or 0 for an empty
-    group."""
+    """Return one median (3,) of the `values` (n, 3) for each group, or 0 for an empty group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     medians = np.zeros((len(counts), 3))

@@ -69,8 +69,7 @@ log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """Return the scene folder for `path`. If `path` is a video or a folder of photos, run
-    `capture_scene` first. Otherwise, return `path`."""
+    """Return the scene folder for `path`. For a video or photos, run `capture_scene` first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -181,7 +180,6 @@ def need_pycolmap() -> None:
 def _check(
     source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
 ) -> None:
-    """Raise `InputError` if an argument of `capture_scene` is out of range."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
     checks.optional_number("frames", frames, low=MIN_IMAGES, whole=True)
@@ -226,8 +224,7 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
 
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
-    """Describe the source files that have changed since `record` was written. If the record does
-    not exist, the text is empty."""
+    """Describe the source files that have changed since `record` was written, if it exists."""
     if not record.is_file():
         return ""
     known = read_fields(record).values.get("files")
@@ -257,7 +254,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _digests(source: Path) -> dict[str, str]:
-    """Return the content hashes of a video, or of photos and their masks, keyed by file path."""
+    """Return the content hashes of a video, or of photos and their masks, by file path."""
     if is_video(source):
         return digests_of([source], source.parent)
     photos = images_in(source)
@@ -267,8 +264,8 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose the photos or the video frame numbers to use. If `folder` already contains the images
-    of the capture, return an empty list."""
+    """Choose the photos or the video frame numbers to use, none if the capture has images
+    already."""
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []
@@ -287,8 +284,8 @@ def _choose(
 def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
-    """Return the images of the capture. If they do not exist, create them from the photos or frame
-    numbers in `chosen`. The option `focal_35mm` replaces the focal lengths from EXIF."""
+    """Return the images of the capture, created from `chosen` if they do not exist. The option
+    `focal_35mm` replaces the focal lengths from EXIF."""
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
         images = [CapturedImage(**values) for values in read_json(list_file)]
@@ -332,7 +329,6 @@ def _make_images(
 def _finish(
     folder: Path, options: dict[str, Any], images: Sequence[CapturedImage], structure: Structure
 ) -> None:
-    """Write the scene and its report, and remove the files that were needed for resuming."""
     total, registered = len(images), len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
         raise InputError(

@@ -88,7 +88,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the image pairs in the plan. COLMAP skips pairs that are already in the database."""
+    """Match the image pairs in the plan that are not in the database yet."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     remaining = iter(plan["pairs"])
@@ -188,8 +188,7 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """Return [relative focal length, k1, k2] of the camera with the most images among the camera
-    IDs in `guessed`."""
+    """Return [relative focal length, k1, k2] of the camera in `guessed` with the most images."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
@@ -197,8 +196,7 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Progress of mapping. COLMAP may start several models, so only the growth of the largest model
-    is printed."""
+    """Progress of mapping. Only the growth of the largest of several models is printed."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0

@@ -39,8 +39,7 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """Exception that is raised if the focal length cannot be determined from the images. In this
-    case, the estimated cameras may be wrong."""
+    """Exception for images that do not determine the focal length. Their cameras may be wrong."""
 
 
 class Trial(NamedTuple):
@@ -57,8 +56,8 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether the best trial has a small error and another trial has converged to the same
-    focal length. If so, no more trials are needed."""
+    """Return whether no more trials are needed: the best one has a small error, and another trial
+    has converged to the same focal length."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -149,8 +148,7 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Return the mean error in pixels. Each missing observation, compared with the trial that has
-    the most observations, counts as `REJECTED`."""
+    """Return the mean error in pixels. Each missing observation counts as `REJECTED`."""
     max_observations = max(other.observations for other in trials)
     lost = max_observations - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / max_observations

@@ -40,8 +40,7 @@ leap with ambiguous matches are at least this similar."""
 
 
 class FoldCheck(NamedTuple):
-    """Result of `check_folds`: groups of images with consistent cameras, and inconsistent pairs of
-    images."""
+    """Groups of images with consistent cameras, and inconsistent pairs of images."""
 
     groups: Sequence[set[str]]  # Names of the images in each group, largest group first.
     torn: Sequence[Torn] = ()  # Matching images that are close in name order, but in two groups.
@@ -65,8 +64,8 @@ def is_walk(names: Sequence[str], matches: Matches) -> bool:
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Return the number of images in the largest group that is connected by matches between images
-    that are close in name order."""
+    """Return the number of images in the largest group that is connected by matches of
+    neighbors."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
@@ -148,8 +147,7 @@ def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 def _groups(items: Sequence, pairs: Sequence) -> list[set]:
-    """Return the connected components of a graph with the nodes `items` and the edges `pairs`,
-    largest first."""
+    """Return the connected components of a graph of `items` and `pairs`, largest first."""
     group = {item: {item} for item in items}
     for one, other in pairs:
         if group[one] is not group[other]:

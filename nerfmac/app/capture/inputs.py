@@ -54,8 +54,7 @@ log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """Image in the folder `images`, with its name, size, and focal length in pixels (0 if
-    unknown)."""
+    """Image in the folder `images`, with its focal length in pixels (0 if unknown)."""
 
     name: str
     width: int
@@ -91,8 +90,7 @@ def refuse_unsupported(folder: Path) -> None:
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images with an unsupported format in `folder`, or else in its subfolder
-    `images`."""
+    """Return the images in unsupported formats in `folder`, or else in its subfolder `images`."""
     return _files(folder, is_unsupported)
 
 
@@ -167,8 +165,7 @@ def take_images(
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Convert a 35 mm equivalent focal length, which refers to the image diagonal (CIPA), to
-    pixels."""
+    """Convert a 35 mm equivalent focal length, relative to the image diagonal (CIPA), to pixels."""
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
@@ -206,8 +203,8 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask of a photo with the orientation and size of the upright image. If `path` is
-    None, write a white mask."""
+    """Write the mask of a photo, white if `path` is None, with the orientation and size of the
+    image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):

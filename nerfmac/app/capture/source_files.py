@@ -28,8 +28,7 @@ def digests_of(paths: Sequence[Path], root: Path) -> Digests:
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe which files were added, removed, or changed between two sets of digests. If no file
-    has changed, the text is empty."""
+    """Describe which files were added, removed, or changed between two sets of digests."""
     added = [name for name in now if name not in before]
     removed = [name for name in before if name not in now]
     changed = [name for name in now if name in before and now[name] != before[name]]

@@ -85,8 +85,8 @@ class Structure(NamedTuple):
 
 
 class Solver:
-    """Structure from motion for the images of a capture. Intermediate results are stored in a
-    working folder, so that an interrupted capture can be resumed."""
+    """Structure from motion for the images of a capture, which can be resumed from a working
+    folder."""
 
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
@@ -166,8 +166,8 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """Return the result of sequential matching, or None if no cameras are found or the focal
-        length cannot be determined."""
+        """Return the result of sequential matching, or None without cameras or a known focal
+        length."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
@@ -339,8 +339,8 @@ def _failure(stage: str, log_path: Path, code: int) -> InputError:
 
 
 def step_name(stage: str, *, of_video: bool) -> str:
-    """Return the label of the progress bar of a stage, such as "3 of 4: matching". A stage that is
-    not in `STEPS`, such as a focal length trial, is labeled with the number of the last stage."""
+    """Return the progress label of a stage, such as "3 of 4: matching". Stages that are not in
+    `STEPS`, such as focal length trials, have the last number."""
     names = list(STEPS)[0 if of_video else 1 :]
     number = names.index(stage) + 1 if stage in names else len(names)
     return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"

@@ -93,8 +93,7 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 
 
 def report_colors(path: Path) -> None:
-    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be
-    converted."""
+    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
     transfer = _hdr(path)
     if transfer and _has_filters():
         log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
@@ -106,8 +105,7 @@ def report_colors(path: Path) -> None:
 
 
 def _tone_map(path: Path) -> str:
-    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma. For other videos, the
-    string is empty."""
+    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma; otherwise ""."""
     transfer = _hdr(path)
     if not transfer or not _has_filters():
         return ""
@@ -118,8 +116,7 @@ def _tone_map(path: Path) -> str:
 
 
 def _hdr(path: Path) -> str:
-    """Return the ffmpeg name of the transfer function of an HDR video. For other videos, the string
-    is empty."""
+    """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
     command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
@@ -148,7 +145,6 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Decode frames with ffmpeg and yield them."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
@@ -193,8 +189,7 @@ def _ffmpeg() -> str:
 
 
 def _seconds(label: str, messages: str) -> float:
-    """Return the last time, in seconds, that follows `label` in ffmpeg's messages. If the messages
-    contain no time, the result is 0."""
+    """Return the last time, in seconds, that follows `label` in ffmpeg's messages, or 0."""
     times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0

@@ -58,8 +58,7 @@ def scene_image(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
-    """Return the color and the frustum of each camera, in name order. A frustum is a polyline (11,
-    3) that starts at the camera."""
+    """Return the color and the frustum, a polyline (11, 3), of each camera, in name order."""
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
@@ -80,8 +79,7 @@ def cube_line(scene: Scene) -> Array:
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the points (5, 3) of an arrow that starts at the image center and points in the up
-    direction."""
+    """Return the points (5, 3) of an arrow from the image center in the up direction."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -90,8 +88,7 @@ def up_line(scene: Scene) -> Array:
 
 
 def points_shown(scene: Scene) -> Array:
-    """Return the sparse points (n, 3) of the scene, rotated so that the up direction is z. Without
-    sparse points, n is 0."""
+    """Return the sparse points (n, 3), rotated so that the up direction is z; n may be 0."""
     return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 
@@ -110,7 +107,6 @@ def shown(scene: Scene) -> tuple[Array, float]:
 
 
 def _fits(scene: Scene, half: float) -> bool:
-    """Return whether the image shows the whole cube."""
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 
@@ -150,8 +146,6 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
 
 
 def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
-    """Draw a legend in the top right corner, with entries for the elements that the image
-    contains."""
     held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
     lines = [
         (FIRST, f"{len(scene.splits['train'])} training cameras: first by name"),
@@ -169,8 +163,7 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:
-    """Return the center (3,) and half the side length of the box around all cameras and most
-    points."""
+    """Return the center (3,) and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
         # Points are selected by their distance from the mean camera position, because outliers may

@@ -37,8 +37,7 @@ def folder() -> Path:
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`. If a large file is downscaled, the result is read from the
-    cache or written to it."""
+    """Decode an image like `decode`, with the cache if a large file is downscaled."""
     if reduce == 1 or not isinstance(image, Path) or not _is_large(image):
         pixels = decode_reduced(image, name, reduce, upright=upright)
     else:

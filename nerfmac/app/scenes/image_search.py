@@ -174,7 +174,6 @@ class ImageSearch:
 
 
 def _format(path: Path) -> str:
-    """Describe the size and channels of an image."""
     header = inspect(path)
     return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
 

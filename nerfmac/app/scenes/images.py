@@ -166,8 +166,8 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Return pixels, uint8 (h, w, 3 or 4), with 3 or 4 channels. The added alpha is 255; pixels
-    with alpha are refused if `channels` is 3."""
+    """Return pixels (h, w, 3 or 4) with 3 or 4 channels. The added alpha is 255. Alpha is not
+    removed."""
     if pixels.shape[2] > channels:
         raise InputError(
             f"image {name} has an alpha channel, but the other images have none; convert it to RGB"

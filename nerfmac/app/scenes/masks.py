@@ -39,8 +39,7 @@ log = logging.getLogger("nerfmac")
 
 
 def mask_of(frame: Fields, folder: Path) -> Path | None:
-    """Return the path of the mask that a frame of a JSON file specifies, or None. The function
-    `masked` checks that the file exists."""
+    """Return the mask that a frame of a JSON file specifies, or None. The file need not exist."""
     if not frame.values.get(KEY):
         return None
     path = Path(os.path.normpath(folder / frame.text(KEY).replace("\\", "/")))

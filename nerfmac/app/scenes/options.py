@@ -62,8 +62,7 @@ DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:
-    """Raise `InputError` unless `extent`, the side of the scene cube in scene units, is in (0,
-    128]."""
+    """Raise `InputError` unless `extent`, in scene units, is in (0, 128]."""
     checks.number("extent", extent)
     if not 0 < extent <= MAX_EXTENT:
         raise InputError(f"extent is {extent:g}; expected a value above 0 and up to {MAX_EXTENT:g}")

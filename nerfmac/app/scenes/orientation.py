@@ -93,8 +93,8 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Decide from the colors of sparse points whether undecided images are upright. The result is
-    None if the colors are not decisive."""
+    """Decide from point colors whether undecided images are upright; None if they are not
+    decisive."""
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)
@@ -111,8 +111,8 @@ def _by_points(
 def _observations(
     images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
-    """Return a boolean array (images, points) that is True where an image shows a point, and the
-    pixel positions (images, points, 2) of the points in the images."""
+    """Return which images show which points (images, points), and their pixels (images, points,
+    2)."""
     if tracks is not None:
         points = tracks.points
     step = -(-len(points) // MAX_POINTS)
@@ -176,8 +176,8 @@ def _likeness(
 
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
-    """Read the RGB colors (n, 3), from 0 to 255, at the pixel positions `pixel` (n, 2) of an image.
-    The colors are read from a downscaled copy."""
+    """Read the RGB colors (n, 3), 0 to 255, at positions (n, 2) of an image from a downscaled
+    copy."""
     image = Image.fromarray(
         decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )

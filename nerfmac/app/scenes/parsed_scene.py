@@ -112,8 +112,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
 
 
 def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
-    """Return the images in name order, because this order determines the split. If the files have
-    splits, the order is not changed."""
+    """Return the images in name order, which determines the split, unless the files have splits."""
     if parsed.splits is not None:
         return parsed.images
     return sorted(parsed.images, key=lambda image: image.name)
@@ -163,7 +162,6 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """Fit a placement to cameras and points, and level the scene if the axes are arbitrary."""
     is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
     poses = [image.pose for image in images]
     return fit(
@@ -258,8 +256,8 @@ def _fewer(frames: Frames, max_images: int | None) -> Frames:
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """Return the frame with its image downscaled by `factor`. If `masks` is False, its mask is
-    removed."""
+    """Return the frame with its image downscaled by `factor`, and without its mask unless
+    `masks`."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)
@@ -284,7 +282,6 @@ def _warn_of_shared(scene: Scene) -> None:
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:
-    """Warn about symbolic links to images and masks outside of the scene folder."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
     # The user may have passed the model folder of a COLMAP scene, with the images next to it.

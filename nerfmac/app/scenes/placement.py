@@ -105,8 +105,7 @@ def fit(
 
 
 def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """Return the point (3,) that the cameras look at, and whether the camera axes intersect at this
-    point."""
+    """Return the point (3,) that the cameras look at, and whether their axes intersect there."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
     if len(points):

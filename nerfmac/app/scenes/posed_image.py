@@ -58,15 +58,13 @@ class PosedImage(NamedTuple):
         )
 
     def read(self, upright: bool) -> Self:
-        """Return a copy for reading the image upright or as stored, with intrinsics scaled to the
-        size of the image."""
+        """Return a copy for reading the image upright or as stored, with scaled intrinsics."""
         size = self.header[:2] if upright else self.header.stored_size
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the image has an EXIF orientation, but the intrinsics match both the upright and
-        the stored image size."""
+        """Whether the intrinsics match both the upright and the stored size of a rotated image."""
         both = self.header[:2], self.header.stored_size
         return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
 
@@ -83,7 +81,6 @@ def headers_of(images: Sequence[Path]) -> list[Header]:
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether the aspect ratio of camera intrinsics matches an image size in pixels, up to
-    rounding to whole pixels."""
+    """Return whether the aspect ratios are equal, up to rounding to whole pixels."""
     # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
     return abs(width * lens.height - height * lens.width) <= lens.width + lens.height

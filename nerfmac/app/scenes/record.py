@@ -63,8 +63,7 @@ class SceneRecord:
 
     @classmethod
     def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
-        """Create a record from a scene. `mean_color` is the mean sRGB color of the training images
-        in [0, 1], if it is known."""
+        """Create a record from a scene. `mean_color` is the sRGB color of the training images."""
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:

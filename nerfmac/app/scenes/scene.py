@@ -231,8 +231,7 @@ def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """Return a frame's mask as a boolean array (h, w). A value is True if no mask pixel in the
-    averaged block is black."""
+    """Return a frame's mask (h, w), True where no mask pixel in the averaged block is black."""
     assert frame.mask is not None
     mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce

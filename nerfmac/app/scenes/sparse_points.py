@@ -96,8 +96,7 @@ def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple
 
 
 def stray_cameras(eyes: Array) -> Flags:
-    """Return a boolean array (n,) that is True for the camera positions (n, 3) that are
-    outliers."""
+    """Return which camera positions (n, 3) are outliers, as a boolean array (n,)."""
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     strays = distance > FAR * np.median(distance)
     is_few = np.median(distance) > 0 and strays.mean() <= MAX_STRAYS

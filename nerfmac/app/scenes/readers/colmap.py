@@ -128,8 +128,8 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """If the folder `images` does not exist, return a list with the folder `images_N` with the
-    smallest N. Otherwise, or if no such folder exists, return an empty list."""
+    """If there is no folder `images`, return a list with the `images_N` with the smallest N, if
+    any."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
@@ -150,8 +150,7 @@ def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
-    """Convert a COLMAP camera to camera intrinsics. The rational denominator of FULL_OPENCV must be
-    1. `where` is the position in the file, for the error message."""
+    """Convert a COLMAP camera to camera intrinsics. The denominator of FULL_OPENCV must be 1."""
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
     if camera.model not in SUPPORTED or any(denominator):
@@ -233,8 +232,7 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return a list with the model entry for each image. An entry matches an image if it has the
-    same file name. If an image has no match or more than one match, its entry is None."""
+    """Return the model entry with the file name of each image, or None without a unique match."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name

@@ -45,8 +45,7 @@ UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, Overflow
 
 
 class ColmapCamera(NamedTuple):
-    """COLMAP camera: name of the camera model, image size in pixels, and parameters keyed by
-    name."""
+    """COLMAP camera: camera model, image size in pixels, and parameters keyed by name."""
 
     model: str
     width: int
@@ -83,8 +82,7 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether `folder` contains the files `cameras` and `images` of a model, as binary or
-    text files."""
+    """Return whether `folder` contains the binary or text files of a model."""
     return any(
         (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
         for extension in ("bin", "txt")
@@ -159,8 +157,8 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """Create an image. `pose` has 7 numbers: a quaternion and a translation. Observations with the
-    point ID -1 are dropped."""
+    """Create an image from a quaternion and a translation. Observations with the ID -1 are
+    dropped."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -260,7 +258,6 @@ def _text_points(content: bytes) -> Iterator[Point]:
 
 
 def _lines(content: bytes) -> list[str]:
-    """Return the lines that are neither empty nor comments."""
     lines = content.decode("utf-8-sig").splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 

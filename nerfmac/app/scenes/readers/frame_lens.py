@@ -165,7 +165,6 @@ class _LensKeys:
         return None
 
     def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
-        """Warn if the focal length and the field of view of an axis contradict each other."""
         expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
         if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
             self._warn(
@@ -174,8 +173,7 @@ class _LensKeys:
             )
 
     def _with(self, key: str) -> Fields | None:
-        """Return the frame if it contains `key`. Otherwise, return the file if it contains `key`,
-        or None."""
+        """Return the frame or else the file, whichever contains `key`, or None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

@@ -50,8 +50,7 @@ log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """Frame of a JSON file: the fields of the frame, the file with default values, the name of the
-    frame, and the path of its image."""
+    """Frame of a JSON file: its fields, the file with default values, its name, and its image."""
 
     fields: Fields
     file: Fields
@@ -60,8 +59,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return the frames with a pose and an existing image, in the order of the file, and log a
-    warning about other frames."""
+    """Return the frames with a pose and an existing image, and log a warning about other frames."""
     given = file.objects("frames")
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:

@@ -24,8 +24,7 @@ FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """Return the metadata file of the Record3D capture in `folder`, or None if `folder` contains no
-    capture."""
+    """Return the metadata file of the Record3D capture in `folder`, or None."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():

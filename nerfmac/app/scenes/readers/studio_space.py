@@ -37,8 +37,8 @@ class StudioSpace(NamedTuple):
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """Read the transform in a `dataparser_transforms.json`. `scene` is the scene folder or
-    `transforms.json`, or None for a scene in memory."""
+    """Read a `dataparser_transforms.json`. `scene` is the scene folder, `transforms.json`, or
+    None."""
     file = read_fields(path)
     transform = np.array(file.table("transform", (3,), 4))
     scale = file.number("scale", above=0)
