@@ -321,6 +321,7 @@ def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
     "closing",
     [
         "from nerfmac.ops.march import march",
+        "from nerfmac.ops import march",
         "import nerfmac.ops.march",
         "if TYPE_CHECKING:\n    from nerfmac.ops.march import March",
         'def late():\n    import_module("nerfmac.ops.march").march()',

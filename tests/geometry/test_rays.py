@@ -120,6 +120,7 @@ def test_compiled_rays_are_the_same(handed_in):
         (mx.zeros((2,)), mx.zeros((2, 2)), "view is float32"),
         (mx.zeros((2,), mx.int32), mx.zeros((2, 2), mx.int32), "pixel is int32"),
         (mx.zeros((2,), mx.int32), mx.zeros((3, 2)), "pixel has shape"),
+        (mx.zeros((2, 1), mx.int32), mx.zeros((2, 2)), "view has shape"),
     ],
 )
 def test_wrong_arguments_are_refused_by_name(view, pixel, complaint):

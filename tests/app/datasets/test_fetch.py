@@ -192,6 +192,7 @@ def test_the_listing_names_every_scene_size_license_and_source(capsys):
     [
         ("leggo", "did you mean lego?"),
         ("room", "llff/room or mipnerf360/room"),
+        ("zz", "list them"),
     ],
 )
 def test_a_name_that_no_scene_or_several_have_is_refused(capsys, tmp_path, name, named):

@@ -39,6 +39,7 @@ def test_lenses_of_cameras_are_not_named(values):
     [
         ({"fl_x": 2e7, "fl_y": 2e7}, "degrees, which no camera has"),
         ({"cx": 20.0}, "principal point"),
+        ({"cy": 64.0}, "principal point"),
         ({"k1": 46.0}, "k1 46"),
         ({"p2": 0.4}, "p2 0.4"),
         ({"k4": 9.0, "is_fisheye": True}, "k4 9"),

@@ -114,6 +114,7 @@ MATRICES = {
         "expected a rotation",
     ),
     "three columns": (np.eye(4, 3).tolist(), "row 0 is", "a list of 4 finite numbers"),
+    "two rows": (np.eye(2, 4).tolist(), "transform_matrix is", "4 rows of 4 numbers"),
     "flat": (list(range(16)), "transform_matrix is", "4 rows of 4 numbers"),
 }
 

@@ -9,7 +9,7 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import OPENCV, write_colmap
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced
 
 LENSES = {
     "SIMPLE_PINHOLE": ((30.0, 11.0, 8.5), {}),
@@ -37,13 +37,8 @@ LENSES = {
 
 
 def write_same(folder, model: str, count: int = 9):
-    frames = []
-    for index in range(count):
-        save(folder / f"{index:03d}.png", pixels(index))
-        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": matrix(index)})
     lens = {"fl_x": 30.0, "fl_y": 30.0, "cx": 11.0, "cy": 8.5, "w": WIDTH, "h": HEIGHT}
-    values = {**lens, **LENSES[model][1], "frames": frames}
-    return write_json(folder / "transforms.json", values)
+    return write_unplaced(folder, map(matrix, range(count)), **lens | LENSES[model][1])
 
 
 @pytest.mark.parametrize("model", LENSES)
@@ -80,6 +75,7 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
         ("sparse/0", "", ""),
         ("colmap/sparse/0", "images", ""),
         ("colmap_sparse/0", "images", ""),
+        ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
     ],

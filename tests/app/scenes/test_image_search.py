@@ -37,6 +37,7 @@ def test_a_name_without_its_ending_is_found(tmp_path):
         ("C:\\Users\\me\\scene\\images\\1.png", ("images/1.png",), "images/1.png"),
         ("/home/me/scene/images/1.png", ("rgb/1.png",), "rgb/1.png"),
         ("/home/me/scene/images/1.png", ("images/1.jpg", "images_4/1.jpg"), "images/1.jpg"),
+        ("images/1.png", ("images/1.JPEG",), "images/1.JPEG"),
         ("images/1.png", ("rgb/1.png", "masks/1.png", "depth_8/1.png"), "rgb/1.png"),
         ("../images/1.png", ("images/1.png",), "images/1.png"),
         ("images/1.png", ("left/1.png", "right/1.png"), None),

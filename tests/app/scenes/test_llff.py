@@ -6,7 +6,7 @@ import pytest
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced
 
 FOCAL = 31.0
 
@@ -29,11 +29,7 @@ def write_llff(folder, count=9, *, table=None, images="images", factor=1):
 
 
 def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
-    frames = []
-    for index in range(9):
-        save(tmp_path / f"b/{index:03d}.png", pixels(index))
-        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": matrix(index)})
-    path = write_json(tmp_path / "b/transforms.json", {"fl_x": FOCAL, "frames": frames})
+    path = write_unplaced(tmp_path / "b", map(matrix, range(9)), fl_x=FOCAL)
     scene, same = load_scene(write_llff(tmp_path / "a")), load_scene(path)
     assert_same_pixels(scene, same)
     assert_same_pixels(same, scene)
@@ -79,6 +75,7 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
     ("change", "complaint"),
     [
         (lambda t: t[:, :16], r"float64 with shape \(9, 16\); expected .* shape \(images, 17\)"),
+        (lambda t: t.astype(int), "contains int64"),
         (lambda t: t * np.where(np.arange(17) == 3, np.nan, 1), "not finite"),
         (lambda t: t[:7], "has 7 poses, but there are 9 in images; the number must be"),
         (lambda t: t * np.where(np.arange(17) == 14, -1, 1), "row 0: fl_x is -31"),

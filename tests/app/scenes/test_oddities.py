@@ -57,13 +57,14 @@ def test_a_frames_own_numbers_go_before_the_files_matrix(tmp_path):
     assert (lens_of(path, 0).fl_x, lens_of(path, 0).cx) == (33.0, 12.5)
 
 
-def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog):
-    path = without(write_transforms(tmp_path, 3, f1_x=30.0, f1_y=29.0), "fl_x", "fl_y")
-    lens = lens_of(path)
+@pytest.mark.parametrize("name", ["f1_", "f"])
+def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog, name):
+    named = {f"{name}x": 30.0, f"{name}y": 29.0}
+    lens = lens_of(without(write_transforms(tmp_path, 3, **named), "fl_x", "fl_y"))
     assert (lens.fl_x, lens.fl_y) == (30.0, 29.0)
     assert [line.split(": ")[1] for line in caplog.messages] == [
-        "f1_x is interpreted as fl_x",
-        "f1_y is interpreted as fl_y",
+        f"{name}x is interpreted as fl_x",
+        f"{name}y is interpreted as fl_y",
     ]
 
 

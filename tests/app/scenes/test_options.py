@@ -58,6 +58,7 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
         ({"downscale": 0}, "downscale is 0; expected at least 1"),
         ({"downscale": 1.5}, "downscale is 1.5; expected an integer"),
         ({"downscale": 17}, r"downscale is 17, but images/001\.png has only 24x16 pixels"),
+        ({"max_images": 0}, "max_images is 0; expected at least 1"),
         ({"split": 0}, "split is 0; expected a number N for every Nth view, a fraction"),
         ({"split": "1.5"}, "split is 1.5; expected a number N for every Nth view, a fraction"),
         ({"split": 0.99}, "split=0.99 holds out all 3 views of .*, or use none"),
@@ -69,6 +70,7 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
         ({"extent": 200}, "extent is 200; expected a value above 0 and up to 128"),
         ({"up": "w"}, "up is 'w'; expected x, y, z, one of these with a minus sign, three numbers"),
         ({"up": "0,0,0"}, "up is '0,0,0'; expected x, y, z"),
+        ({"up": "0,1"}, "up is '0,1'; expected x, y, z"),
         ({"up": (0, 1, float("nan"))}, "up is .*nan.*; expected x, y, z"),
     ],
 )

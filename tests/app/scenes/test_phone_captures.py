@@ -7,18 +7,23 @@ from nerfmac.app.paths.quaternions import quaternions
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    LENS,
+    WIDTH,
+    matrix,
+    pixels,
+    save,
+    write_json,
+    write_unplaced,
+)
 
 COUNT = 9
 INTRINSICS = (30.0, 29.0, 11.0, 8.5)
 
 
 def write_same(folder):
-    frames = []
-    for index in range(COUNT):
-        save(folder / f"{index:06d}.png", pixels(index))
-        frames.append({"file_path": f"{index:06d}.png", "transform_matrix": matrix(index)})
-    return write_json(folder / "transforms.json", {**LENS, "frames": frames})
+    return write_unplaced(folder, map(matrix, range(COUNT)), "{:06d}.png", **LENS)
 
 
 def record3d(folder, *, images="rgbd", name="metadata", count=COUNT + 3, **more):

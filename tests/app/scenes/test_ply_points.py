@@ -53,6 +53,7 @@ def test_the_points_are_read_whatever_the_form(tmp_path, form, kind, rest):
         lambda content: content.replace(b"ply", b"pie", 1),
         lambda content: content.replace(b"property float z", b"property float w"),
         lambda content: content.replace(b"float", b"quad"),
+        lambda content: content.replace(b"end_header", b"end"),
         lambda content: b"",
     ],
 )
