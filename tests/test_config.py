@@ -28,18 +28,8 @@ from nerfmac.config import (
 from nerfmac.config.presets import PRESETS, preset
 
 PACKAGE = Path(nerfmac.__file__).parent
-RECORDS = (
-    Config,
-    HashGridConfig,
-    NetworkConfig,
-    MarchConfig,
-    OccupancyConfig,
-    OptimizerConfig,
-    TrainConfig,
-    RanksConfig,
-    RefineConfig,
-)
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
+RECORDS = (Config, *(type(getattr(Config(), part)) for part in PARTS))
 NUMBERS = [
     (part, each.name)
     for part in PARTS
