@@ -243,16 +243,6 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     assert (tmp_path / "run/config.json").read_bytes() == saved
 
 
-@pytest.mark.parametrize(
-    "flags", [("--preset", "tiny"), ("--seed", 4), ("--grid.levels", 4), ("--model", "vanilla")]
-)
-def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
-    made.save(tmp_path / "run")
-    again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
-    assert command(*again, *flags) == 2
-    assert "a resumed run uses its configuration" in capsys.readouterr().err
-
-
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):
     assert read_history(tmp_path, 30) is None
     lines = [

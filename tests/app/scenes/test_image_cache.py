@@ -1,7 +1,6 @@
 """Downscaled images are cached on disk, and invalid cache files are ignored."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -105,14 +104,6 @@ def test_small_files_whole_images_and_arrays_are_not_kept(image, tmp_path, cache
     decode_once(image, 3, "a")
     decode_once(noise(4), 3, "array", 2)
     assert not cache.exists()
-
-
-def test_one_image_may_be_asked_for_by_many_threads_at_once(image, cache):
-    wanted = decode(image, 3, "a", 2)
-    with ThreadPoolExecutor(8) as pool:
-        for got in pool.map(lambda _: decode_once(image, 3, "a", 2), range(16)):
-            np.testing.assert_array_equal(got, wanted)
-    assert len(list(cache.iterdir())) == 1
 
 
 def test_what_was_not_used_for_longest_is_removed_first(tmp_path, cache):

@@ -8,7 +8,6 @@ from PIL import Image
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import (
     HEIGHT,
@@ -138,20 +137,6 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
     assert len(load_scene(other, split="none").splits["train"]) == 3
-
-
-@pytest.mark.parametrize("name", ["transforms.json", "capture.json"])
-def test_a_json_file_is_parsed_once(tmp_path, monkeypatch, name):
-    path = write_transforms(tmp_path, 3, train_filenames=["images/000.png"]).rename(tmp_path / name)
-    parsed = []
-
-    def count(path):
-        parsed.append(path)
-        return read_json(path)
-
-    monkeypatch.setattr("nerfmac.common.json_reader.read_json", count)
-    load_scene(tmp_path)
-    assert parsed == [path]
 
 
 def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
