@@ -50,6 +50,7 @@ def test_there_is_no_subject_without_points_that_show_it():
     assert find_subject(np.zeros((0, 3)), cameras()) is None
     assert find_subject(ball(MIN_SUBJECT_POINTS - 1), cameras()) is None
     assert find_subject(ball(MIN_SUBJECT_POINTS), cameras()) is not None
+    assert find_subject(ball() + (-0.1, 0.15, -0.5), cameras()) is None  # At the bottom of photos.
     assert find_subject(walls(), cameras()) is None
     assert find_subject(walls(), cameras(outwards=True)) is None
 
