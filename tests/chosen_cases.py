@@ -34,18 +34,15 @@ def written_functions() -> set[str]:
 
 @cache
 def all_cases() -> dict[str, Case]:
-    """Return all cases of the self-test as a dictionary from name to case."""
     return {str(case): case for case in cases()}
 
 
 def function(launch: Launch) -> str:
-    """The kernel's function, as kernels/*.metal names it."""
     return _specialization(launch.specialization)["function"]
 
 
 @cache
 def launches_of_cases() -> dict[str, list[Launch]]:
-    """Return the launches of each case."""
     found = {}
     for name, case in all_cases().items():
         with recorded() as launches:
@@ -98,7 +95,6 @@ def chosen() -> list[str]:
 
 
 def _template(specialization: str) -> tuple[str, str | None]:
-    """The kernel's function and template arguments."""
     return _specialization(specialization).group("function", "values")
 
 

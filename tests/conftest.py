@@ -111,11 +111,9 @@ def run_by(request: pytest.FixtureRequest, on_the_cpu: None) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def balls(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the scene of two balls, for reading."""
     return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
 
 
 @pytest.fixture(scope="session")
 def scene(balls: Path) -> Scene:
-    """Return the scene of two balls."""
     return load_scene(balls)

@@ -44,7 +44,6 @@ FLAGS = (
 
 
 def nerfmac(*arguments: object) -> int:
-    """Run the command line in this process; return its exit code."""
     handler, device = signal.getsignal(signal.SIGTERM), mx.default_device()
     try:
         with pytest.raises(SystemExit) as end:

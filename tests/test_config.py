@@ -28,18 +28,8 @@ from nerfmac.config import (
 from nerfmac.config.presets import PRESETS, preset
 
 PACKAGE = Path(nerfmac.__file__).parent
-RECORDS = (
-    Config,
-    HashGridConfig,
-    NetworkConfig,
-    MarchConfig,
-    OccupancyConfig,
-    OptimizerConfig,
-    TrainConfig,
-    RanksConfig,
-    RefineConfig,
-)
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
+RECORDS = (Config, *(type(getattr(Config(), part)) for part in PARTS))
 NUMBERS = [
     (part, each.name)
     for part in PARTS
@@ -49,7 +39,6 @@ NUMBERS = [
 
 
 def changed() -> Config:
-    """A record that differs from the defaults in every part."""
     return Config(
         preset="base",
         seed=7,
@@ -94,11 +83,9 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
     ("values", "path"),
     [
         (None, "config"),
-        ([], "config"),
         ({"train": 3}, "config.train"),
         ({"train": {"steps": "9"}}, "config.train: steps"),
         ({"train": {"steps": True}}, "config.train: steps"),
-        ({"train": {"steps": None}}, "config.train: steps"),
         ({"train": {"blend": 1}}, "config.train: blend"),
         ({"refine": {"poses": 1}}, "config.refine: poses"),
         ({"refine": {"exposures": 1}}, "config.refine: exposures"),
@@ -107,6 +94,7 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"grid": {"finest": 512.0}}, "config.grid: finest"),
         ({"march": {"near": float("nan")}}, "config.march: near"),
         ({"optimizer": {"rate": float("inf")}}, "config.optimizer: rate"),
+        ({"march": {"near": 10**400}}, "config.march: near"),
         ({"seed": 10**400}, "config: seed"),
         ({"preset": 4}, "config: preset"),
     ],

@@ -40,7 +40,6 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """Return the fenced blocks of a language on a page; "" means commands."""
     text = path.read_text(encoding="utf-8")
     return [body for _, kind, body in FENCE.findall(text) if kind == language]
 
@@ -93,7 +92,6 @@ def test_a_command_with_a_wrong_flag_would_be_found():
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory):
-    """A folder with a scene, and with two runs of it that have hardly been trained."""
     folder = tmp_path_factory.mktemp("used")
     write_scene(folder / "path" / "to" / "scene")
     arguments = [*FLAGS, "--steps", "30", "--no-video", "--out", folder / "runs" / "mine"]

@@ -45,7 +45,6 @@ def told() -> Iterator[tuple[str, str, str]]:
 
 
 def installed_by_ci() -> set[tuple[str, str]]:
-    """Return system and command of each row of the workflow's job."""
     return set(ROW.findall((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")))
 
 

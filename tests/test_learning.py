@@ -34,7 +34,6 @@ def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
 
 
 def opaque(views, colors):
-    """The views with these colors, (pixels, 3) in [0, 255], and no transparency."""
     return replace(views, pixels=mx.array(colors.astype(np.uint8)))
 
 

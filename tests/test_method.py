@@ -17,8 +17,6 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Ball(nerfmac.Field):
-    """A ball with a trainable center, radius, and color."""
-
     parameter_specs = {  # noqa: RUF012
         "center": ParameterSpec((3,)),
         "radius": ParameterSpec((1,)),
@@ -60,7 +58,6 @@ class Even(nerfmac.Sampler):
 
 
 def squared(seen, target):
-    """The squared error of a ray."""
     return mx.square(seen.color - target).mean(axis=1)
 
 

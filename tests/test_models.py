@@ -29,7 +29,6 @@ CONFIGS = {
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def run(request, scene, tmp_path_factory):
-    """A run of each model, after some steps, and its folder."""
     made = Run.begin(scene, CONFIGS[request.param], out=tmp_path_factory.mktemp("run"))
     losses = []
     made.train(steps=80, progress=False, on_report=lambda report: losses.append(report.loss))

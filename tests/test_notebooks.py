@@ -81,10 +81,6 @@ def run(tmp_path, monkeypatch) -> Callable[[Path], nbformat.NotebookNode]:
     return run_one
 
 
-def test_there_are_notebooks():
-    assert ALL, f"{NOTEBOOKS} has none"
-
-
 @each_notebook
 def test_a_notebook_is_stored_with_its_cells_and_nothing_else(path, tmp_path):
     copied = Path(shutil.copy(path, tmp_path))
@@ -143,22 +139,6 @@ def test_stripping_leaves_the_cells_and_does_nothing_twice(faulty, capsys):
     assert held["metadata"] == METADATA
     main([str(faulty)])
     assert capsys.readouterr().out == ""
-
-
-def test_shortening_changes_the_lengths_in_code_and_leaves_all_else(tmp_path):
-    path = tmp_path / "long.ipynb"
-    text = "It takes seconds=20."
-    code = "run = train(scene, seconds=20)\nfilm(fps=8, seconds=0.6)\nfit(steps=9)\nsteps = 20"
-    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(code)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    shorten(path)
-    shorter = "run = train(scene, steps=64)\nfilm(fps=8, seconds=0.15)\nfit(steps=2)\nsteps = 20"
-    sources = [cell.source for cell in nbformat.read(path, as_version=4).cells]
-    assert sources == [text, shorter]
-
-
-def test_the_notebook_that_is_run_in_full_in_a_browser_is_there():
-    assert len(SHORTENED) == len(ALL) - 1
 
 
 def test_a_path_of_a_machine_is_found(faulty):

@@ -23,7 +23,6 @@ from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
 from tests.scene_factory import nerfmac as command
 
 SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
-LARGE = {"config": override(CONFIG, grid={"log2_entries": 20})}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,14 +57,6 @@ def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
     assert np.array_equal(camera.pose, loaded.orbit(frames=4)[1].pose)
     for got, want in zip(loaded.render(camera), made.render(camera), strict=True):
         assert np.array_equal(got, want)
-
-
-def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
-    made.save(tmp_path)
-    got, want = (each.evaluate(progress=False) for each in (Run.load(tmp_path), made))
-    assert [(view.name, view.psnr, view.ssim) for view in got] == [
-        (view.name, view.psnr, view.ssim) for view in want
-    ]
 
 
 def test_images_are_of_the_averaged_parameters(made, scene):
@@ -214,8 +205,6 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
 
 
 class Misfit(Method):
-    """A method that fits no scene."""
-
     def parts(self, config, bounds):
         raise InputError(f"nothing fits a cube of {bounds.extent:g}")
 
@@ -252,16 +241,6 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     with pytest.raises(InputError, match=f"uses its configuration; remove {named}"):
         train(**request, **given, steps=60)
     assert (tmp_path / "run/config.json").read_bytes() == saved
-
-
-@pytest.mark.parametrize(
-    "flags", [("--preset", "tiny"), ("--seed", 4), ("--grid.levels", 4), ("--model", "vanilla")]
-)
-def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
-    made.save(tmp_path / "run")
-    again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
-    assert command(*again, *flags) == 2
-    assert "a resumed run uses its configuration" in capsys.readouterr().err
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

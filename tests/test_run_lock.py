@@ -20,14 +20,12 @@ SETTINGS = {"device": "cpu", "progress": False}
 
 @pytest.fixture
 def folder(scene, tmp_path):
-    """A run folder after two steps."""
     train(scene, steps=2, config=CONFIG, out=tmp_path / "run", **SETTINGS)
     return tmp_path / "run"
 
 
 @pytest.fixture
 def holder(folder):
-    """Another process that has locked the run's folder."""
     with held(folder) as process:
         yield process
 

@@ -16,14 +16,12 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 @pytest.fixture
 def points():
-    """Points on a level floor."""
     across = np.random.default_rng(6).uniform(0.2, 0.8, (300, 2))
     return np.column_stack([across, np.full(300, 0.45)])
 
 
 @pytest.fixture
 def tracks(points):
-    """One observation of each point in the first view."""
     number = np.arange(len(points))
     view, pixel = np.zeros(len(points), int), np.full((len(points), 2), 4.5)
     return Tracks(view, pixel, number, points, np.zeros(len(points)))

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nerfmac
+
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "tests" / "typed_script.py"
 SLIPS = """
@@ -29,3 +31,18 @@ def test_mypy_strict_accepts_a_users_script_and_finds_its_slips(tmp_path):
     first = len(SCRIPT.read_text().splitlines()) + 2
     lines = [int(line.split(":")[1]) for line in found]
     assert lines == list(range(first, first + 5)), found
+
+
+def test_every_public_name_is_listed_and_there():
+    assert len({*nerfmac.__all__}) == len(nerfmac.__all__)
+    assert dir(nerfmac) == sorted(nerfmac.__all__)
+    assert "Viewer" in dir(nerfmac)
+    for name in nerfmac.__all__:
+        assert getattr(nerfmac, name) is not None
+
+
+def test_the_notebooks_packages_wait_until_the_viewer_is_asked_for():
+    code = "import sys, nerfmac; dir(nerfmac); print('anywidget' in sys.modules); "
+    code += "nerfmac.Viewer; print('anywidget' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]

@@ -28,11 +28,8 @@ class Sphere(NamedTuple):
     radius: float
 
     def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the lowest and highest corners, each (3,), of a cube around the sphere.
-
-        The corners are in scene coordinates. The side length of the cube is `margin` times the
-        sphere's diameter.
-        """
+        """Return the lowest and highest corners, each (3,), in scene coordinates, of a cube around
+        the sphere. The side length of the cube is `margin` times the sphere's diameter."""
         half = margin * self.radius
         return np.array(self.center) - half, np.array(self.center) + half
 
@@ -140,8 +137,6 @@ class Bounds:
 
 
 def from_center(position: Positions) -> Any:
-    """Return each position's distance from the scene center in the maximum norm.
-
-    The result (...) is the largest absolute difference of the three coordinates, in scene units.
-    """
+    """Return each position's distance (...) from the scene center in the maximum norm, in scene
+    units."""
     return abs(position - SCENE_CENTER).max(axis=-1)

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Threshold below which viewing axes count as parallel. It corresponds to about 2 degrees and
-applies to the smallest eigenvalue of mean(I - d d^T), where d is the unit direction of an axis."""
+"""Smallest eigenvalue of mean(I - d d^T) below which viewing axes d are parallel (about 2
+degrees)."""
+COLUMNS = ("first", "height", "width", "kept", "other")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,16 +91,9 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
-    """Find the point that is nearest to a set of lines.
-
-    Args:
-        eyes: Points (n, 3) on the lines.
-        axes: Unit directions (n, 3) of the lines.
-
-    Returns:
-        The point (3,) that minimizes the sum of squared distances to the lines, or None if the
-        lines are parallel.
-    """
+    """Return the point (3,) that minimizes the sum of squared distances to lines, or None if the
+    lines are parallel. Each line has a point in `eyes` (n, 3) and a unit direction in `axes` (n,
+    3)."""
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
         return None
@@ -116,7 +109,7 @@ class Cameras:
         distortion: float32 (n, 7). The columns are k1, k2, k3, k4, p1, p2, and a flag that is 1 for
             a fisheye camera and 0 for other cameras.
         poses: Camera-to-scene poses, float32 (n, 3, 4).
-        places: Alias table for drawing pixels, int32 (n, 5); see `geometry.pixel_places`.
+        places: Alias table for drawing pixels, int32 (n, 5); see `pixel_places`.
         sizes: Width and height of each view, in pixels.
         is_distorted: Whether any camera has lens distortion. The value is a Python bool, so that
             compiled functions can branch on it and skip undistortion for pinhole cameras.
@@ -143,7 +136,7 @@ class Cameras:
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack single cameras into `Cameras`. Raises `InputError` if `cameras` is empty."""
+        """Stack single cameras into `Cameras`."""
         if not cameras:
             raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]
@@ -171,18 +164,14 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Return the image resolution at the scene center, in pixels per scene unit.
-
-        The result is the median over the views.
-        """
+        """Return the median image resolution at the scene center over the views, in pixels per
+        scene unit."""
         away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host.
-
-        Indexing waits until the device has computed the arrays.
-        """
+        """Return the camera of view `index` on the host. Indexing waits until the device has
+        computed the arrays."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
@@ -197,3 +186,36 @@ def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
     different = list(dict.fromkeys(sizes))
     shown = f"{different[0][0]}x{different[0][1]}"
     return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"
+
+
+def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
+    """Return the alias table for drawing pixels uniformly from views with these widths and heights.
+
+    A draw selects a view with a probability proportional to its number of pixels (alias method,
+    Walker 1977; table by Vose 1991), and then one of its pixels uniformly.
+
+    Returns:
+        int32 array (n, 5) with one row per view and these columns:
+
+        - `first`: index of the view's first pixel in the concatenated pixels of all views, in
+          row-major order. If there are 2^31 pixels or more, the index overflows.
+        - `height` and `width`: size of the view in pixels.
+        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. It
+          then selects the row's view with probability `kept` / `FRACTION_UNITS`, and otherwise the
+          view with the index `other`.
+    """
+    counts = np.array([width * height for width, height in sizes], np.float64)
+    first = np.cumsum([0, *counts[:-1]]) % 2**31
+    share = counts / counts.mean()
+    other = np.arange(len(counts))
+    kept = np.ones(len(counts))
+    small, large = list(np.flatnonzero(share < 1.0)), list(np.flatnonzero(share > 1.0))
+    while small and large:
+        view, giver = small.pop(), large[-1]
+        kept[view], other[view] = share[view], giver
+        share[giver] -= 1.0 - share[view]
+        if share[giver] < 1.0:
+            small.append(large.pop())
+    widths, heights = np.array(sizes).T
+    columns = [first, heights, widths, np.rint(kept * FRACTION_UNITS), other]
+    return np.stack(columns, axis=1).astype(np.int32)

@@ -23,10 +23,8 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Occupancy grid cells, described by their cascade and their indices along x, y, and z.
-
-    All arrays have the same shape.
-    """
+    """Occupancy grid cells, described by arrays of equal shape: their cascade and their indices
+    along x, y, and z."""
 
     cascade: Integers
     x: Integers
@@ -57,11 +55,8 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Return the lowest corners (cells, 3) and the side lengths (cells,) of occupancy grid cells.
-
-    `number` contains the linear indices of the cells. The corners are in scene coordinates, and the
-    side lengths are in scene units.
-    """
+    """Return the lowest corners (cells, 3) in scene coordinates and the side lengths (cells,) in
+    scene units of the occupancy grid cells with the linear indices `number` (cells,)."""
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)
     side = size / resolution

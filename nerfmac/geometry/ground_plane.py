@@ -1,11 +1,7 @@
-"""Estimation of the ground plane, such as a floor or a table, from sparse points.
-
-Structure from motion triangulates points only on textured surfaces. Photos of a textureless floor
-do not determine its depth, because density at any distance along a ray can have the correct color.
-However, sparse points at seams and stains of the floor determine its plane. The ground plane is the
-horizontal plane that contains the most sparse points. It is found by random sample consensus
-(RANSAC, Fischler and Bolles 1981). The convex hull of these points limits the plane.
-"""
+"""Estimation of the ground plane, such as a floor, from sparse points: the horizontal plane with
+the most points, found by RANSAC (Fischler and Bolles 1981) and limited by their convex hull. Photos
+do not determine the depth of a textureless floor, but points at its seams and stains determine its
+plane."""
 
 from __future__ import annotations
 
@@ -23,24 +19,21 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 0.01
-"""Maximum distance of an inlier from the ground plane, as a fraction of the inlier's distance from
-the nearest camera."""
+"""Maximum distance of an inlier from the plane, relative to its distance from the nearest
+camera."""
 TRIALS = 512
-"""Number of random planes that RANSAC tests. RANSAC selects the plane with the most inliers. If a
-quarter of the points are on one plane, the probability of missing it is 0.03 %."""
+"""Number of random planes. If a quarter of the points are on one plane, it is missed with a
+probability of 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of points that the search for a plane uses. If there are more points, the search
-uses an evenly spaced subset of the list."""
+"""Maximum number of evenly spaced points that the search for a plane uses."""
 MIN_SHARE = 0.05
 """Minimum number of inliers of a ground plane, as a fraction of all points."""
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes whose intersection approximates the convex hull of the points on a
-plane."""
+"""Number of half planes whose intersection approximates the convex hull of the points."""
 WITHIN = 0.98
-"""Fraction of the points inside each half plane of the convex hull. The remaining points may be
-outliers."""
+"""Fraction of the points inside each half plane of the hull. The others may be outliers."""
 
 
 class GroundPlane(NamedTuple):
@@ -52,15 +45,9 @@ class GroundPlane(NamedTuple):
     reach: Array  # (DIRECTIONS,) extent of the hull along each direction in the plane
 
     def distance(self, rays: Rays) -> mx.array:
-        """Return the distance along each ray from its origin to the ground plane.
-
-        Args:
-            rays: Rays in scene coordinates.
-
-        Returns:
-            float32 array (rays,) in scene units. If a ray does not intersect the plane inside the
-            convex hull, its distance is infinite.
-        """
+        """Return the distance (rays,) along each ray from its origin to the ground plane, in scene
+        units. If a ray does not intersect the plane inside the convex hull, its distance is
+        infinite."""
         origin, direction = rays
         slope = _along(direction, self.normal)
         slope = mx.where(mx.abs(slope) < PARALLEL_SLOPE, PARALLEL_SLOPE, slope)
@@ -77,18 +64,12 @@ class GroundPlane(NamedTuple):
 def ground_plane(
     points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
 ) -> GroundPlane | None:
-    """Find the horizontal plane that contains the most points.
+    """Return the least-squares plane through the horizontal plane's inliers, or None if there are
+    fewer than ten inliers or less than 5 % of the points are inliers.
 
-    Args:
-        points: (n, 3) positions in scene coordinates.
-        tolerance: (n,) maximum distance of each point from the plane, in scene units, to count as
-            an inlier.
-        up: Unit vector in the up direction.
-        seed: Seed for choosing random planes.
-
-    Returns:
-        The least-squares plane through the inliers, or None if there are fewer than ten inliers or
-        less than 5 % of the points are inliers.
+    The horizontal plane with the most inliers is chosen. `points` (n, 3) are in scene coordinates,
+    `tolerance` (n,) contains the maximum distance of each inlier from the plane in scene units, and
+    `up` is a unit vector. `seed` determines the random planes that are tried.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     points, tolerance = points[::step], tolerance[::step]
@@ -119,17 +100,12 @@ def ground_plane(
 def scene_ground_plane(
     points: Array, bounds: Bounds, eyes: Array, up: tuple[float, float, float]
 ) -> GroundPlane | None:
-    """Find the ground plane of the sparse points in a scene cube.
+    """Return the ground plane of the sparse points (n, 3) in a scene cube, or None if too few
+    points are on a horizontal plane.
 
-    Args:
-        points: (n, 3) sparse points in scene coordinates.
-        bounds: The scene cube.
-        eyes: (m, 3) camera positions in scene coordinates. The tolerance of a point is proportional
-            to its distance from the nearest camera.
-        up: Unit vector in the up direction.
-
-    Returns:
-        The ground plane, or None if too few points are on a horizontal plane.
+    The tolerance of a point is proportional to its distance from the nearest camera. `eyes` (m, 3)
+    contains the camera positions. All positions are in scene coordinates, and `up` is a unit
+    vector.
     """
     points = points[np.asarray(bounds.holds(points))]
     return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), up)

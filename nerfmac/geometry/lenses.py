@@ -31,8 +31,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
-"""Number of Newton steps that invert a lens distortion. For float32 precision, most lenses require
-3 steps, and strongly distorted lenses require 4."""
+"""Number of Newton steps. For float32 precision, most lenses require 3, and strongly distorted
+lenses 4."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class Lens:
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """Return a lens for another image size that shows at least the same field of view,
-        centered.
+        """Return a lens for another image size that shows at least the same field of view around
+        the same image center.
 
         Args:
             width: New image width in pixels.
@@ -168,11 +168,8 @@ class Lens:
 
 
 def focal_length(name: str, angle: float, size: int) -> float:
-    """Return the focal length, in pixels, for which `size` pixels cover `angle` radians.
-
-    Raises `InputError` if the angle is not between 0 and pi. The error message calls the angle
-    `name`.
-    """
+    """Return the focal length, in pixels, for which `size` pixels cover `angle` radians. Error
+    messages call the angle `name`."""
     checks.number(name, angle)
     if not 0 < angle < math.pi:
         raise InputError(f"{name} is {angle:g}; expected radians between 0 and pi")
@@ -180,22 +177,20 @@ def focal_length(name: str, angle: float, size: int) -> float:
 
 
 def distort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Apply lens distortion to points on the image plane.
+    """Return points on the image plane with lens distortion applied, shape (r, 2), in focal lengths
+    relative to the principal point. The formulas in the module docstring call them x' and y'.
 
     Args:
         point: Undistorted points (r, 2): the components x and y of directions (x, y, 1).
         distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
-
-    Returns:
-        Distorted points (r, 2) relative to the principal point, in focal lengths. The formulas in
-        the module docstring call them x' and y'.
     """
     x, y = _columns(point)
     return mx.concatenate(distort_with_slopes(x, y, _columns(distortion))[:2], axis=-1)
 
 
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Remove lens distortion from points on the image plane with Newton's method.
+    """Remove lens distortion from points on the image plane with a fixed number of Newton steps, so
+    that `mx.compile` can compile the function.
 
     Args:
         point: Distorted points (r, 2) relative to the principal point, in focal lengths.
@@ -205,8 +200,6 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         Undistorted points (r, 2). If distortion is strong, the model maps no direction to points
         beyond a certain radius, the fold. Results for points beyond the fold are arbitrary but
         finite.
-
-    The number of Newton steps is fixed, so that `mx.compile` can compile the function.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)

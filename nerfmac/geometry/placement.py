@@ -55,17 +55,9 @@ class Placement(NamedTuple):
         return np.asarray(direction, np.float64) @ self.rotation
 
     def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
-        """Convert an axis-aligned box from scene coordinates to file coordinates.
-
-        Args:
-            low: Lowest corner (3,) of the box in scene coordinates.
-            high: Highest corner (3,) of the box in scene coordinates.
-
-        Returns:
-            Lowest and highest corners, each (3,), of the smallest axis-aligned box in file
-            coordinates that contains the given box. If the placement rotates the axes, the result
-            may be larger than the given box.
-        """
+        """Return the lowest and highest corners, each (3,), of the smallest axis-aligned box in
+        file coordinates that contains a box in scene coordinates. If the placement rotates the
+        axes, the result may be larger than the given box."""
         corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
         return corners.min(axis=0), corners.max(axis=0)
 

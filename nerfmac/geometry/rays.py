@@ -30,8 +30,7 @@ def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
 
     `view`, int32 (r,), contains the camera index of each ray, and `pixel`, float32 (r, 2), contains
     x (right) and y (down) in pixels. `mx.compile` can compile the function, with the arrays in
-    `cameras` either captured or passed as arguments. Raises `InputError` if a shape or dtype is
-    wrong. The range of the indices is not checked.
+    `cameras` either captured or passed as arguments. The range of the indices is not checked.
     """
     checks.dtype("view", view, mx.int32)
     checks.dtype("pixel", pixel, mx.float32)

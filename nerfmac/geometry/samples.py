@@ -1,4 +1,4 @@
-"""`Samples`: sample points along rays, packed without gaps into a fixed number of slots.
+"""`Samples`: sample points along rays, in arrays with a fixed number of rows, called slots.
 
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
 `ray_start` never decreases. The slots from ray_start[-1] on are unused, with zeros as position,

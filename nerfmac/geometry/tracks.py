@@ -1,10 +1,6 @@
-"""`Tracks`: observations of sparse points in images.
-
-Structure from motion triangulates each sparse point from its track: the pixels in several images
-that show the point. Each observation therefore determines the distance to the surface at that
-pixel, the empty space in front of the surface, and the point's color. All images in a track show
-the point in the same color.
-"""
+"""`Tracks`: observations of sparse points in images. Structure from motion triangulates each point
+from its track, the pixels in several images that show the point. An observation determines the
+distance to the surface at its pixel, and all observations of a point have its color."""
 
 from __future__ import annotations
 
@@ -22,11 +18,9 @@ Flags = npt.NDArray[np.bool_]
 MOST_OBSERVATIONS = 2**20
 """Approximate maximum number of observations. This number of observations uses 32 MB of memory."""
 FEWEST_VIEWS = 3
-"""Minimum number of training images in a track. Points visible in only two images are often
-wrong."""
+"""Minimum number of training images of a point. Points in only two images are often wrong."""
 HELD_OUT_EVERY = 5
-"""Interval between sparse points that are excluded from training, so that they can be used to
-evaluate surfaces: every fifth point is excluded."""
+"""Interval between points that are excluded from training to evaluate surfaces."""
 
 
 class Tracks(NamedTuple):
@@ -54,9 +48,6 @@ class Tracks(NamedTuple):
             indices: Index (views,) of each view in the other set of images, or -1 to drop the
                 view's observations.
             factor: Scale factor (views,) for the pixel positions in each view.
-
-        Returns:
-            Tracks with view indices and pixel positions in the other images.
         """
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
@@ -96,14 +87,7 @@ class Tracks(NamedTuple):
 
 
 def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
-    """Compute distances from cameras to the observed points.
-
-    Args:
-        tracks: Observations.
-        eyes: Camera positions (views, 3).
-
-    Returns:
-        Distances (observations,), in the same unit as the positions.
-    """
+    """Return distances (observations,) from the cameras at `eyes` (views, 3) to the observed
+    points."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

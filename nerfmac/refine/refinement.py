@@ -1,8 +1,9 @@
 """`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are in scene axes
-(so(3) x R^3). They are a linear function of six parameters per view (see
-`nerfmac.refine.conditioning`). Views from one camera share a lens (`nerfmac.refine.lenses`).
+(so(3) x R^3). They are a linear function of six parameters per view
+(`nerfmac.refine.lenses.pose_conditioning`). Views from one camera share a lens
+(`nerfmac.refine.lenses.SharedLenses`).
 
 An exposure multiplies the linear light of red, green, and blue by exp(parameter). A color map
 changes the sRGB color c to (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters
@@ -26,6 +27,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Shapes
 from nerfmac.config import ParameterGroup, RefineConfig
@@ -35,30 +38,27 @@ from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
-from nerfmac.refine.conditioning import pose_conditioning
-from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
+from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning
 
 POSES = "views.poses"
-"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
-and a shift in scene units."""
+"""Pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians and a shift in
+scene units."""
 LENSES = "views.lenses"
-"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to the log focal factor
-and the changes of k1 and k2."""
+"""Lens parameters (lenses, 3). `lens_conditioning` maps them to the log focal factor, k1, and
+k2."""
 EXPOSURES = "views.exposures"
-"""Name of the exposure parameters (views, 3): logarithms of factors for the linear light of red,
-green, and blue."""
+"""Exposure parameters (views, 3): log factors of the linear light of red, green, and blue."""
 COLORS = "views.colors"
-"""Name of the color parameters (views, 12): the matrix A in row-major order, then the vector b."""
+"""Color parameters (views, 12): the matrix A in row-major order, then the vector b."""
 
 _MIN_OPACITY = 1e-4  # lower bound of divisors; rays with lower opacity are black
+Poses = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of the poses, lenses, exposures, and colors that the configuration enables.
-
-    By default, no refinement is enabled.
-    """
+    """Refinement of the poses, lenses, exposures, and colors that the configuration enables (none
+    by default)."""
 
     config: RefineConfig
     initial: Cameras | None
@@ -119,18 +119,14 @@ class CameraRefinement:
         }
 
     def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
-        """Return the subset of `parameters` that a step trains.
-
-        Poses and lenses are included only if `learns_cameras` is True.
-        """
+        """Return the subset of `parameters` that a step trains. Poses and lenses are included only
+        if `learns_cameras` is True."""
         frozen = () if learns_cameras else (POSES, LENSES)
         return {name: values for name, values in parameters.items() if name not in frozen}
 
     def cameras(self, parameters: Parameters) -> Cameras:
-        """Return the training cameras with refined poses and lenses, without gradients.
-
-        This method requires training views.
-        """
+        """Return the training cameras with refined poses and lenses, without gradients. This method
+        requires training views."""
         assert self.initial is not None
         cameras = self.with_lenses(self.initial, parameters)
         if not self.config.poses:
@@ -139,10 +135,8 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with their lenses replaced by refined lenses.
-
-        If no training view uses a camera's lens, that camera does not change.
-        """
+        """Return `cameras` with refined lenses. Cameras whose lens no training view uses do not
+        change."""
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
@@ -158,11 +152,9 @@ class CameraRefinement:
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
     ) -> tuple[Samples, mx.array]:
-        """Return `samples` and ray directions (rays, 3) with unchanged values, but with gradients
-        for the cameras.
-
-        `view`, int32 (rays,), contains the index of each ray's training view.
-        """
+        """Return `samples` and ray directions (rays, 3) with unchanged values and with gradients
+        with respect to the camera poses and lenses. `view`, int32 (rays,), contains the index of
+        each ray's training view."""
         turn, shift = mx.zeros_like(rays.direction), None
         if self.config.lenses:
             changes = self.lenses.changes(parameters[LENSES])
@@ -198,10 +190,8 @@ class CameraRefinement:
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
-    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v].
-
-    The exponential is computed with Rodrigues' formula (1840).
-    """
+    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v], with Rodrigues'
+    formula (1840)."""
     turn = deltas[:, None, :3]
     angle = mx.maximum(mx.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
@@ -211,3 +201,31 @@ def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
     turned = axes + mx.sin(angle) / angle * once + 2.0 * half * half * twice
     position = poses[:, :, 3:] + deltas[:, 3:, None]
     return mx.concatenate([turned.swapaxes(1, 2), position], axis=2)
+
+
+def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
+    """Move camera-to-scene `poses` (m, 3, 4) by the similarity transform that best maps the
+    training cameras `initial` (n, 3, 4) to `refined` (n, 3, 4).
+
+    Refinement may rotate, shift, and scale all training cameras and the field together without
+    changing the images. Test cameras therefore require the same transform (BARF, Lin et al. 2021,
+    section 4.1). The rotation is the mean of the rotations from each initial camera to its refined
+    camera, so a single camera is sufficient. Scale and shift are a least-squares fit of the camera
+    positions.
+    """
+    u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", refined[:, :, :3], initial[:, :, :3]))
+    rotation = u @ np.diag([1.0, 1.0, np.linalg.det(u @ v)]) @ v
+    before, after = initial[:, :, 3] @ rotation.T, refined[:, :, 3]
+    mean_before, mean_after = before.mean(axis=0), after.mean(axis=0)
+    spread = float(np.square(before - mean_before).sum())
+    product = float(((after - mean_after) * (before - mean_before)).sum())
+    scale = product / spread if spread > 1e-12 else 1.0
+    position = scale * (poses[:, :, 3] @ rotation.T - mean_before) + mean_after
+    return np.concatenate([rotation @ poses[:, :, :3], position[:, :, None]], axis=2)
+
+
+def align_cameras(cameras: Cameras, initial: Cameras, refined: Cameras) -> Cameras:
+    """Move `cameras` by the similarity transform that best maps the cameras `initial` to
+    `refined`."""
+    poses = (np.array(group.poses, np.float64) for group in (cameras, initial, refined))
+    return replace(cameras, poses=mx.array(align_poses(*poses).astype(np.float32)))

@@ -12,8 +12,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1]. The reported color change of a view is the difference that its color map
-makes to this gray value."""
+"""Gray value in [0, 1] whose change by the color map of a view is reported."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
@@ -56,10 +55,8 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
 
 def refinement_summary(report: dict[str, Any]) -> str:
-    """Summarize a `refinement_report` in one line, with medians and up to three focal factors.
-
-    The line is empty if the report is empty.
-    """
+    """Summarize a `refinement_report` in one line, with medians and up to three focal factors. The
+    line is empty if the report is empty."""
     parts = []
     if poses := report.get("poses"):
         degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]

@@ -24,29 +24,23 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light, in [0, 1], of valid observations. Darker observations are dominated by
-noise, and brighter observations may be clipped."""
+"""Range of linear light, in [0, 1], without much noise and without clipping."""
 MOST_OBSERVATIONS = 2**17
-"""Approximate maximum number of observations used to estimate gains. If there are more
-observations, an evenly spaced subset of the points is used."""
+"""Approximate maximum number of observations used to estimate gains."""
 FEWEST_IN_IMAGE = 10
-"""Minimum number of observations in an image. With fewer observations, the image has no valid
-gain."""
+"""Minimum number of observations in an image with a valid gain."""
 FEWEST_IMAGES = 5
-"""Minimum number of images with a valid gain. With fewer images, no spread is computed."""
+"""Minimum number of images with a valid gain for computing a spread."""
 TURNS = 10
-"""Number of median polish iterations. Several iterations are necessary if gains drift slowly along
-the camera path."""
+"""Number of median polish iterations. Gains that drift along the camera path require several."""
 DIFFERENT = 0.08
-"""Threshold on the spread of log gains. A larger spread indicates different exposures. Measured
-spreads are 0.04 for a video with constant light and 0.12 for photos with automatic exposure."""
+"""Spread of log gains above which exposures are different. Measured: 0.04 for a video with constant
+light, 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:
-    """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue.
-
-    If `views` has too few tracks or none, the result is None.
-    """
+    """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue, or
+    None if `views` has too few tracks."""
     if views.tracks is None:
         return None
     tracks = views.tracks.well_seen(most=MOST_OBSERVATIONS)
@@ -74,11 +68,8 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3).
-
-    The gains are shifted so that their median over the images is 0. If an image has too few
-    observations, its gain is NaN.
-    """
+    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). Their
+    median over the images is 0. If an image has too few observations, its gain is NaN."""
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):
@@ -90,8 +81,7 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
-    """Return the medians (groups, 3) of the `values` (n, 3) in each group, or 0 for an empty
-    group."""
+    """Return one median (3,) of the `values` (n, 3) for each group, or 0 for an empty group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     medians = np.zeros((len(counts), 3))

@@ -21,8 +21,7 @@ from nerfmac.config import OptimizerConfig, ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.views import Views
 from nerfmac.ranks import ALONE
-from nerfmac.refine.alignment import align_cameras
-from nerfmac.refine.refinement import POSES, CameraRefinement
+from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
 from nerfmac.training.optimizer import (
     OptimizerState,
     StepNumbers,

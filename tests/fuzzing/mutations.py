@@ -73,7 +73,6 @@ def words() -> tuple[str, ...]:
 
 
 def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Change a few bytes: numbers of any width, cuts, repetitions, moved parts."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
         at, length = (
@@ -102,7 +101,6 @@ def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_text(data: bytes, rng: random.Random) -> bytes:
-    """Change words of a text: others, none, numbers past reason; or lines."""
     text = data.decode("utf-8", "surrogateescape")
     for _ in range(rng.choice((1, 1, 2, 4))):
         lines = text.split("\n")
@@ -177,7 +175,6 @@ def _value(values: Any, rng: random.Random, others: Sequence[Any]) -> Any:
 
 
 def mutate_json(data: bytes, rng: random.Random) -> bytes:
-    """Change values of a JSON file; one in ten as bytes."""
     try:
         values = json.loads(data)
         if rng.random() < 0.9:
@@ -188,7 +185,6 @@ def mutate_json(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_msgpack(data: bytes, rng: random.Random) -> bytes:
-    """Change values of a msgpack file, compressed or not; one in ten as bytes."""
     try:
         inflated = zlib.decompress(data)
     except zlib.error:
@@ -224,7 +220,6 @@ def mutate_safetensors(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_npy(data: bytes, rng: random.Random) -> bytes:
-    """Change an array's numbers, its type or shape, or the header's text."""
     try:
         table = np.array(np.load(io.BytesIO(data), allow_pickle=False))
         if (kind := rng.randrange(4)) == 0 and table.size and table.dtype.kind == "f":
@@ -298,5 +293,4 @@ BY_ENDING: dict[str, Mutation] = {
 
 
 def mutation_of(name: str) -> Mutation:
-    """The mutation for a file called `name`."""
     return BY_ENDING.get(Path(name).suffix, mutate_bytes)

@@ -17,7 +17,7 @@ from nerfmac.app.run.scalars import read_scalars
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.images import decode, inspect, is_cut_out
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
-from nerfmac.app.scenes.readers.studio_space import read_studio_space
+from nerfmac.app.scenes.readers.transforms import read_studio_space
 from nerfmac.app.snapshots import load_snapshot
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
@@ -51,7 +51,6 @@ class Reader(NamedTuple):
     changed: tuple[str, ...]
 
     def files(self, folder: Path) -> list[Path]:
-        """The valid files in `folder` that are changed, in a fixed order."""
         return sorted({path for pattern in self.changed for path in folder.glob(pattern)})
 
 

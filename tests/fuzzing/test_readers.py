@@ -19,7 +19,6 @@ INPUTS = 30
 
 @pytest.fixture(autouse=True)
 def _quiet():
-    """Ignore warnings: Pillow and NumPy warn of much that a file may have."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -38,7 +38,6 @@ SHOWN = {index: shown_at(index) for index in range(COUNT)}
 
 
 def assert_right(tracks: Tracks, frames, indices) -> None:
-    """Check that the tracks match SHOWN for the images `indices`."""
     got = [
         (view, number)
         for view, number in zip(tracks.view.tolist(), tracks.point.tolist(), strict=True)
@@ -145,7 +144,6 @@ def test_real_tracks_are_where_their_cameras_see_the_points(real_scenes, name):
 
 
 def many(points: int, views: int) -> Tracks:
-    """Tracks of many points, each in one to all of the views."""
     random = np.random.default_rng(3)
     view, point = np.nonzero(np.arange(views)[:, None] <= random.integers(0, views, points))
     positions = random.normal(size=(points, 3))

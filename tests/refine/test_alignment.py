@@ -6,8 +6,7 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.refine.alignment import align_cameras, align_poses
-from nerfmac.refine.refinement import moved_poses
+from nerfmac.refine.refinement import align_cameras, align_poses, moved_poses
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

@@ -11,8 +11,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.samples import Samples
-from nerfmac.refine.conditioning import lens_conditioning
-from nerfmac.refine.lenses import SharedLenses
+from nerfmac.refine.lenses import SharedLenses, lens_conditioning
 from nerfmac.refine.refinement import LENSES, CameraRefinement
 from tests.numerics import assert_matches
 

@@ -13,7 +13,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
-from nerfmac.refine.conditioning import pose_conditioning
+from nerfmac.refine.lenses import pose_conditioning
 from nerfmac.refine.refinement import (
     COLORS,
     EXPOSURES,

@@ -14,7 +14,6 @@ from tests.scene_factory import FLAGS, nerfmac
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory):
-    """Return the jobs by their names."""
     return {job.name: job for job in crash.jobs(tmp_path_factory.mktemp("jobs"))}
 
 

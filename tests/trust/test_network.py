@@ -98,7 +98,7 @@ def test_only_datasets_can_ask_the_network():
         r"^\s*(?:from|import) (urllib\.request|urllib3?$|http|requests|ftplib)", re.M
     )
     found = [path for path in package.rglob("*.py") if asking.search(path.read_text())]
-    assert [str(path.relative_to(package)) for path in found] == ["app/datasets/download.py"]
+    assert [str(path.relative_to(package)) for path in found] == ["app/datasets/fetching.py"]
 
 
 @pytest.mark.parametrize(

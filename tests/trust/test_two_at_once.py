@@ -27,7 +27,6 @@ from tests.scene_factory import CONFIG, nerfmac
 
 @pytest.fixture(scope="module")
 def trained(scene, tmp_path_factory):
-    """Return a run folder after ten steps."""
     out = tmp_path_factory.mktemp("runs") / "run"
     train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
     return out

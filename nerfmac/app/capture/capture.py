@@ -27,11 +27,9 @@ from nerfmac.app.capture.inputs import (
     take_images,
     unsupported_in,
 )
-from nerfmac.app.capture.missing import missing_images
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.source_files import changes, digests_of, without_copies
-from nerfmac.app.capture.steps import step_name
-from nerfmac.app.capture.structure import Solver, Structure
+from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
 from nerfmac.app.capture.video import report_colors
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
@@ -58,22 +56,20 @@ HOME = Path("captures")
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Names of the options that may change when a capture is resumed, because they do not affect the
-captured images."""
+"""Options that may change when a capture is resumed, because they do not affect the images."""
 MIN_IMAGES = 3
 """Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
 MIN_FOLDED = 2
-"""`--matching auto` rejects a capture with at least this number of ambiguous pairs
-(`capture.fold_check`). A single pair may be caused by one wrong camera."""
+"""Number of ambiguous pairs for which `--matching auto` rejects a capture. One wrong camera may
+cause a single pair."""
 
 log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """Return the scene folder for `path`. If `path` is a video or a folder of photos, run
-    `capture_scene` first. Otherwise, return `path`."""
+    """Return the scene folder for `path`. For a video or photos, run `capture_scene` first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -153,7 +149,8 @@ def capture_scene(
     try:
         options["files"] = _digests(source)
         if _is_done(folder, options):
-            _remove_work(folder)  # A process that was killed while removing may have left files.
+            # A process that was killed while removing may have left files.
+            shutil.rmtree(folder / WORK, ignore_errors=True)
             log.info("%s already contains this capture", folder)
             return folder
         chosen = _choose(source, folder, options, bar)
@@ -183,7 +180,6 @@ def need_pycolmap() -> None:
 def _check(
     source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
 ) -> None:
-    """Raise `InputError` if an argument of `capture_scene` is out of range."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
     checks.optional_number("frames", frames, low=MIN_IMAGES, whole=True)
@@ -204,10 +200,7 @@ def _check(
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
-    """Return whether `folder` contains this capture and the capture is complete.
-
-    Raises `InputError` if the folder contains another capture or other files.
-    """
+    """Return whether `folder` contains this capture and the capture is complete."""
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)
@@ -231,16 +224,11 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
 
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
-    """Describe the source files that have changed since `record` was written. If the record does
-    not exist, the text is empty."""
+    """Describe the source files that have changed since `record` was written, if it exists."""
     if not record.is_file():
         return ""
     known = read_fields(record).values.get("files")
     return changes(known if isinstance(known, dict) else {}, options["files"])
-
-
-def _remove_work(folder: Path) -> None:
-    shutil.rmtree(folder / WORK, ignore_errors=True)
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
@@ -266,7 +254,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _digests(source: Path) -> dict[str, str]:
-    """Return the content hashes of a video, or of photos and their masks, keyed by file path."""
+    """Return the content hashes of a video, or of photos and their masks, by file path."""
     if is_video(source):
         return digests_of([source], source.parent)
     photos = images_in(source)
@@ -276,11 +264,8 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose the photos or the video frame numbers to use. If `folder` already contains the images
-    of the capture, return an empty list.
-
-    Raises `InputError` if there are too few photos.
-    """
+    """Choose the photos or the video frame numbers to use, none if the capture has images
+    already."""
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []
@@ -299,12 +284,8 @@ def _choose(
 def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
-    """Return the images of the capture. If they do not exist, create them from the photos or frame
-    numbers in `chosen`.
-
-    The option `focal_35mm` replaces the focal lengths from EXIF. Raises `InputError` if there are
-    too few images.
-    """
+    """Return the images of the capture, created from `chosen` if they do not exist. The option
+    `focal_35mm` replaces the focal lengths from EXIF."""
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
         images = [CapturedImage(**values) for values in read_json(list_file)]
@@ -348,7 +329,6 @@ def _make_images(
 def _finish(
     folder: Path, options: dict[str, Any], images: Sequence[CapturedImage], structure: Structure
 ) -> None:
-    """Write the scene and its report, and remove the files that were needed for resuming."""
     total, registered = len(images), len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
         raise InputError(
@@ -383,7 +363,7 @@ def _finish(
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, options | result)
-    _remove_work(folder)
+    shutil.rmtree(folder / WORK, ignore_errors=True)
     log.info(
         f"{registered} of {total} images have a camera; the mean reprojection error is "
         f"{structure.error:.2f} pixels; see cameras.png in {folder}"
@@ -394,15 +374,8 @@ def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
     """Log a warning about inconsistent pairs of images, or reject the cameras.
 
     If inconsistent pairs are caused by ambiguous matches, some of the cameras are on the wrong
-    side.
-
-    Args:
-        check: Result of `check_folds`.
-        matching: Matching that found the cameras.
-        requested: Matching that the user has chosen.
-
-    Raises:
-        InputError: If `requested` is "auto" and several pairs are caused by ambiguous matches.
+    side. If `requested`, the matching that the user has chosen, is "auto", several such pairs are
+    an error.
     """
     if not check.torn:
         return

@@ -29,11 +29,10 @@ from typing import Any
 SEED = 0
 MAX_FEATURES = 8192
 MAX_SIDE = 1600
-"""Maximum length of the longer side of an image in pixels. Larger images are downscaled, because
-they hardly improve the camera poses."""
+"""Maximum length of the longer side in pixels. More pixels hardly improve the camera poses."""
 LENS_MODEL = "RADIAL"
-"""COLMAP camera model with one focal length, k1, and k2. Cameras have square pixels, and a mostly
-flat scene does not determine the second focal length of the OPENCV model."""
+"""COLMAP camera model with one focal length, k1, and k2. A mostly flat scene does not determine the
+second focal length of the OPENCV model."""
 PAIRS_AT_A_TIME = 60
 """Number of pairs after which matches are stored and progress is reported."""
 
@@ -53,11 +52,6 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
     Images with the same lens share a camera. If the plan contains a folder `masks`, no features are
     extracted at the black pixels of the mask `IMAGE.png` of an image.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
     """
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
@@ -94,13 +88,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the image pairs in the plan. COLMAP skips pairs that are already in the database.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
-    """
+    """Match the image pairs in the plan that are not in the database yet."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     remaining = iter(plan["pairs"])
@@ -132,11 +120,6 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     the number of observations (`observations`), and the number of points that each image observes
     (`seen`). The key `points` contains the sparse points as in `Structure`. If the plan contains a
     lens, the key `lens` contains the optimized lens.
-
-    Args:
-        pycolmap: The module `pycolmap`.
-        folder: Working folder of the capture.
-        plan: Contents of `plan.json`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
@@ -180,14 +163,11 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Set the intrinsics in `lens` of the plan for all cameras without parameters, and fix the
-    intrinsics of all cameras during mapping.
+    """Set the intrinsics in `lens` of the plan for all cameras without parameters, fix the
+    intrinsics of all cameras during mapping, and return the IDs of the cameras without parameters.
 
     The focal lengths of these cameras are marked as known. If they were unknown, COLMAP could
     estimate other focal lengths from fundamental matrices and fix them.
-
-    Returns:
-        IDs of the cameras without parameters.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
@@ -208,8 +188,7 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """Return [relative focal length, k1, k2] of the camera with the most images among the camera
-    IDs in `guessed`."""
+    """Return [relative focal length, k1, k2] of the camera in `guessed` with the most images."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
@@ -217,8 +196,7 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Progress of mapping. COLMAP may start several models, so only the growth of the largest model
-    is printed."""
+    """Progress of mapping. Only the growth of the largest of several models is printed."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0

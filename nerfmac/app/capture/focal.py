@@ -1,10 +1,7 @@
 """Estimation of the focal length of images without EXIF by trying several values on a few images.
-
-COLMAP optimizes the focal length during mapping. If the initial focal length is inaccurate, COLMAP
-can converge to a wrong scene with a small reprojection error. Therefore, the focal length of a
-trial is fixed during mapping and optimized only at the end. Focal lengths are relative to the
-longer side of the image.
-"""
+COLMAP can converge to a wrong scene with a small reprojection error if the initial focal length is
+inaccurate. A trial therefore fixes it during mapping and optimizes it only at the end. Focal
+lengths are relative to the longer side of the image."""
 
 from __future__ import annotations
 
@@ -15,28 +12,24 @@ from nerfmac.app.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order, relative to the longer side of the image. Typical values are
-0.7 to 0.9 for phones and up to 1.4 for cameras."""
+"""Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for
+cameras."""
 TRIAL_IMAGES = 16
 """Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Images with at least this many matches to each of two other images are preferred in a focal
-length trial."""
+"""Images with as many matches to each of two other images are preferred in a trial."""
 REJECTED = 4.0
 """Maximum reprojection error in pixels. COLMAP rejects observations with a larger error."""
 LARGE_ERROR = 0.6
-"""If the mean reprojection error of a model exceeds this number of pixels, the model may be
-wrong."""
+"""A model with a larger mean reprojection error in pixels may be wrong."""
 SAME = 1.02
 """Two focal lengths count as equal if their ratio is at most this value."""
 OTHER = 1.1
 """Two focal lengths contradict each other if their ratio exceeds this value."""
 AS_GOOD = 1.05
-"""A trial counts as equally good as the best trial if its error is at most this multiple of the
-best trial's error."""
+"""A trial is equally good if its error is at most this multiple of the smallest error."""
 NEARLY_ALL = 0.9
-"""A trial counts as complete if it registers at least this fraction of the largest number of images
-that any trial registers."""
+"""Minimum number of images of a complete trial, relative to the trial with the most images."""
 ADVICE = (
     "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
     "the main camera of most phones), or take the photos again: walk around the scene, with near "
@@ -46,8 +39,7 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """Exception that is raised if the focal length cannot be determined from the images. In this
-    case, the estimated cameras may be wrong."""
+    """Exception for images that do not determine the focal length. Their cameras may be wrong."""
 
 
 class Trial(NamedTuple):
@@ -64,8 +56,8 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether the best trial has a small error and another trial has converged to the same
-    focal length. If so, no more trials are needed."""
+    """Return whether no more trials are needed: the best one has a small error, and another trial
+    has converged to the same focal length."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -79,12 +71,6 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     If a trial has fewer observations than another trial, each missing observation counts as an
     error of `REJECTED`. Without this rule, a wrong focal length could have the smallest error
     because COLMAP rejects most of its observations.
-
-    Args:
-        trials: At least one trial.
-
-    Returns:
-        The best trial.
 
     Raises:
         UnknownFocalError: If a trial with another focal length fits equally well, or if the error
@@ -112,18 +98,12 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Compare the focal length of the final model with the focal length of the chosen trial.
+    """Compare the focal length of the final model, relative to the longer side, with the chosen
+    trial.
 
     A trial with few images may be inaccurate. Therefore, the cameras are considered wrong only if
-    the error of the model is also large.
-
-    Args:
-        trial: Chosen trial.
-        focal: Focal length of the model, relative to the longer side.
-        error: Mean reprojection error of the model in pixels.
-
-    Raises:
-        UnknownFocalError: If `focal` contradicts the trial and `error` exceeds `LARGE_ERROR`.
+    the `error` of the model in pixels also exceeds `LARGE_ERROR`. In this case, `UnknownFocalError`
+    is raised.
     """
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
@@ -134,18 +114,11 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
-    """Choose up to `TRIAL_IMAGES` images that match each other.
+    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names.
 
     The selection starts with the image that has the most matches and then adds images with the
     smallest sufficient overlap, because images from similar positions hardly constrain the focal
     length.
-
-    Args:
-        names: Image names.
-        matches: Number of matches between each pair of images.
-
-    Returns:
-        Sorted image names.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
@@ -175,8 +148,7 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Return the mean error in pixels. Each missing observation, compared with the trial that has
-    the most observations, counts as `REJECTED`."""
+    """Return the mean error in pixels. Each missing observation counts as `REJECTED`."""
     max_observations = max(other.observations for other in trials)
     lost = max_observations - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / max_observations

@@ -23,30 +23,24 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Inconsistent pair: the names of two matching images that are close in name order, and the angle
-between their viewing axes in degrees."""
+"""Inconsistent pair: two image names, and the angle between their viewing axes in degrees."""
 
 WALKED = 0.8
-"""If fewer than this fraction of consecutive images match or look in similar directions, the name
-order is not considered the order of capture."""
+"""Minimum fraction of consecutive images that match or look in similar directions if the name order
+is the order of capture."""
 NEAR = 2
-"""Maximum difference between the positions of the two images of an inconsistent pair in name order.
-Images at a larger difference may match by chance."""
+"""Maximum distance in name order of an inconsistent pair. Other images may match by chance."""
 MAX_ANGLE = 60.0
-"""Maximum angle between viewing axes, in degrees, for SIFT matching. At larger angles, SIFT hardly
-finds correct matches."""
+"""Maximum angle between viewing axes, in degrees, at which SIFT finds correct matches."""
 AMONG = 15.0
-"""Maximum angle in degrees between the viewing axes of two cameras that look in similar
-directions."""
+"""Maximum angle in degrees between viewing axes of cameras that look in similar directions."""
 BY_CHANCE = 0.9
-"""Quantile of the image similarity over all pairs of cameras with an angle of more than `MAX_ANGLE`
-between their viewing axes. A leap is attributed to ambiguous matches only if its two images are at
-least as similar as this quantile."""
+"""Quantile of the image similarity over all pairs with an angle above `MAX_ANGLE`. The images at a
+leap with ambiguous matches are at least this similar."""
 
 
 class FoldCheck(NamedTuple):
-    """Result of `check_folds`: groups of images with consistent cameras, and inconsistent pairs of
-    images."""
+    """Groups of images with consistent cameras, and inconsistent pairs of images."""
 
     groups: Sequence[set[str]]  # Names of the images in each group, largest group first.
     torn: Sequence[Torn] = ()  # Matching images that are close in name order, but in two groups.
@@ -70,8 +64,8 @@ def is_walk(names: Sequence[str], matches: Matches) -> bool:
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Return the number of images in the largest group that is connected by matches between images
-    that are close in name order."""
+    """Return the number of images in the largest group that is connected by matches of
+    neighbors."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
@@ -82,16 +76,8 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
     Two images agree if they are close in name order, match, and their viewing axes differ by at
     most `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of
     matching images is inconsistent if the images are at most `NEAR` positions apart in name order,
-    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups.
-
-    Args:
-        names: Image names in order.
-        poses: Camera-to-world poses (3, 4) with OpenGL axes by image name. Images without a pose
-            are ignored.
-        matches: Number of matches between each pair of images.
-
-    Returns:
-        Groups of images, and inconsistent pairs of images.
+    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups. `poses`
+    contains camera-to-world poses (3, 4) with OpenGL axes. Images without a pose are ignored.
     """
     names = [name for name in names if name in poses]
     if not names:
@@ -161,8 +147,7 @@ def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 def _groups(items: Sequence, pairs: Sequence) -> list[set]:
-    """Return the connected components of a graph with the nodes `items` and the edges `pairs`,
-    largest first."""
+    """Return the connected components of a graph of `items` and `pairs`, largest first."""
     group = {item: {item} for item in items}
     for one, other in pairs:
         if group[one] is not group[other]:

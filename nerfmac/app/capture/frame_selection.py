@@ -1,12 +1,7 @@
-"""Selection of sharp video frames, with fewer frames where the camera moves slowly.
-
-Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). The motion between two frames
-is the median shift of image blocks. The shift of a block is computed by phase correlation (Kuglin
-and Hines 1975). Because of the median, a few blocks on people, cars, or blank walls have no effect.
-The shift is measured relative to a reference frame. The reference frame is replaced only when the
-shift reaches several pixels. The shift between consecutive frames at a high frame rate would be
-rounded to zero.
-"""
+"""Selection of sharp video frames, with fewer frames where the camera moves slowly. Sharpness is
+the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median shift of image blocks
+(phase correlation, Kuglin and Hines 1975) relative to a reference frame, which is replaced when the
+shift reaches several pixels, because smaller shifts would be rounded to zero."""
 
 from __future__ import annotations
 
@@ -22,22 +17,17 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 MIN_CONTRAST = 3.0
-"""The shift of a block is measured only if the standard deviation of its gray values (0 to 255) is
-at least this value."""
+"""Minimum standard deviation of the gray values (0 to 255) of a measured block."""
 FAR = 4.0
-"""Minimum shift, in pixels of the frame at half size. When the shift reaches this value, the
-current frame becomes the reference frame."""
+"""Shift, in pixels at half size, at which the current frame becomes the reference frame."""
 SPACING = 0.06
 """Motion of the image between selected frames, relative to its longer side."""
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
-"""Default range of the number of stretches. A stretch is a section of the video with a given amount
-of motion. At most one frame per stretch is selected."""
+"""Default range of the number of stretches, which are sections with a given amount of motion."""
 NEAR = 0.7
-"""Central fraction of a stretch. The sharpest frame is first searched in this part of the
-stretch."""
+"""Central fraction of a stretch, in which the sharpest frame is searched first."""
 BLURRED = 0.35
-"""A frame counts as blurred if its sharpness is below this multiple of the median sharpness of
-neighboring frames."""
+"""Sharpness of a blurred frame, relative to the median of neighboring selected frames."""
 NEIGHBORS = 9
 """Number of neighboring selected frames for which the median sharpness is computed."""
 
@@ -58,14 +48,7 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure the sharpness, motion, and contrast of gray frames.
-
-    Args:
-        frames: Frames of the same size, uint8 (h, w). The iterable may be empty.
-
-    Returns:
-        Measurements of each frame.
-    """
+    """Measure the sharpness, motion, and contrast of gray frames of the same size, uint8 (h, w)."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -95,19 +78,13 @@ def laplacian_variance(image: Floats) -> float:
 
 
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
-    """Select sharp frames of a video.
+    """Select sharp frames of a video, and return their numbers in ascending order.
 
     The video is divided into stretches with equal motion, and the sharpest frame near the middle of
     each stretch is selected. Therefore, few frames are selected while the camera moves slowly and
     many while it moves fast. Selected frames that are blurred compared with neighboring selected
-    frames are dropped, and their number is logged.
-
-    Args:
-        frames: Measurements of the frames.
-        count: Maximum number of frames. By default, it depends on the motion.
-
-    Returns:
-        Frame numbers in ascending order.
+    frames are dropped, and their number is logged. `count` is the maximum number of frames. By
+    default, it depends on the motion.
     """
     total, motion = len(frames.sharpness), frames.traveled[-1]
     stretches = count or int(np.clip(round(motion / SPACING), MIN_STRETCHES, MAX_STRETCHES))

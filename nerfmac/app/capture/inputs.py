@@ -1,16 +1,13 @@
-"""Creation of upright images from the input of a capture: a video or a folder of photos.
-
-The images are written to the folder `images` of the scene, so that all programs that read the scene
-use the same pixels. Large images are downscaled. PNG, JPEG, and WebP files that are upright and
-small enough are copied.
-"""
+"""Creation of upright images in the folder `images` from a video or a folder of photos, so that all
+programs use the same pixels. Large images are downscaled. Upright, small PNG, JPEG, and WebP files
+are copied."""
 
 from __future__ import annotations
 
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -41,26 +38,23 @@ from nerfmac.common.files import appearing, counted, make_folder
 from nerfmac.common.installing import needed
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""File extensions of image formats that all programs can read. Upright and small images in these
-formats are copied."""
+"""File extensions that all programs can read. Upright and small images are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal in millimeters of a 35 mm frame (36 mm x 24 mm). This diagonal defines the 35 mm
-equivalent focal length in EXIF (CIPA)."""
+"""Diagonal of a 35 mm frame in millimeters, the reference of the 35 mm equivalent focal length
+(CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95
 """JPEG quality of images that are not copied."""
 MIN_CONTRAST = 2.0
-"""A frame counts as empty if the standard deviation of its gray values (0 to 255) is below this
-value."""
+"""Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
 log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """Image in the folder `images`, with its name, size, and focal length in pixels (0 if
-    unknown)."""
+    """Image in the folder `images`, with its focal length in pixels (0 if unknown)."""
 
     name: str
     width: int
@@ -74,15 +68,17 @@ def is_input(path: Path) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder` in natural name order. If `folder` contains no image
-    files, return the image files in its subfolder `images`.
+    """Return the image files in `folder`, or else in its subfolder `images`, in natural name order.
+    Masks next to their photos are excluded."""
+    paths = _files(folder, is_image)
+    return [paths[0].with_name(name) for name in without_masks([path.name for path in paths])]
 
-    Masks next to their photos are excluded.
-    """
+
+def _files(folder: Path, fits: Callable[[str], bool]) -> list[Path]:
     for parent in (folder, folder / "images"):
-        files = os.listdir(parent) if parent.is_dir() else []
-        if names := sorted(filter(is_image, files), key=counted):
-            return [parent / name for name in without_masks(names)]
+        names = os.listdir(parent) if parent.is_dir() else []
+        if chosen := sorted(filter(fits, names), key=counted):
+            return [parent / name for name in chosen]
     return []
 
 
@@ -94,29 +90,13 @@ def refuse_unsupported(folder: Path) -> None:
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images with an unsupported format in `folder`. If `folder` contains no such
-    images, return those in its subfolder `images`."""
-    for parent in (folder, folder / "images"):
-        files = os.listdir(parent) if parent.is_dir() else []
-        if names := sorted(filter(is_unsupported, files), key=counted):
-            return [parent / name for name in names]
-    return []
+    """Return the images in unsupported formats in `folder`, or else in its subfolder `images`."""
+    return _files(folder, is_unsupported)
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
-    """Choose frames of a video.
-
-    Args:
-        path: Video file.
-        count: Approximate number of frames. By default, it depends on the motion.
-        bar: Progress bar for the measured frames.
-
-    Returns:
-        Frame numbers in ascending order, starting at 0.
-
-    Raises:
-        InputError: If the video cannot be read or all frames are empty.
-    """
+    """Choose about `count` frames of a video, and return their numbers in ascending order, starting
+    at 0. By default, the count depends on the motion. `bar` counts the measured frames."""
     video = open_video(path)
     bar.reset(video.frames // video.step)
     frames = measure_frames(_counted(gray_frames(video), bar))
@@ -136,18 +116,8 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
 def take_frames(
     path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
-    """Write frames of a video to an image folder.
-
-    Args:
-        path: Video file.
-        numbers: Frame numbers in ascending order.
-        image_folder: Folder to write to.
-        longest: Maximum length of the longer side in pixels.
-        bar: Progress bar.
-
-    Returns:
-        Name, size, and focal length (0) of each image.
-    """
+    """Write frames of a video to an image folder. `numbers` is in ascending order, and `longest` is
+    the maximum length of the longer side in pixels."""
     taken = []
     bar.reset(len(numbers))
     for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
@@ -165,21 +135,7 @@ def take_images(
 
     Masks are written to the folder `masks` next to the image folder, with black for excluded
     pixels. COLMAP expects a mask for each image, so a white mask is written for each image without
-    a mask.
-
-    Args:
-        paths: Photos.
-        image_folder: Folder to write to.
-        longest: Maximum length of the longer side in pixels.
-        bar: Progress bar.
-        masks: Path of the mask of each photo. Photos without a mask are omitted.
-
-    Returns:
-        Name, size, and focal length of each image.
-
-    Raises:
-        InputError: If pillow-heif is missing for HEIC images, a mask and its photo have different
-            sizes, or no image can be read.
+    a mask. `longest` is the maximum length of the longer side in pixels.
     """
     if masks:
         make_folder(image_folder.with_name(FOLDERS[0]))
@@ -209,26 +165,13 @@ def take_images(
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Convert a 35 mm equivalent focal length to pixels.
-
-    The 35 mm equivalent focal length refers to the diagonal of the image (CIPA).
-
-    Args:
-        focal_35mm: 35 mm equivalent focal length in millimeters.
-        width: Image width in pixels.
-        height: Image height in pixels.
-
-    Returns:
-        Focal length in pixels.
-    """
+    """Convert a 35 mm equivalent focal length, relative to the image diagonal (CIPA), to pixels."""
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
     """Drop paths that differ from an earlier path only in the file extension, and log their number.
-
-    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
-    """
+    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG."""
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
@@ -260,8 +203,8 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask of a photo with the orientation and size of the upright image. If `path` is
-    None, write a white mask."""
+    """Write the mask of a photo, white if `path` is None, with the orientation and size of the
+    image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):

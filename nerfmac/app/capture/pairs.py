@@ -12,11 +12,9 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, keyed by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches between two images for them to count as a matching pair. COLMAP does
-not register an image with fewer matches."""
+"""Minimum number of matches of a matching pair. COLMAP does not register images with fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of next images that each image is matched with, for `--matching sequential` and for
-`--matching window`."""
+"""Number of next images to match, for `--matching sequential` and `--matching window`."""
 NEAREST = 12
 """Maximum number of nearby cameras that each camera is additionally paired with."""
 SIFT_COSINE = np.cos(np.radians(35.0))
@@ -26,18 +24,11 @@ Item = TypeVar("Item")
 
 
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
-    """Pair each item with the next items in the list.
+    """Pair each item with the next `window` items in the order of capture.
 
     Items that are farther apart in the list are not paired, because images of opposite sides of an
     object such as a can would match if both sides look alike. Structure from motion would then
     place all cameras on the same side of the object.
-
-    Args:
-        items: Items in order of capture, such as image names.
-        window: Number of next items that each item is paired with.
-
-    Returns:
-        The pairs.
     """
     return [
         (item, following)
@@ -47,19 +38,13 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 
 
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
-    """Pair nearby cameras that look in similar directions.
+    """Return sorted pairs of cameras that are nearby and look in similar directions, except the
+    `known` pairs.
 
     If the camera returns to an earlier position, these pairs close the loop. A camera is paired
     with at most `NEAREST` other cameras, and only if the angle between the viewing axes is below 35
-    degrees.
-
-    Args:
-        poses: Camera-to-world poses (3, 4) with OpenGL axes by image name.
-        radius: Maximum distance in world units.
-        known: Pairs that are already matched and excluded from the result.
-
-    Returns:
-        Sorted pairs.
+    degrees. `poses` contains camera-to-world poses (3, 4) with OpenGL axes. `radius` is the maximum
+    distance in world units.
     """
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])

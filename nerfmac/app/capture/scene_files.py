@@ -1,9 +1,6 @@
-"""Writing of the files of a captured scene: `transforms.json`, and the sparse points as PLY.
-
-instant-ngp and nerfstudio can also read these files. In the coordinates of the files, z is up, the
-origin is the point that the cameras look at, and the mean distance of the cameras from the origin
-is 1. Intrinsics include distortion as in OpenCV.
-"""
+"""Writing of a captured scene: `transforms.json` and the sparse points as PLY, as instant-ngp and
+nerfstudio read them. z is up, the origin is the point that the cameras look at, and their mean
+distance from the origin is 1. Intrinsics include distortion as in OpenCV."""
 
 from __future__ import annotations
 
@@ -23,22 +20,13 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Minimum number of images that must observe a point. Points that fewer images observe are often
-wrong and not written to `points.ply`."""
+"""Minimum number of images of a point in `points.ply`. Other points are often wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
 def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
-    """Write `transforms.json` and `points.ply` for the images in the folder `images`.
-
-    Args:
-        folder: Scene folder.
-        structure: Result of structure from motion.
-        is_object: Whether the images show an object that is cut out with an alpha channel.
-
-    Raises:
-        InputError: If a file cannot be written.
-    """
+    """Write `transforms.json` and `points.ply`. `is_object` specifies whether images are cut
+    out."""
     images = sorted(structure.model.images, key=lambda image: image.name)
     poses = [camera_to_file(image) for image in images]
     rows = structure.points[structure.points[:, 7] >= SEEN_BY]

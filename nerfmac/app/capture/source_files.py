@@ -1,8 +1,4 @@
-"""Detection of identical copies and of changes in the source files of a capture.
-
-Files are compared by content, so a copied folder or a new modification time does not count as a
-change.
-"""
+"""Detection of identical copies and of changes in the source files of a capture, by content."""
 
 from __future__ import annotations
 
@@ -25,24 +21,14 @@ log = logging.getLogger("nerfmac")
 
 
 def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the content hashes of files, keyed by their path relative to `root`. Raises
-    `InputError` if a file cannot be read."""
+    """Return the content hashes of files, keyed by their path relative to `root`."""
     names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(_digest, paths), strict=True))
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe which files were added, removed, or changed. If no file has changed, the text is
-    empty.
-
-    Args:
-        before: Digests of the files in the record of the capture.
-        now: Current digests.
-
-    Returns:
-        Text with the number of files for each kind of change, and a few file names.
-    """
+    """Describe which files were added, removed, or changed between two sets of digests."""
     added = [name for name in now if name not in before]
     removed = [name for name in before if name not in now]
     changed = [name for name in now if name in before and now[name] != before[name]]
@@ -51,11 +37,8 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Drop identical copies from `paths`, and log the number of dropped files.
-
-    If several files are identical, the result contains only the file with the shortest name,
-    because copies have names such as "a (1)" or "a - Copy".
-    """
+    """Drop identical copies from `paths`, and log the number of dropped files. The file with the
+    shortest name remains, because copies have names such as "a (1)" or "a - Copy"."""
     kept: dict[str, Path] = {}
     digest = {path: digests[path.relative_to(root).as_posix()] for path in paths}
     for path in sorted(paths, key=lambda path: len(path.name)):

@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from PIL import Image
 
 from nerfmac.app.capture import colmap_process
 from nerfmac.app.capture.focal import (
@@ -27,8 +28,10 @@ from nerfmac.app.capture.focal import (
     trial_images,
 )
 from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
+from nerfmac.app.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
+from nerfmac.app.capture.video import GRAY_SIZE
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
@@ -36,22 +39,27 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Default focal length, relative to the longer side of the image. The value is typical of phones.
-If EXIF contains no focal length and too few images match for focal length trials, this default is
-used."""
+"""Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
 ALL_BELOW = 100
-"""If sequential matching is insufficient and there are fewer photos than this number, `auto`
-matches all pairs."""
+"""Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Minimum free disk space in bytes. With less space, the disk counts as full. On a full disk, the
-log may be incomplete and lack the phrases in `FULL`."""
+"""Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
+STEPS = {
+    "frames": "selecting frames",
+    "images": "writing images",
+    "features": "extracting features",
+    "matches": "matching",
+    "mapping": "estimating cameras",
+}
+"""Text of the progress bar of each stage, in order. The first stage exists only for videos."""
+
 
 log = logging.getLogger("nerfmac")
 
@@ -77,21 +85,14 @@ class Structure(NamedTuple):
 
 
 class Solver:
-    """Structure from motion for the images of a capture. Intermediate results are stored in a
-    working folder, so that an interrupted capture can be resumed."""
+    """Structure from motion for the images of a capture, which can be resumed from a working
+    folder."""
 
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
     ) -> None:
-        """Create the solver.
-
-        Args:
-            folder: Working folder.
-            image_folder: Folder of the images. If there are masks, they are in the folder `masks`
-                next to the image folder.
-            images: Images of the capture.
-            bar: Function `bar(name, total)` that creates a progress bar.
-        """
+        """Create the solver. Masks, if any, are in the folder `masks` next to the image folder.
+        `bar(name, total)` creates a progress bar."""
         self.folder, self.images = folder, images
         self._image_folder, self._bar = image_folder, bar
         self._names = [image.name for image in images]
@@ -109,17 +110,7 @@ class Solver:
         self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
-        """Estimate the cameras.
-
-        Args:
-            matching: Pairs to match, as in `capture_scene`.
-
-        Returns:
-            The structure.
-
-        Raises:
-            InputError: If no two images match, a stage fails, or the focal length is unknown.
-        """
+        """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`."""
         self.run("features", len(self._names))
         if matching == "auto":
             structure = self._solve_auto()
@@ -175,8 +166,8 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """Return the result of sequential matching, or None if no cameras are found or the focal
-        length cannot be determined."""
+        """Return the result of sequential matching, or None without cameras or a known focal
+        length."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
@@ -240,10 +231,7 @@ class Solver:
 
     def _try_guesses(self) -> Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best
-        trial.
-
-        Returns:
-            The chosen trial, or None if too few images with an unknown focal length match.
+        trial. The result is None if too few of these images match.
 
         Raises:
             NoCamerasError: If no trial finds cameras.
@@ -282,18 +270,11 @@ class Solver:
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage in a separate process.
+        """Run a stage in a separate process. `shown` is the label of its progress bar, by default
+        the stage name.
 
         An interruption ends this process. If the stage is run again, it resumes from the stored
-        results.
-
-        Args:
-            stage: Name of the stage.
-            total: Number of items of the progress bar.
-            shown: Label of the progress bar. By default, the label is the stage name.
-
-        Raises:
-            InputError: If the stage fails. The message contains the last line of COLMAP's log.
+        results. The message of an error contains the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
         # The stage is executed as a file, because importing the package would take an additional
@@ -355,3 +336,41 @@ def _failure(stage: str, log_path: Path, code: int) -> InputError:
         )
     reason = last[-1] if last else "no message"
     return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")
+
+
+def step_name(stage: str, *, of_video: bool) -> str:
+    """Return the progress label of a stage, such as "3 of 4: matching". Stages that are not in
+    `STEPS`, such as focal length trials, have the last number."""
+    names = list(STEPS)[0 if of_video else 1 :]
+    number = names.index(stage) + 1 if stage in names else len(names)
+    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"
+
+
+def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
+    """Return the sorted names of the images without a camera. If many images have no camera, log
+    the probable reasons.
+
+    An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
+    """
+    missing = sorted(name for name in names if name not in registered)
+    if len(names) - len(missing) >= MISSING * len(names):
+        return missing
+    sharpness = {name: _sharpness(images / name) for name in names}
+    threshold = BLURRED * float(np.median(list(sharpness.values())))
+    blurred = [name for name in missing if sharpness[name] < threshold]
+    others = [name for name in missing if sharpness[name] >= threshold]
+    reasons = []
+    if blurred:
+        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
+    if others:
+        overlap = "with too little overlap with other images"
+        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
+    return missing
+
+
+def _sharpness(path: Path) -> float:
+    with Image.open(path) as image:
+        gray = image.convert("L")
+    gray.thumbnail((GRAY_SIZE, GRAY_SIZE), Image.Resampling.BOX)
+    return laplacian_variance(np.asarray(gray, np.float32))

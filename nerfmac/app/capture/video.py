@@ -1,9 +1,5 @@
-"""Decoding of video frames with the ffmpeg of `imageio-ffmpeg`, as small gray images or in full
-size.
-
-ffmpeg applies the rotation that the video file specifies, and supports the formats that phones
-record (H.264 and HEVC, in fragmented and unfragmented files).
-"""
+"""Decoding of video frames with the ffmpeg of `imageio-ffmpeg`. ffmpeg applies the rotation that
+the video file specifies."""
 
 from __future__ import annotations
 
@@ -29,16 +25,14 @@ log = logging.getLogger("nerfmac")
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side, in pixels, of the gray frames for measuring sharpness and motion. At this size, a
-blur of a few pixels is still visible."""
+"""Longer side, in pixels, of gray frames. A blur of a few pixels is still visible."""
 MAX_COMPARED = 4000
-"""Maximum number of frames for measuring sharpness and motion. In longer videos, only every nth
-frame is measured."""
+"""Maximum number of measured frames. In longer videos, every nth frame is measured."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Phrases in messages of ffmpeg that indicate a truncated file."""
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
-"""Dictionary from the ffmpeg name of the transfer function of an HDR video to its common name."""
+"""Common names of the transfer functions of HDR videos, keyed by their ffmpeg names."""
 WHITE = 203
 """Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408."""
 
@@ -65,8 +59,7 @@ def is_video(path: Path) -> bool:
 
 
 def open_video(path: Path) -> Video:
-    """Read the frame count, the duration, and other properties of a video file. Raises `InputError`
-    if the file contains no video."""
+    """Read the frame count, the duration, and other properties of a video file."""
     with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
@@ -90,23 +83,17 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield frames of a video. Frames of an HDR video are tone-mapped to sRGB.
+    """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR video are tone-mapped to sRGB.
 
-    Args:
-        path: Video file.
-        numbers: Frame numbers in ascending order.
-        longest: Maximum length of the longer side in pixels.
-
-    Yields:
-        Frames, uint8 (h, w, 3).
+    `numbers` is in ascending order, and `longest` is the maximum length of the longer side in
+    pixels.
     """
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
 
 
 def report_colors(path: Path) -> None:
-    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be
-    converted."""
+    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
     transfer = _hdr(path)
     if transfer and _has_filters():
         log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
@@ -118,8 +105,7 @@ def report_colors(path: Path) -> None:
 
 
 def _tone_map(path: Path) -> str:
-    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma. For other videos, the
-    string is empty."""
+    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma; otherwise ""."""
     transfer = _hdr(path)
     if not transfer or not _has_filters():
         return ""
@@ -130,8 +116,7 @@ def _tone_map(path: Path) -> str:
 
 
 def _hdr(path: Path) -> str:
-    """Return the ffmpeg name of the transfer function of an HDR video. For other videos, the string
-    is empty."""
+    """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
     command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
@@ -146,10 +131,8 @@ def _has_filters() -> bool:
 
 def _any_of(numbers: Sequence[int]) -> str:
     """Return the ffmpeg expression that selects frames with these numbers, as a balanced tree.
-
-    ffmpeg parses a sum of n terms with n levels of nesting. ffmpeg 9 and later reject more than 100
-    levels.
-    """
+    ffmpeg parses a sum of n terms with n levels of nesting, and ffmpeg 9 and later reject more than
+    100 levels."""
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
     middle = len(numbers) // 2
@@ -162,7 +145,6 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Decode frames with ffmpeg and yield them. Raises `InputError` if no frame can be decoded."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
@@ -207,8 +189,7 @@ def _ffmpeg() -> str:
 
 
 def _seconds(label: str, messages: str) -> float:
-    """Return the last time, in seconds, that follows `label` in ffmpeg's messages. If the messages
-    contain no time, the result is 0."""
+    """Return the last time, in seconds, that follows `label` in ffmpeg's messages, or 0."""
     times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0

@@ -170,10 +170,7 @@ COLLECTIONS = (
 
 def find(name: str) -> tuple[Collection, str]:
     """Find a public scene by its name, SCENE or COLLECTION/SCENE. Return its collection and the
-    name SCENE.
-
-    Raises `InputError` if no scene or several scenes have this name.
-    """
+    name SCENE."""
     given = name.strip("/").split("/")
     found = [
         (collection, scene)

@@ -13,52 +13,36 @@ from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 
 FAR = 4.0
-"""A camera counts as far away if its distance from the median camera position exceeds this multiple
-of the median distance."""
+"""Minimum distance of a far camera from the median position, relative to the median distance."""
 SAME = 1e-4
-"""Two cameras count as equal if two differences are at most this value: the distance between their
-positions, relative to the median distance from the median position, and the length of the
-difference between their unit viewing axes."""
+"""Maximum difference of equal cameras: of the positions relative to the median distance, and of the
+unit viewing axes."""
 TOGETHER = 0.8
-"""Minimum fraction of cameras that must look at a common target (or be level) for reporting the
-cameras that look elsewhere (or are rolled)."""
+"""Minimum fraction of cameras with a common target (or that are level) to report the others."""
 ASTRAY = 60.0
-"""Maximum angle in degrees between the viewing axis and the direction to the common target. If the
-angle is larger, the camera is reported as looking elsewhere."""
+"""Angle in degrees between the viewing axis and the common target above which a camera is
+reported."""
 ROLLED = 60.0
-"""Maximum roll in degrees. If the roll of most cameras is less than half of this angle, cameras
-with a larger roll are reported."""
+"""Cameras with a larger roll in degrees are reported if the roll of most is below half of it."""
 STEEP = 0.2
-"""A camera's roll is ignored if the sine of the angle between its viewing axis and the up direction
-is below this value."""
+"""Sine of the angle between the viewing axis and the up direction below which roll is ignored."""
 SQUARE = 1.1
-"""Intrinsics are reported if fl_y / fl_x or fl_x / fl_y is at least this value, because the pixels
-of real cameras are square."""
+"""Ratio of the focal lengths that is reported, because pixels of real cameras are square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2
-"""Maximum distance between the principal point and the image center, relative to the image width or
-height. Intrinsics with a larger distance are reported. In real cameras, this distance is below
-0.1."""
+"""Maximum distance of the principal point from the image center, relative to the image size. In
+real cameras, it is below 0.1."""
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
-principal point. With wide-angle lenses of action cameras, the shift is up to 0.2."""
+principal point. With action cameras, it is up to 0.2."""
 
 
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
     """Report cameras that are far away from the others, look in another direction, are rolled, or
-    are equal to another camera.
-
-    Args:
-        names: Image names.
-        cameras: Cameras in scene coordinates.
-        up: Up direction (3,), a unit vector.
-
-    Returns:
-        A line of text for each finding, or for several findings of one kind.
-    """
+    are equal to another camera. `up` is a unit vector."""
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
@@ -96,15 +80,8 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with implausible distortion.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    """Report intrinsics with implausible distortion, each with the name of the first image that has
+    them."""
     lines = [
         f"the distortion of {name} moves the image corners by {shift:.2g} times their distance "
         f"from the center (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
@@ -116,15 +93,8 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with an impossible field of view or principal point.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    """Report intrinsics with an impossible field of view or principal point, each with the name of
+    the first image that has them."""
     lines = []
     for name, lens in _unique(names, lenses):
         angle = degrees(lens.width / lens.fl_x)
@@ -147,15 +117,7 @@ def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[st
 
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     """Report intrinsics that are impossible, or have an implausible distortion or non-square
-    pixels.
-
-    Args:
-        names: Image names.
-        lenses: Intrinsics of the images.
-
-    Returns:
-        A line of text for each finding, with the name of the first image that has the intrinsics.
-    """
+    pixels, each with the name of the first image that has them."""
     lines = [
         f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
         f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one of the values is "

@@ -26,9 +26,8 @@ log = logging.getLogger("nerfmac")
 MIN_COMMON = 3
 """A comparison requires at least this number of common images."""
 SAME = 0.998
-"""Two thumbnails with at least this correlation are considered to show the same image. The
-correlation between video frames and their JPEG copies is at least 0.9992. The median correlation
-between consecutive frames is 0.98."""
+"""Minimum correlation of thumbnails of the same image. Video frames and their JPEG copies have at
+least 0.9992, and consecutive frames 0.98 (median)."""
 TINY = 1e-12
 """Lower bound on lengths that are used as denominators, to avoid division by zero."""
 
@@ -59,7 +58,8 @@ class Comparison:
 
 
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
-    """Compare the cameras of two scenes for images with the same name.
+    """Compare the cameras of two scenes for images with the same name. `against` is the reference
+    scene or its path.
 
     Images are matched by file name without the extension. If file names are not unique, the names
     of the parent folders must also match. If fewer than three names match, for example because two
@@ -67,16 +67,6 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
     The cameras are aligned with the similarity transform that best fits positions and rotations
     (Umeyama 1991). Rotations are included because positions on a line do not determine the rotation
     around this line.
-
-    Args:
-        scene: Scene with the cameras to compare.
-        against: Reference scene or its path.
-
-    Returns:
-        Differences between the cameras of each common image after the alignment.
-
-    Raises:
-        InputError: If the scenes have fewer than three common images.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)
@@ -106,11 +96,8 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Align one set of poses with a reference set, and compute the remaining differences.
-
-    Args:
-        found: Poses (n, 3, 4).
-        true: Reference poses (n, 3, 4).
+    """Align `found` poses (n, 3, 4) with `true` poses (n, 3, 4), and return the remaining
+    differences.
 
     Returns:
         Distances (n,), relative to the mean distance of the reference positions from their center,
@@ -139,10 +126,8 @@ def _frames(scene: Scene) -> list[Frame]:
 
 
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
-    """Return pairs of frames with the same file name without extension. If file names are not
-    unique, the names of the parent folders must also match. If names with folders are not unique
-    either, the result is empty.
-    """
+    """Return pairs of frames with the same file name without extension, or nothing if names are not
+    unique even with the names of their folders."""
     for parts in (1, 2):
         ours, theirs = (
             {"/".join(PurePosixPath(f.name).with_suffix("").parts[-parts:]): f for f in frames}

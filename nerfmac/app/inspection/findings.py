@@ -24,11 +24,9 @@ def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Return the names of frames for findings: image paths relative to the scene folder.
-
-    The names in scene files are not used, because they may be absolute paths from another machine.
-    If a frame's image is not a file, its frame name is returned.
-    """
+    """Return the names of frames for findings: image paths relative to the scene folder, or frame
+    names for images in memory. The names in scene files may be absolute paths from another
+    machine."""
     paths = [frame.image for frame in frames if isinstance(frame.image, Path)]
     if not paths:
         return [frame.name for frame in frames]

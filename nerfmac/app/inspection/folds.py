@@ -1,10 +1,6 @@
 """Detection of consecutive images that look similar although their cameras look in very different
-directions.
-
-Consecutive images of this kind indicate ambiguous matches. `capture.fold_check` explains ambiguous
-matches and how they are distinguished from rigs of fixed cameras. This module compares thumbnails
-and needs no feature matching.
-"""
+directions, which indicates ambiguous matches (see `capture.fold_check`). Thumbnails are compared,
+without feature matching."""
 
 from __future__ import annotations
 
@@ -25,11 +21,9 @@ from nerfmac.geometry.cameras import Camera
 MIN_IMAGES = 12
 """An order of capture is recognized only if there are at least this number of images."""
 NEAR = 30.0
-"""Consecutive images count as neighbors if the angle between their viewing axes is at most this
-number of degrees."""
+"""Maximum angle in degrees between the viewing axes of neighboring images."""
 ALIKE = 0.1
-"""Quantile of the correlations between neighboring images. The two images at a leap count as
-similar if their correlation is at least this quantile."""
+"""Quantile of the correlations between neighboring images that similar images reach."""
 
 
 def fold_findings(
@@ -39,16 +33,10 @@ def fold_findings(
 ) -> list[str]:
     """Report ambiguous pairs of images that are consecutive in name order.
 
-    Args:
-        names: Image names.
-        cameras: Cameras of the images.
-        thumbnail: Function that returns the thumbnail of the image with a given index. All
-            thumbnails have the same size. The function is called only if the cameras alone do not
-            exclude ambiguous matches.
-
-    Returns:
-        A line of text for each pair, or for several pairs. If there are fewer than `MIN_IMAGES`
-        images, or if the name order is not the order of capture, the result is empty.
+    If there are fewer than `MIN_IMAGES` images, or if the name order is not the order of capture,
+    the result is empty. `thumbnail` returns the thumbnail of the image with a given index. All
+    thumbnails have the same size. The function is called only if the cameras alone do not exclude
+    ambiguous matches.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < MIN_IMAGES:

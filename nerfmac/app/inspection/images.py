@@ -17,23 +17,19 @@ from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
 SIZE = 640
-"""Maximum length in pixels of the longer side of a measured image. Larger images are downscaled."""
+"""Maximum length of the longer side of a measured image in pixels."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""An image counts as blurred if its sharpness is below this multiple of the median over all
-images."""
+"""Sharpness of a blurred image, relative to the median over all images."""
 ALIKE = 1.0
-"""Two images count as equal if the mean difference between the gray values (0 to 255) of their
-thumbnails is below this value."""
+"""Mean difference of gray values (0 to 255) below which two thumbnails are equal."""
 DARK, BRIGHT = 25.0, 235.0
 """Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35
-"""Maximum fraction of white or black pixels. If the fraction is larger, the image counts as poorly
-exposed. However, if even the median fraction over all images is larger, these pixels count as a
-backdrop."""
+"""Maximum fraction of white or black pixels in a well exposed image. If the median over all images
+is larger, these pixels are a backdrop."""
 UNLIKE = 45.0
-"""Maximum difference between an image's mean brightness and the median over all images (0 to 255).
-Images with a larger difference are reported."""
+"""Maximum difference of the mean brightness (0 to 255) from the median over all images."""
 
 
 class ImageMeasures(NamedTuple):
@@ -47,8 +43,7 @@ class ImageMeasures(NamedTuple):
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure the sharpness and exposure of each frame's image, and update a tqdm progress bar.
-    Raises `InputError` if an image is invalid."""
+    """Measure the sharpness and exposure of each frame's image, and update a tqdm progress bar."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):
@@ -83,15 +78,7 @@ def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np
 
 
 def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Report images that are blurred, poorly exposed, or equal to an earlier image.
-
-    Args:
-        names: Image names.
-        measures: Measurements of the images.
-
-    Returns:
-        A line of text for each finding, or for several findings of one kind.
-    """
+    """Report images that are blurred, poorly exposed, or equal to an earlier image."""
     median = float(np.median([image.sharpness for image in measures]))
     blurred = [
         f"{name} is blurred: {image.sharpness / median:.0%} of the median sharpness"

@@ -16,7 +16,7 @@ from nerfmac.app.paths.formats import read_path
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.readers.json_frames import cameras_of
-from nerfmac.app.scenes.readers.studio_space import TRANSFORMS, read_studio_space
+from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path

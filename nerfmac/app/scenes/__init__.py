@@ -86,18 +86,14 @@ def load_scene(
 
 
 def holds_scene(path: Path) -> bool:
-    """Return whether `path` is a scene folder or a camera file that `load_scene` can read.
-
-    Raises `InputError` if a folder contains several camera files.
-    """
+    """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
     if path.is_dir():
         return reader_of(path) is not None
     return path.is_file() and path.suffix.lower() in (".json", ".npy")
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the scene path of a run. Raises `InputError` if the path is unknown or does not
-    exist."""
+    """Return the scene path of a run."""
     if record.path is None:
         raise InputError(
             "the run was trained on a scene in memory; pass the scene with "
@@ -112,8 +108,7 @@ def recorded_path(record: SceneRecord) -> Path:
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Load a run's scene again with the same options. Raises `InputError` if the scene does not
-    exist."""
+    """Load a run's scene again with the same options."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 

@@ -1,11 +1,5 @@
-"""Drawing of the cameras, points, and cube of a scene, from above and from the side.
-
-All positions are rotated around the center of the cube so that the up direction of the scene
-becomes z. A red arrow marks the up direction. Training cameras are drawn as frustums with colors
-from blue to orange in name order, and held-out cameras in gray. Green lines are the edges of the
-scene cube. The image covers the region around the cameras and points. If the cube is much larger,
-only a part of it is visible. A legend explains the colors.
-"""
+"""Drawing of the cameras, points, and cube of a scene, from above and from the side. All positions
+are rotated around the center of the cube so that the up direction of the scene becomes z."""
 
 from __future__ import annotations
 
@@ -21,9 +15,9 @@ from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 
 PANEL = 640
-"""Side length of a square panel in pixels. The drawing has one panel for each viewing direction."""
+"""Side length in pixels of the square panel of each viewing direction."""
 OVERSAMPLING = 2
-"""Supersampling factor. Supersampling smooths lines, because Pillow draws without antialiasing."""
+"""Supersampling factor, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
@@ -32,32 +26,20 @@ LEGEND = 330 * OVERSAMPLING
 """Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""The image must show at least this fraction of the points: the points that are nearest to the mean
-camera position. If the image showed all points, cameras would be tiny in scenes with distant
-points."""
+"""Fraction of the points that the image must show. Distant points would make the cameras tiny."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side length of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""The drawing shows the whole scene cube if its side length is at most this multiple of the side
-length of the box around cameras and points. Larger cubes are cropped."""
+"""Larger cubes, relative to the box around cameras and points, are cropped."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Indices of the corners of a cube along a polyline that contains all edges. Bit k of an index is 1
-if the corner has the larger coordinate on axis k."""
+"""Polyline along all edges of a cube. Bit k of an index is 1 at the larger coordinate on axis k."""
 
 Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
-    """Draw a scene.
-
-    Args:
-        path: PNG file to write.
-        scene: Scene to draw.
-
-    Raises:
-        InputError: If the file cannot be written.
-    """
+    """Draw a scene to a PNG file."""
     with appearing(path) as partial:
         scene_image(scene).save(partial, "PNG")
 
@@ -76,10 +58,7 @@ def scene_image(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
-    """Return the color and the frustum of each camera, in name order.
-
-    A frustum is a polyline with 11 points, float64 (11, 3), that starts at the camera.
-    """
+    """Return the color and the frustum, a polyline (11, 3), of each camera, in name order."""
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
@@ -100,8 +79,7 @@ def cube_line(scene: Scene) -> Array:
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the points (5, 3) of an arrow that starts at the image center and points in the up
-    direction."""
+    """Return the points (5, 3) of an arrow from the image center in the up direction."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -110,8 +88,7 @@ def up_line(scene: Scene) -> Array:
 
 
 def points_shown(scene: Scene) -> Array:
-    """Return the sparse points (n, 3) of the scene, rotated so that the up direction is z. Without
-    sparse points, n is 0."""
+    """Return the sparse points (n, 3), rotated so that the up direction is z; n may be 0."""
     return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 
@@ -130,7 +107,6 @@ def shown(scene: Scene) -> tuple[Array, float]:
 
 
 def _fits(scene: Scene, half: float) -> bool:
-    """Return whether the image shows the whole cube."""
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 
@@ -170,8 +146,6 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
 
 
 def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
-    """Draw a legend in the top right corner, with entries for the elements that the image
-    contains."""
     held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
     lines = [
         (FIRST, f"{len(scene.splits['train'])} training cameras: first by name"),
@@ -189,8 +163,7 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:
-    """Return the center (3,) and half the side length of the box around all cameras and most
-    points."""
+    """Return the center (3,) and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
         # Points are selected by their distance from the mean camera position, because outliers may

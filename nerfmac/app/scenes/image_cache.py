@@ -1,9 +1,6 @@
-"""Disk cache of downscaled images, so that large photos are decoded only once.
-
-Downscaled images are PNG files in the folder `images` of the cache. The file name is a digest of
-the path, size, and modification time of the photo and of the downscaling factor, so changed photos
-are decoded again. Unreadable cached files are ignored. Users may delete all cached files.
-"""
+"""Disk cache of downscaled images, so that large photos are decoded only once. The file name is a
+digest of the photo's path, size, and modification time and of the downscaling factor. Users may
+delete all cached files."""
 
 from __future__ import annotations
 
@@ -23,14 +20,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
 MAX_BYTES = 4 * 2**30
-"""Maximum size of the cache in bytes. `trim` removes the least recently used images until the cache
-is at most this large."""
+"""Maximum size of the cache in bytes."""
 MIN_BYTES = 2**18
-"""Photos are cached only if their files have at least this number of bytes. Smaller photos are
-decoded fast enough without the cache."""
+"""Photos whose files have fewer bytes are decoded fast enough without the cache."""
 METHOD = "mean of blocks"
-"""Name of the downscaling method in cache keys. If a change to the method changes the resulting
-pixels, the name must also be changed."""
+"""Part of the cache keys. Change this name if the downscaling method changes pixels."""
 
 log = logging.getLogger("nerfmac")
 
@@ -43,22 +37,7 @@ def folder() -> Path:
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`. If a large file is downscaled, the result is read from or
-    written to the cache.
-
-    Args:
-        image: Image file or pixels.
-        channels: Number of channels of the result, 3 or 4.
-        name: Name of the image for error messages.
-        reduce: Downscaling factor.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode an image like `decode`, with the cache if a large file is downscaled."""
     if reduce == 1 or not isinstance(image, Path) or not _is_large(image):
         pixels = decode_reduced(image, name, reduce, upright=upright)
     else:

@@ -1,9 +1,6 @@
-"""Search in the scene folder for the images that a scene file lists.
-
-An image name cannot refer to a file outside the scene folder with `..` or an absolute path.
-Symbolic links in the scene folder may refer to files outside, because large images are often stored
-on another disk. `load_scene` logs a warning about these links.
-"""
+"""Search in the scene folder for the images that a scene file lists. Names with `..` or an absolute
+path cannot refer to files outside the folder. Symbolic links can, because large images are often
+stored on another disk; `load_scene` logs a warning about these links."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Names of folders that contain masks, depth maps, or other image sizes with the same file names as
-the images."""
+"""Folders of masks, depth maps, or other image sizes, with the file names of the images."""
 
 log = logging.getLogger("nerfmac")
 
@@ -55,18 +51,8 @@ class ImageSearch:
         self._as_named: list[Path] = []
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Find the images that exist, and log a warning about missing images.
-
-        Args:
-            names: Image names.
-            where: Scene file, for messages.
-
-        Returns:
-            Index and path of each existing image.
-
-        Raises:
-            InputError: If no image exists.
-        """
+        """Return the index and the path of each image that exists, and log a warning about missing
+        images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
         there = [(index, path) for index, path in enumerate(found) if path]
         if not there:
@@ -82,18 +68,8 @@ class ImageSearch:
         return there
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """Find images, and log a warning about images that are found at another path.
-
-        Args:
-            names: Image names.
-            where: Scene file, for messages.
-
-        Returns:
-            For each name, the path of the image, or None if the image does not exist.
-
-        Raises:
-            InputError: If all images have an unsupported format.
-        """
+        """Return the path of each image, or None if the image does not exist, and log a warning
+        about images that are found at another path. `where` is the scene file, for messages."""
         found = [self._named(name) for name in names]
         other = [path for path in found if path is not None and is_unsupported(path.name)]
         found = [None if path in other else path for path in found]
@@ -173,10 +149,8 @@ class ImageSearch:
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
         """Count the path components at the end that a name and a path have in common, ignoring file
-        extensions.
-
-        The result is 0 if only the file names match and a folder of the path is in OTHER_FOLDERS.
-        """
+        extensions. If only the file names match and a folder of the path is in OTHER_FOLDERS, the
+        result is 0."""
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
@@ -200,7 +174,6 @@ class ImageSearch:
 
 
 def _format(path: Path) -> str:
-    """Describe the size and channels of an image. Raises `InputError` if it is not an image."""
     header = inspect(path)
     return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
 

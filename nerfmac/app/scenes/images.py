@@ -21,11 +21,9 @@ from nerfmac.common.installing import needed
 Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
-"""File extensions of HEIF images, as from an iPhone. Pillow reads them with pillow-heif (extra
-`capture`)."""
+"""File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""File extensions of supported images, in lower case. File names may also have these extensions in
-upper case."""
+"""File extensions of supported images, in lower case. Upper case is also supported."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
 
@@ -52,23 +50,19 @@ UPRIGHT = {
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 
 OPAQUE = 250
-"""Minimum alpha (0 to 255) of a pixel that counts as opaque. The value is below 255 to allow for
-rounding errors."""
+"""Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions that Pillow decoders raise for invalid files. Decoders may raise exceptions of any
-type."""
+"""Pillow decoders may raise exceptions of any type for invalid files."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-"""Formats that image files may have, independent of their names. Other formats are refused, because
-Pillow reads some of them with external programs. For example, Ghostscript would execute a
-PostScript file."""
+"""Formats that image files may have, independent of their names. Pillow would read some other
+formats with external programs: Ghostscript would execute a PostScript file."""
 
 
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
-"""Maximum number of pixels per byte of the file, for images with more than LARGE_PIXELS pixels.
-Photos have about ten pixels per byte. The limit detects files of a few bytes with headers that
-claim, for example, 30,000x30,000 pixels."""
+"""Images with more than LARGE_PIXELS pixels and more pixels per byte of the file are refused.
+Photos have about ten pixels per byte; the header of a tiny file may claim 30,000x30,000 pixels."""
 
 
 class Header(NamedTuple):
@@ -98,15 +92,7 @@ def is_unsupported(name: str) -> bool:
 
 
 def unsupported(path: Path, count: int = 1) -> InputError:
-    """Return the error for images in an unsupported format.
-
-    Args:
-        path: An image in the format.
-        count: Number of images in the format.
-
-    Returns:
-        The error. The caller must raise it.
-    """
+    """Return the error for `count` images in the unsupported format of `path`."""
     extension = path.suffix.lower()
     images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
     return InputError(
@@ -121,7 +107,7 @@ def formats_of(path: Path) -> tuple[str, ...]:
 
 
 def inspect(path: Path) -> Header:
-    """Read the header of an image file. Raises `InputError` if it is not an image."""
+    """Read the header of an image file."""
     with _opened(path) as image:
         width, height = image.size
         orientation = _orientation(image)
@@ -141,11 +127,11 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image.
+    """Decode an image file or pixels, uint8 (h, w, 3 or 4).
 
     Args:
-        image: Image file, or pixels, uint8 (h, w, 3 or 4).
         channels: Number of channels of the result, 3 or 4. Images without alpha get alpha 255.
+            Images with alpha are refused if `channels` is 3.
         name: Name of the image for error messages.
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged, starting in
             the top left corner; incomplete blocks are dropped.
@@ -153,26 +139,12 @@ def decode(
 
     Returns:
         Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image cannot be decoded, or has alpha and `channels` is 3.
     """
     return with_channels(decode_reduced(image, name, reduce, upright=upright), channels, name)
 
 
 def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
-    """Decode a mask.
-
-    Args:
-        path: Image file.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Boolean array (h, w), True for the pixels to use.
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode a mask to a boolean array (h, w), True for the pixels to use."""
     level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
     return level == 0 if path.name.startswith(INVERTED) else level > 127
 
@@ -180,20 +152,7 @@ def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
 def decode_reduced(
     image: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`, but keep its number of channels.
-
-    Args:
-        image: Image file, or pixels, uint8 (h, w, 3 or 4).
-        name: Name of the image for error messages.
-        reduce: Downscaling factor.
-        upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Pixels, uint8 (h, w, 3 or 4).
-
-    Raises:
-        InputError: If the image cannot be decoded.
-    """
+    """Decode an image like `decode`, but keep its number of channels."""
     pixels = _decode_file(image, upright) if isinstance(image, Path) else image
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
@@ -207,19 +166,8 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Convert pixels to 3 or 4 channels by adding an alpha of 255 if needed.
-
-    Args:
-        pixels: uint8 (h, w, 3 or 4).
-        channels: 3 or 4.
-        name: Name of the image for error messages.
-
-    Returns:
-        Pixels, uint8 (h, w, channels).
-
-    Raises:
-        InputError: If the image has alpha and `channels` is 3.
-    """
+    """Return pixels (h, w, 3 or 4) with 3 or 4 channels. The added alpha is 255. Alpha is not
+    removed."""
     if pixels.shape[2] > channels:
         raise InputError(
             f"image {name} has an alpha channel, but the other images have none; convert it to RGB"

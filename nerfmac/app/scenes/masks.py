@@ -39,19 +39,7 @@ log = logging.getLogger("nerfmac")
 
 
 def mask_of(frame: Fields, folder: Path) -> Path | None:
-    """Return the mask that a frame of a JSON file specifies.
-
-    Args:
-        frame: Frame of the JSON file.
-        folder: Scene folder.
-
-    Returns:
-        Path of the mask, or None if the frame specifies no mask. The function `masked` checks that
-        the file exists.
-
-    Raises:
-        InputError: If the path is outside `folder`.
-    """
+    """Return the mask that a frame of a JSON file specifies, or None. The file need not exist."""
     if not frame.values.get(KEY):
         return None
     path = Path(os.path.normpath(folder / frame.text(KEY).replace("\\", "/")))
@@ -61,19 +49,8 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Add masks to frames. If a frame does not specify a mask, the mask is searched by its file
-    name.
-
-    Args:
-        splits: Frames of each split, keyed by split name.
-        root: Scene folder.
-
-    Returns:
-        The frames with the paths of their masks.
-
-    Raises:
-        InputError: If a specified mask does not exist.
-    """
+    """Add masks to the frames of each split. If a frame does not specify a mask, the mask is
+    searched by its file name."""
     frames = [frame for part in splits.values() for frame in part]
     for frame in frames:
         if frame.mask and not os.path.isfile(frame.mask):
@@ -95,17 +72,11 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
 
 
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
-    """Find the masks of photos by their file names.
+    """Find the masks of photos by their file names. Photos without a mask are omitted from the
+    result.
 
     A mask that matches several photos is ignored. For example, a mask in a folder without
     subfolders matches all photos with the same file name.
-
-    Args:
-        photos: Photo paths.
-        root: Scene folder with photos and masks.
-
-    Returns:
-        Path of the mask of each photo. Photos without a mask are omitted.
     """
     is_folder = cache(os.path.isdir)
     found, known = {}, dict.fromkeys(photos)
@@ -123,11 +94,6 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
 
     An unused mask is a file in `root` or its subfolders with a name like a mask that is used
     neither as a mask nor as a photo.
-
-    Args:
-        found: Path of the mask of each photo.
-        photos: Photo paths.
-        root: Scene folder.
     """
     if found:
         first = next(iter(found.values()))

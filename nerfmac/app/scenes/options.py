@@ -16,16 +16,14 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Type of a parsed split, that is, of the held-out views: N for every Nth view, a fraction of the
-views, a tuple of view names, or "none"."""
+"""Held-out views: N for every Nth view, a fraction of the views, view names, or "none"."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""Type of the `split` argument of `load_scene`. `split_of` parses this argument."""
+"""Type of the `split` argument of `load_scene`, which `split_of` parses."""
 
 
 MAX_EXTENT = 128.0
-"""Maximum side length of the scene cube in scene units, equal to instant-ngp's largest
-`aabb_scale`."""
+"""Maximum side length of the scene cube in scene units, as `aabb_scale` in instant-ngp."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
 UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"
@@ -34,11 +32,7 @@ AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """Arguments of `load_scene` except the path, in parsed form. `up` is a unit vector.
-
-    Raises:
-        InputError: If a value is out of range.
-    """
+    """Arguments of `load_scene` except the path, in parsed form. `up` is a unit vector."""
 
     split: Split | None = None
     extent: float | None = None
@@ -68,26 +62,15 @@ DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:
-    """Raise `InputError` unless `extent`, the side of the scene cube in scene units, is in (0,
-    128]."""
+    """Raise `InputError` unless `extent`, in scene units, is in (0, 128]."""
     checks.number("extent", extent)
     if not 0 < extent <= MAX_EXTENT:
         raise InputError(f"extent is {extent:g}; expected a value above 0 and up to {MAX_EXTENT:g}")
 
 
 def split_of(given: GivenSplit) -> Split | None:
-    """Parse a split.
-
-    Args:
-        given: Number, view names, or text. Text is a number, "none", or a file with one view name
-            per line. Empty lines and lines that start with # are ignored.
-
-    Returns:
-        The split, or None if `given` is None.
-
-    Raises:
-        InputError: If the text is neither a number nor a file with names.
-    """
+    """Parse the `split` argument of `load_scene`. Empty lines and lines that start with # in a file
+    of view names are ignored."""
     if given is None or isinstance(given, int | float):
         return given
     if not isinstance(given, str | os.PathLike):
@@ -112,17 +95,8 @@ def split_of(given: GivenSplit) -> Split | None:
 
 
 def up_of(given: str | Sequence[float] | None) -> Direction | None:
-    """Parse an up direction.
-
-    Args:
-        given: Axis such as "z" or "-y", three numbers, or None or "auto".
-
-    Returns:
-        Unit vector in the coordinates of the input scene; None for "auto".
-
-    Raises:
-        InputError: If the value is invalid.
-    """
+    """Parse an up direction, such as "-y" or three numbers, to a unit vector in the coordinates of
+    the input scene. The result is None for "auto"."""
     if given is None or given == "auto":
         return None
     if isinstance(given, str):

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from nerfmac.app.scenes.images import is_cut_out
 from nerfmac.app.scenes.masks import masked
 from nerfmac.app.scenes.options import SceneOptions, Split
-from nerfmac.app.scenes.orientation import oriented
 from nerfmac.app.scenes.placement import fit
-from nerfmac.app.scenes.posed_image import PosedImage
+from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.poses import UP, leveling
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
@@ -25,8 +24,7 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
 TEST_EVERY = 8
-"""Default interval of held-out views in a capture: every 8th view, as in Mildenhall et al. 2019
-(LLFF)."""
+"""Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF)."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
@@ -65,18 +63,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     the scene options.
 
     A warning is logged if a view is in both the training and the test split, or if symbolic links
-    lead to files outside the scene folder.
-
-    Args:
-        parsed: Contents of the scene files.
-        path: Path that the user specified.
-        options: Scene options.
-
-    Returns:
-        The scene in scene coordinates.
-
-    Raises:
-        InputError: If no training views remain or `downscale` exceeds the size of an image.
+    lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     parsed = parsed._replace(images=read)
@@ -124,8 +111,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
 
 
 def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
-    """Return the images in name order, because this order determines the split. If the files have
-    splits, the order is not changed."""
+    """Return the images in name order, which determines the split, unless the files have splits."""
     if parsed.splits is not None:
         return parsed.images
     return sorted(parsed.images, key=lambda image: image.name)
@@ -175,7 +161,6 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """Fit a placement to cameras and points, and level the scene if the axes are arbitrary."""
     is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
     poses = [image.pose for image in images]
     return fit(
@@ -219,8 +204,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
     """Split frames into "test" views and the other "train" views.
 
     If `split` is "none", there are no "test" views. A number N selects the views 0, N, 2 N, and so
-    on, and a fraction selects evenly spaced views. Raises `InputError` if no training views remain
-    or a name does not exist.
+    on, and a fraction selects evenly spaced views.
     """
     if isinstance(split, str):
         return {"train": frames}
@@ -243,8 +227,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Return the index of the view with `name` as its name, file name, or stem. Raises `InputError`
-    if no view or several views match."""
+    """Return the index of the view with `name` as its name, file name, or stem."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (
@@ -272,8 +255,8 @@ def _fewer(frames: Frames, max_images: int | None) -> Frames:
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """Return the frame with its image downscaled by `factor`. If `masks` is False, its mask is
-    removed."""
+    """Return the frame with its image downscaled by `factor`, and without its mask unless
+    `masks`."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)
@@ -298,7 +281,6 @@ def _warn_of_shared(scene: Scene) -> None:
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:
-    """Warn about symbolic links to images and masks outside of the scene folder."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
     # The user may have passed the model folder of a COLMAP scene, with the images next to it.

@@ -21,38 +21,26 @@ from nerfmac.geometry.placement import Placement
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Minimum extent, in scene units, that is fitted to a scene with a background. One scene unit is
-the mean distance of the cameras from the center."""
+"""Minimum extent, in scene units, that is fitted to a scene with a background."""
 MAX_EXTENT = 16.0
-"""Maximum extent that is fitted to points, in scene units, unless the cameras face outward. In a
+"""Maximum extent, in scene units, that is fitted to points if the cameras do not face outward. In a
 larger cube, the cells in the middle would be too coarse."""
 OUTWARD_EXTENT = 64.0
 """Maximum extent in scene units if the cameras face outward, as in a room."""
 ROOM_EXTENT = 32.0
-"""Extent in scene units if the cameras face outward and there are no points. The distance of walls
-is about ten units."""
+"""Extent in scene units without points if the cameras face outward. Walls are about ten units
+away."""
 WITHIN = 0.95
-"""The scene cube must contain at least this fraction of the visible points. The other points are
-often outliers."""
+"""Fraction of the visible points that the cube must contain. The others are often outliers."""
 
 OUTWARD = 0.6
-"""Cameras are classified as outward-facing if at least this fraction of them look away from the
-center."""
+"""Minimum fraction of the cameras that must look away from the center to face outward."""
 
 log = logging.getLogger("nerfmac")
 
 
 def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:
-    """Format coordinates with three significant digits relative to a length.
-
-    Args:
-        values: Coordinates.
-        side: Length that determines the number of decimals.
-        between: Separator.
-
-    Returns:
-        The formatted coordinates.
-    """
+    """Format coordinates with three significant digits relative to the length `side`."""
     decimals = max(2 - floor(log10(max(side, 1e-12))), 0)
     return between.join(f"{value + 0.0:.{decimals}f}" for value in np.ravel(values))
 
@@ -85,12 +73,9 @@ def fit(
         poses: Camera-to-world poses (3, 4) in file coordinates.
         is_object: Whether the images show an object that is cut out with an alpha channel.
         where: File for warnings.
-        points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
+        points: Sparse points (n, 3) in file coordinates; n may be 0.
         tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
         rotation: Rotation (3, 3) from the axes of the file to the axes of the scene.
-
-    Returns:
-        The placement that maps file coordinates to scene coordinates.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
@@ -120,8 +105,7 @@ def fit(
 
 
 def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """Return the point (3,) that the cameras look at, and whether the camera axes intersect at this
-    point."""
+    """Return the point (3,) that the cameras look at, and whether their axes intersect there."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
     if len(points):
@@ -135,12 +119,8 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 
 
 def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
-    """Return the side length of the scene cube: a power of two in [`min_extent`, `max_extent`].
-
-    The side is the smallest power of two in this range that is at least twice the quantile `WITHIN`
-    of the distances `reach` from the center. If all powers of two are too small, the side length is
-    `max_extent`.
-    """
+    """Return the smallest power of two in [`min_extent`, `max_extent`] that is at least twice the
+    quantile `WITHIN` of the distances `reach` from the center, or else `max_extent`."""
     if not len(reach):
         return min_extent
     side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))

@@ -25,19 +25,10 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """Read the vertex positions of a binary or text PLY file.
+    """Read the vertex positions (n, 3) of a binary or text PLY file.
 
     The vertices must be the first element of the file. Vertices with coordinates that are not
     finite or exceed `LARGEST` are dropped.
-
-    Args:
-        path: PLY file.
-
-    Returns:
-        Positions (n, 3) in the coordinates of the file.
-
-    Raises:
-        InputError: If the file is not a complete PLY file of points.
     """
     try:
         header, body = path.read_bytes().split(b"end_header", 1)
@@ -50,16 +41,7 @@ def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
 def write_ply_points(
     path: Path, points: npt.NDArray[np.float64], colors: npt.NDArray[np.uint8]
 ) -> None:
-    """Write points to a binary PLY file.
-
-    Args:
-        path: File to write.
-        points: Positions (n, 3).
-        colors: sRGB colors (n, 3), uint8.
-
-    Raises:
-        InputError: If the file cannot be written.
-    """
+    """Write points (n, 3) with sRGB colors (n, 3) to a binary PLY file."""
     columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLORS)]
     rows = np.empty(len(points), np.dtype(columns))
     for index in range(3):

@@ -1,23 +1,50 @@
-"""`PosedImage`, an image file of a scene with its camera intrinsics and pose."""
+"""`PosedImage`, an image file of a scene with its camera intrinsics and pose, and the choice
+between reading images as stored and rotating them by their EXIF orientation.
+
+COLMAP and instant-ngp ignore the EXIF orientation, and other programs apply it. The first decisive
+criterion determines the choice for all images of a scene:
+
+1. Image sizes: camera intrinsics match either a portrait or a landscape image.
+2. Sparse points: with the correct choice, a point has the same color in all images.
+3. If neither criterion is decisive, images are read as stored.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from nerfmac.app.scenes.images import Header, inspect
+from nerfmac.app.scenes.images import Header, decode_reduced, inspect
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.tracks import Tracks
 
+MAX_POINTS = 4000
+"""Maximum number of sparse points for comparing colors."""
+MAX_VIEWS, NEIGHBORS = 6, 3
+"""Maximum number of undecided images, and of images that each of them is compared with."""
+SIDE = 512
+"""Longer side, in pixels, of the downscaled images that are used for reading colors."""
+MIN_OBSERVATIONS = 40
+"""Sparse points are decisive only if at least this number of observations is available."""
+CLEAR = 0.2
+"""Sparse points are decisive only if the two color correlations differ by at least this value."""
+Flags = npt.NDArray[np.bool_]
 Array = npt.NDArray[np.float64]
+
+log = logging.getLogger("nerfmac")
 
 
 class PosedImage(NamedTuple):
@@ -40,24 +67,11 @@ class PosedImage(NamedTuple):
     def of(
         cls, image: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
     ) -> Self:
-        """Create a posed image with intrinsics scaled to its size.
+        """Create a posed image with the intrinsics `lens` scaled to the image size.
 
         Some programs ignore the EXIF orientation. If only the image as stored has the aspect ratio
-        of the intrinsics, the EXIF orientation is ignored.
-
-        Args:
-            image: Image file.
-            header: Header of the image.
-            lens: Camera intrinsics.
-            pose: Camera-to-world pose (3, 4) in file coordinates, with OpenGL axes.
-            where: Scene file, for the error message.
-            name: Name of the image. By default, the file name.
-
-        Returns:
-            The posed image.
-
-        Raises:
-            InputError: If the aspect ratios of the image and the intrinsics differ.
+        of the intrinsics, the EXIF orientation is ignored. `where` is the scene file, for the error
+        message. The default of `name` is the file name.
         """
         posed = cls(image, header, name or image.name, lens, pose)
         if has_aspect(lens, header.width, header.height):
@@ -71,15 +85,13 @@ class PosedImage(NamedTuple):
         )
 
     def read(self, upright: bool) -> Self:
-        """Return a copy for reading the image upright or as stored, with intrinsics scaled to the
-        size of the image."""
+        """Return a copy for reading the image upright or as stored, with scaled intrinsics."""
         size = self.header[:2] if upright else self.header.stored_size
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the image has an EXIF orientation, but the intrinsics match both the upright and
-        the stored image size."""
+        """Whether the intrinsics match both the upright and the stored size of a rotated image."""
         both = self.header[:2], self.header.stored_size
         return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
 
@@ -90,21 +102,158 @@ class PosedImage(NamedTuple):
 
 
 def headers_of(images: Sequence[Path]) -> list[Header]:
-    """Read the headers of image files, in order. Raises `InputError` if a file is not an image."""
+    """Read the headers of image files, in order."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(inspect, images))
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether camera intrinsics match an image size.
-
-    Args:
-        lens: Camera intrinsics.
-        width: Image width in pixels.
-        height: Image height in pixels.
-
-    Returns:
-        Whether the aspect ratios are equal, up to rounding to whole pixels.
-    """
+    """Return whether the aspect ratios are equal, up to rounding to whole pixels."""
     # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
     return abs(width * lens.height - height * lens.width) <= lens.width + lens.height
+
+
+def oriented(
+    images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
+) -> list[PosedImage]:
+    """Choose whether to apply the EXIF orientation to images with an indecisive size.
+
+    The same choice applies to all these images. If an image with an EXIF orientation is read as
+    stored, or if the size of an image is not decisive, the choice and its reason are logged.
+    `where` is the file or folder for the message.
+
+    Returns:
+        Copies of the images, with `is_upright` and the intrinsics set according to the choice.
+    """
+    undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
+    decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
+    upright, reason = False, ""
+    if undecided and len(decided) == 1:
+        (upright,) = decided
+        reason = "as the sizes of the other images require"
+    elif undecided:
+        by_points = _by_points(images, points, tracks, undecided)
+        upright = bool(by_points)
+        reason = "because sparse points then have the same color in all images"
+        if by_points is None:
+            reason = (
+                "like COLMAP and instant-ngp, because neither sizes nor sparse points are "
+                "decisive; if the result is wrong, rotate the images or remove the tag"
+            )
+    read = [image.read(upright) if image.is_ambiguous else image for image in images]
+    _report(read, len(undecided), where, reason)
+    return read
+
+
+def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: str) -> None:
+    tagged = [image for image in images if image.header.orientation != 1]
+    stored = [image for image in tagged if not image.is_upright]
+    if not undecided and not stored:
+        return
+    shown = stored or tagged
+    log.warning(
+        f"{len(tagged)} of {len(images)} images of {where} have an EXIF orientation, such as "
+        f"{shown[0].image}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
+        f"read as stored, {reason or 'because the camera intrinsics match that size'}"
+    )
+
+
+def _by_points(
+    images: Sequence[PosedImage],
+    points: Array | None,
+    tracks: Tracks | None,
+    undecided: Sequence[int],
+) -> bool | None:
+    """Decide from point colors whether undecided images are upright; None if they are not
+    decisive."""
+    if points is None or len(points) < MIN_OBSERVATIONS:
+        return None
+    seen, pixel = _observations(images, points, tracks)
+    chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
+    fixed = np.setdiff1d(np.arange(len(seen)), undecided)
+    stored, upright = (
+        _likeness(images, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
+    )
+    if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
+        return None
+    return upright > stored
+
+
+def _observations(
+    images: Sequence[PosedImage], points: Array, tracks: Tracks | None
+) -> tuple[Flags, Array]:
+    """Return which images show which points (images, points), and their pixels (images, points,
+    2)."""
+    if tracks is not None:
+        points = tracks.points
+    step = -(-len(points) // MAX_POINTS)
+    points = points[::step]
+    if tracks is not None:
+        seen = np.zeros((len(images), len(points)), bool)
+        pixel = np.zeros((*seen.shape, 2))
+        tracks = tracks.observed(tracks.point % step == 0)
+        seen[tracks.view, tracks.point // step] = True
+        pixel[tracks.view, tracks.point // step] = tracks.pixel
+        return seen, pixel
+    projected = [_project(points, image.pose, image.lens) for image in images]
+    return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
+
+
+def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
+    """Return which points (n,) are in an image, ignoring occlusion, and their pixels (n, 2)."""
+    local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        direction = local[:, :2] / local[:, 2:]
+    if lens.is_fisheye:
+        radius = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-9)
+        direction = direction * np.arctan(radius) / radius
+    bent = np.array(distort(mx.array(direction, mx.float32), mx.array([lens.distortion])))
+    pixel = bent.astype(np.float64) * (lens.fl_x, lens.fl_y) + (lens.cx, lens.cy)
+    is_inside = np.all((pixel >= 0) & (pixel < (lens.width, lens.height)), axis=1)
+    return is_inside & (local[:, 2] > 0), np.nan_to_num(pixel)
+
+
+def _likeness(
+    images: Sequence[PosedImage],
+    seen: Flags,
+    pixel: Array,
+    views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    upright: bool,
+) -> float:
+    """Correlate the colors of points in undecided images with their colors in other images.
+
+    `views` contains the indices of the undecided images and of the other images. If there are no
+    other images, undecided images are compared with each other. The result is NaN if fewer than
+    `MIN_OBSERVATIONS` colors are available.
+    """
+    chosen, fixed = views
+
+    @cache
+    def colors(index: int) -> Array:
+        return _colors(images[index].read(upright), pixel[index])
+
+    ours, theirs = [], []
+    for index in chosen.tolist():
+        others = fixed if len(fixed) else chosen[chosen != index]
+        shared = (seen[index] & seen[others]).sum(axis=1)
+        for other in others[np.argsort(-shared, kind="stable")[:NEIGHBORS]].tolist():
+            both = seen[index] & seen[other]
+            ours.append(colors(index)[both])
+            theirs.append(colors(other)[both])
+    one, two = (np.concatenate(parts) if parts else np.zeros((0, 3)) for parts in (ours, theirs))
+    if len(one) < MIN_OBSERVATIONS or min(one.std(), two.std()) < 1.0:
+        return float("nan")
+    return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
+
+
+def _colors(posed: PosedImage, pixel: Array) -> Array:
+    """Read the RGB colors (n, 3), 0 to 255, at positions (n, 2) of an image from a downscaled
+    copy."""
+    image = Image.fromarray(
+        decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
+    )
+    width, height = image.size
+    image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
+    small = pixel * (image.width / width, image.height / height)
+    column, row = (np.clip(small[:, i], 0, image.size[i] - 1).astype(int) for i in (0, 1))
+    return np.asarray(image, np.float64)[row, column]

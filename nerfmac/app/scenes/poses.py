@@ -13,34 +13,23 @@ from nerfmac.geometry.placement import Direction
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-2
-"""Tolerance on the entries of |R^T R - I| for a rotation R. A smaller deviation is treated as a
-rounding error and corrected."""
+"""Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R."""
 
 UP = (0.0, 0.0, 1.0)
 """Default up direction, as in nerfstudio and Blender."""
 
 MIN_AGREEMENT = 0.1
-"""Minimum length of the mean of the cameras' up axes. If the mean is shorter, the cameras are
-considered to have no common up direction."""
+"""Minimum length of the mean up axis of cameras with a common up direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal and have weight
-1."""
+"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal: weight 1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
-    """Make the rotation of a pose exactly orthonormal.
+    """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation.
 
-    Args:
-        matrix: Pose (3, 4).
-        where: Position in the file, for the error message.
-        mirrored: Whether the determinant must be -1 instead of 1.
-
-    Returns:
-        The corrected pose (3, 4).
-
-    Raises:
-        InputError: If the matrix is not rigid or has the wrong determinant.
+    If `mirrored` is True, the determinant of the rotation must be -1 instead of 1. `where` is the
+    position in the file, for the error message.
     """
     rotation = matrix[:, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
@@ -56,18 +45,8 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
 
 
 def rotation_of(quaternion: Sequence[float], where: str) -> Array:
-    """Convert a quaternion to a rotation matrix.
-
-    Args:
-        quaternion: (w, x, y, z), not necessarily of unit length.
-        where: Position in the file, for the error message.
-
-    Returns:
-        Rotation (3, 3).
-
-    Raises:
-        InputError: If the squared length is not above 1e-12 and below 1e15.
-    """
+    """Convert a quaternion (w, x, y, z), not necessarily of unit length, to a rotation matrix (3,
+    3)."""
     w, x, y, z = quaternion
     length = w * w + x * x + y * y + z * z
     if not 1e-12 < length < LARGEST:
@@ -88,15 +67,8 @@ def unit(vector: npt.ArrayLike) -> Direction:
 
 
 def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
-    """Return the smallest rotation (3, 3) that maps an up direction to z.
-
-    Args:
-        poses: Camera-to-world poses (3, 4) in file coordinates, for estimating the up direction.
-        up: Up direction (3,). By default, the up direction is estimated from `poses`.
-
-    Returns:
-        Rotation (3, 3).
-    """
+    """Return the smallest rotation (3, 3) that maps `up` (3,) to z. By default, the up direction is
+    estimated from camera-to-world `poses` (3, 4)."""
     x, y, z = up or estimated_up(np.stack(poses))
     if z < -1 + 1e-9:
         return np.diag([1.0, -1.0, -1.0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.app.scenes.subject import find_subject
+from nerfmac.app.scenes.sparse_points import find_subject
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.bounds import Bounds, Sphere
@@ -63,15 +63,7 @@ class SceneRecord:
 
     @classmethod
     def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
-        """Create a record from a scene.
-
-        Args:
-            scene: Scene to record.
-            mean_color: Mean sRGB color of the training images in [0, 1], if it is known.
-
-        Returns:
-            The record.
-        """
+        """Create a record from a scene. `mean_color` is the sRGB color of the training images."""
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:
@@ -98,18 +90,7 @@ class SceneRecord:
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """Parse a record.
-
-        Args:
-            values: JSON values.
-            path: File that contains the values, for error messages.
-
-        Returns:
-            The record.
-
-        Raises:
-            InputError: If a value is invalid. The message contains the key.
-        """
+        """Parse the JSON `values` of a record. `path` is their file, for error messages."""
         record = Fields.of(values, str(path))
         record.allow_only(*(field.name for field in fields(cls)))
         x, y, z = record.numbers("up", 3)

@@ -7,12 +7,14 @@ cube has side length `extent` and its center at (0.5, 0.5, 0.5). For an object w
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mlx.core as mx
 import numpy as np
@@ -22,7 +24,6 @@ from tqdm.auto import tqdm
 from nerfmac.app.scenes.image_cache import decode_once, trim
 from nerfmac.app.scenes.images import decode_mask
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
-from nerfmac.app.scenes.prefetch import prefetch
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.bounds import Bounds
@@ -34,6 +35,7 @@ from nerfmac.geometry.views import Views
 
 MAX_PIXELS = 2**31
 """Exclusive upper limit of the number of pixels in a split, because pixel indices are int32."""
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,8 +231,7 @@ def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """Return a frame's mask as a boolean array (h, w). A value is True if no mask pixel in the
-    averaged block is black."""
+    """Return a frame's mask (h, w), True where no mask pixel in the averaged block is black."""
     assert frame.mask is not None
     mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce
@@ -243,3 +244,19 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
         )
     blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))
+
+
+def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
+    """Yield `work(0)` to `work(count - 1)`, computed in background threads, at most a few items
+    ahead of the caller.
+
+    The function is intended for reading images, because Pillow releases the GIL while decoding.
+    """
+    threads = max(min(os.cpu_count() or 1, count), 1)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting = deque(pool.submit(work, index) for index in range(min(threads + 1, count)))
+        for index in range(len(waiting), count + len(waiting)):
+            result = waiting.popleft().result()
+            if index < count:
+                waiting.append(pool.submit(work, index))
+            yield result

@@ -12,8 +12,7 @@ from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""Window bits for zlib. With this value, zlib detects from the header whether a stream is gzip or
-zlib."""
+"""Window bits with which zlib detects from the header whether a stream is gzip or zlib."""
 
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
@@ -21,8 +20,7 @@ RATIO = 32
 `LEAST_LIMIT` bytes is always accepted. More than `LARGEST_LIMIT` bytes are always refused. The
 parameters can hardly be compressed, and an occupancy grid has 32 MiB."""
 MOST_VALUES = 2**22
-"""Maximum total number of values in the lists and maps of a file. A camera has about 50 values. All
-parameters are one byte string and count as one value."""
+"""Maximum number of values in a file. A camera has about 50, and all parameters count as one."""
 
 
 def is_snapshot(path: Path) -> bool:
@@ -31,7 +29,7 @@ def is_snapshot(path: Path) -> bool:
 
 
 def read_container(path: Path) -> Fields:
-    """Read a snapshot file. Raises `InputError` if it is truncated, not msgpack, or too large."""
+    """Read a snapshot file."""
     msgpack = needed("msgpack", "ingp", "snapshots need")
     try:
         data = path.read_bytes()
@@ -54,8 +52,7 @@ def read_container(path: Path) -> Fields:
 
 
 def _inflated(data: bytes, path: Path) -> bytes:
-    """Decompress a zlib or gzip stream. Raises `InputError` if it is truncated or exceeds the
-    limit."""
+    """Decompress a zlib or gzip stream."""
     limit = min(max(LEAST_LIMIT, RATIO * len(data)), LARGEST_LIMIT)
     stream = zlib.decompressobj(GZIP_OR_ZLIB)
     try:

@@ -34,15 +34,12 @@ Array = npt.NDArray[np.float32]
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Padding of the last layer for each type of network: the number of rows is a multiple of this
-value."""
+"""Multiple to which each type of network pads the number of rows of its last layer."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Default number of cells per scene unit at the finest level, for files that do not contain the
-growth factor of the levels."""
+"""Default number of cells per scene unit at the finest level."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Maximum number of levels, maximum base-2 logarithm of the table entries per level, and maximum
-number of cells along an axis."""
+"""Maximum number of levels, base-2 logarithm of entries per level, and cells along an axis."""
 UNLIMITED = 62
 """Value of `log2_entries` for a dense grid, large enough that no level is hashed."""
 
@@ -94,15 +91,8 @@ class Mlp(NamedTuple):
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
-        """Convert the weights of a network from the layout of a snapshot to the layout of nerfmac.
-
-        Args:
-            weights: Weights of the snapshot, flat (self.weights,).
-            shape: Shape of the network in nerfmac, at least as large as this network.
-
-        Returns:
-            Flat weights for `shape`. Additional weights are zero.
-        """
+        """Convert flat weights of a snapshot to flat weights for `shape`, which must be at least as
+        large as this network. Additional weights are zero."""
         flat, first = [], 0
         for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
             matrix = np.zeros((inputs, outputs), np.float32)
@@ -128,8 +118,7 @@ class SnapshotFieldShape(NamedTuple):
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
-    """Read the sizes of the networks and the encodings. Raises `InputError` if nerfmac does not
-    support them.
+    """Read the sizes of the networks and the encodings.
 
     If the two networks have different widths, the narrower network is padded with neurons that have
     no effect.
@@ -153,8 +142,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """Return the float32 parameters of `field`. Raises `InputError` if the snapshot contains a
-    wrong number of parameters."""
+    """Return the float32 parameters of `field`."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
@@ -172,10 +160,7 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """Return the number of features per level, and the levels, of a HashGrid or a DenseGrid.
-
-    Raises `InputError` if nerfmac does not support the encoding, a size, or the interpolation.
-    """
+    """Return the number of features per level, and the levels, of a HashGrid or a DenseGrid."""
     kind = encoding.text("otype").lower()
     if kind == "grid":
         kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()
@@ -205,8 +190,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """Return the integer at `key`. Raises `InputError` if the integer exceeds `most`, so that no
-    excessive memory is allocated."""
+    """Return the integer at `key`."""
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")
@@ -228,7 +212,7 @@ def _check_direction(encoding: Fields) -> None:
 
 
 def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
-    """Read the sizes of a network. Raises `InputError` if nerfmac does not support the network."""
+    """Read the sizes of a network."""
     kind = network.text("otype").lower()
     if kind not in LAST_ROWS:
         raise network.wrong("otype", "FullyFusedMLP or CutlassMLP")

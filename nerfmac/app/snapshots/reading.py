@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.app.run import CONFIGURED, Run, placement_of
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.snapshots.container import is_snapshot, read_container
-from nerfmac.app.snapshots.dataset import read_cameras, read_placement
-from nerfmac.app.snapshots.density_grid import read_grid
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
 from nerfmac.common.checks import InputError
@@ -24,6 +24,9 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import Box, cropped
@@ -37,15 +40,25 @@ from nerfmac.training.trainer import Trainer
 VERSION = 1
 """Oldest snapshot version that is supported. instant-ngp has the same limit."""
 SMALLEST_EXTENT = 1e-3
-"""Minimum side length of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or
-more."""
+"""Minimum side length of the scene cube in scene units. instant-ngp writes 1 or more."""
+Array = npt.NDArray[np.float32]
+LARGEST = float(np.finfo(np.float16).max)
+"""Largest finite number in half precision. For larger values, instant-ngp writes infinity."""
+CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+"""Rotation from the axes of the scene files to the axes of instant-ngp."""
+FLIP = np.array([1.0, -1.0, -1.0, 1.0])
+"""Factors for the columns of a pose that convert OpenGL camera axes to the axes of instant-ngp (y
+down, z forward) and back."""
+DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
+"""Keys of the distortion coefficients of a fisheye lens (True) and of any other lens (False)."""
+OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
+
 
 log = logging.getLogger("nerfmac")
 
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
-    """Load a run from a run folder or from a snapshot of instant-ngp. Raises `InputError` if the
-    folder or file is invalid."""
+    """Load a run from a run folder or from a snapshot of instant-ngp."""
     path = user_path(path)
     return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
 
@@ -97,8 +110,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
 
 def _extent(snapshot: Fields) -> float:
-    """Return the side length of the scene cube in scene units. Raises `InputError` if nerfmac does
-    not support the scene of the snapshot."""
+    """Return the side length of the scene cube in scene units."""
     version = snapshot.number("version", 0)
     if version < VERSION:
         raise InputError(f"{snapshot.where} has version {version:g}; expected {VERSION} or later")
@@ -186,3 +198,95 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
     }
     scene = replace(scene, splits=splits, extent=run.scene.extent)
     return replace(scene, up=run.scene.up, placement=placement)
+
+
+def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
+    """Return the index of each cell in the order of instant-ngp, for all cells (cells,) in the
+    order of nerfmac."""
+    number = np.arange(cascades * resolution**3)
+    cascade, x, y, z = cells_of(number, resolution)
+    return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)
+
+
+def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
+    """Read the values of a density grid, in the order of nerfmac, or None for the empty grid of an
+    untrained scene.
+
+    A value is the optical thickness of the shortest marching step. In the snapshot, the cells of a
+    cascade are in Morton order: the bits of x, y, and z are interleaved, and the lowest bit is from
+    x. `data` contains float16 or, in older files, float32 numbers. Infinity is replaced by the
+    largest float16 number. `resolution` is the number of cells of a cascade along an axis.
+    """
+    if not isinstance(data, bytes):
+        raise InputError(f"{where}: density_grid_binary is missing or not binary data")
+    if not data:
+        return None
+    cells = cascades * resolution**3
+    kinds = {2 * cells: "<f2", 4 * cells: "<f4"}
+    if len(data) not in kinds:
+        raise InputError(
+            f"{where}: density_grid_binary has {len(data)} bytes; expected {2 * cells} for "
+            f"{cascades} cascades of {resolution}^3 cells"
+        )
+    values = np.frombuffer(data, kinds[len(data)]).astype(np.float32)
+    if not (values > -np.inf).all():  # also False for NaN
+        raise InputError(f"{where}: density_grid_binary contains NaN or -infinity")
+    values = np.minimum(values, LARGEST)
+    return values[morton_numbers(resolution, cascades)]
+
+
+def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the lowest 10 bits of `number`, moved to every third bit."""
+    result = np.zeros_like(number)
+    for bit in range(10):
+        result |= (number >> bit & 1) << 3 * bit
+    return result
+
+
+def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
+    """Return the training cameras of a snapshot's `dataset` in the axes of instant-ngp, which are
+    the y, z, and x axes of the scene files.
+
+    In the snapshot, cameras look along +z, with y down, and principal points are fractions of the
+    image size.
+    """
+    pairs = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
+    return tuple(_camera(about, xform) for about, xform in pairs)
+
+
+def read_placement(dataset: Fields, extent: float) -> Placement:
+    """Return the placement of the scene files in instant-ngp's scene cube, which has side length
+    `extent`.
+
+    instant-ngp maps a file position p to CYCLE (scale p + offset). If `from_mitsuba` is set, CYCLE
+    is omitted, but every OpenGL camera is rotated by 180 degrees about its y axis.
+    """
+    scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
+    return Placement(scale, CYCLE @ offset, extent, CYCLE)
+
+
+def _camera(about: Fields, xform: Fields) -> Camera:
+    pose = np.array(xform.table("start", (3,), 4)) * FLIP
+    width, height = (int(side) for side in about.numbers("resolution", 2))
+    fl_x, fl_y = about.numbers("focal_length", 2)
+    across, down = about.numbers("principal_point", 2, (0.5, 0.5))
+    try:
+        center = across * width, down * height
+        lens = Lens(width, height, fl_x, fl_y, *center, **_distortion(about))
+        return Camera(lens, pose.astype(np.float32))
+    except InputError as error:
+        raise InputError(f"{about.where}: {error}") from error
+
+
+def _distortion(about: Fields) -> dict[str, Any]:
+    """Return the distortion arguments for `Lens`."""
+    key = "lens" if "lens" in about else "camera_distortion"
+    if key not in about or about.is_null(key):
+        return {}
+    lens = about.object(key)
+    for other in OTHER_LENSES:
+        if other in lens:
+            raise InputError(f"{lens.where} is {other}; expected perspective or OpenCV fisheye")
+    is_fisheye = "is_fisheye" in lens and lens.flag("is_fisheye")
+    keys = DISTORTION[is_fisheye]
+    return {"is_fisheye": is_fisheye, **{key: lens.number(key, 0.0) for key in keys}}

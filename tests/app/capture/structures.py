@@ -45,7 +45,6 @@ def ring_of(count, *, scale, rotation, offset):
 
 
 def write_images(folder, names):
-    """Write an image of noise for each of `names`."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(2)
     for name in names:

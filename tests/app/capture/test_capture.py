@@ -10,8 +10,7 @@ import pytest
 from nerfmac.app.capture import capture, capture_scene, captured, structure
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.fold_check import FoldCheck
-from nerfmac.app.capture.steps import step_name
-from nerfmac.app.capture.structure import Solver
+from nerfmac.app.capture.structure import Solver, step_name
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -31,7 +30,6 @@ def somewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def photos(tmp_path):
-    """Return a folder of twelve images."""
     write_images(tmp_path / "garden", NAMES)
     return tmp_path / "garden"
 
@@ -74,18 +72,27 @@ def test_photos_become_a_scene_with_a_report(photos, tmp_path, solved, caplog):
     assert solved["calls"] == [(12, "auto")]
 
 
-def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
-    photos, tmp_path, solved, caplog, monkeypatch
-):
-    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
-    solve = Solver.solve
+TORN = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+
+
+@pytest.fixture
+def folded(solved, monkeypatch):
+    """Return the pairs in TORN that are attributed to ambiguous matches, at first one."""
+    solve, pairs = Solver.solve, TORN[:1]
 
     def fold(self, matching):
         found = solve(self, matching)
-        check = FoldCheck(found.fold_check.groups, torn, torn)
-        return found._replace(fold_check=check, matching=matching)
+        check = FoldCheck(found.fold_check.groups, TORN, pairs)
+        used = found.matching if matching == "auto" else matching
+        return found._replace(fold_check=check, matching=used)
 
     monkeypatch.setattr(Solver, "solve", fold)
+    return pairs
+
+
+def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
+    photos, tmp_path, folded, caplog
+):
     capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     (line,) = caplog.messages
     assert line.startswith(
@@ -94,24 +101,13 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
     assert "2 pairs are inconsistent" in line
     assert "--matching sequential" in line
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
-    assert report["torn"] == [["03.png", "04.png", 171.2], ["03.png", "05.png", 168.0]]
+    assert report["torn"] == [list(pair) for pair in TORN]
     assert (report["matching"], report["matched"]) == ("exhaustive", "exhaustive")
 
 
-def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
-    photos, tmp_path, solved, monkeypatch
-):
-    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
-    folded = torn[:1]
-    solve = Solver.solve
-
-    def fold(self, matching):
-        found = solve(self, matching)
-        return found._replace(fold_check=FoldCheck(found.fold_check.groups, torn, folded))
-
-    monkeypatch.setattr(Solver, "solve", fold)
+def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(photos, tmp_path, folded):
     capture_scene(photos, tmp_path / "rig", progress=False)
-    folded.append(torn[1])
+    folded.append(TORN[1])
     with pytest.raises(
         InputError, match=r"03\.png and 04\.png .*use --matching sequential to keep"
     ):
@@ -271,7 +267,6 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys,
 
 @pytest.fixture
 def solver(tmp_path, photos):
-    """Return a solver with short programs as its stages."""
     images = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 

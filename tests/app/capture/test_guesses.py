@@ -31,7 +31,6 @@ def solver(tmp_path):
 
 @pytest.fixture
 def trials(monkeypatch):
-    """Return the trials of two guesses, once they are done."""
     done = []
 
     def choose(tried):

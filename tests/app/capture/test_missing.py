@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture.missing import missing_images
+from nerfmac.app.capture.structure import missing_images
 
 NAMES = [f"{index:02}.png" for index in range(20)]
 

@@ -18,7 +18,6 @@ TURN *= np.sign(np.linalg.det(TURN))
 
 @pytest.fixture
 def placed(tmp_path):
-    """Return a scene folder, and the structure that it was made from."""
     structure = ring_of(12, scale=7.3, rotation=TURN, offset=np.array([4.0, -9.0, 2.5]))
     write_images(tmp_path / "images", [image.name for image in structure.model.images])
     write_scene(tmp_path, structure, is_object=False)

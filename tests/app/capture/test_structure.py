@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture import structure
-from nerfmac.app.capture.colmap_process import LENS_MODEL
+from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
 from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -139,3 +139,15 @@ def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle
     names = PARAMETERS[LENS_MODEL].split()
     named = dict(zip(names, known["parameters"], strict=True))
     assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
+
+
+def test_models_that_are_begun_again_are_not_counted_twice(capsys):
+    progress = _Progress()
+    progress.begin()
+    progress.add()
+    progress.begin()
+    progress.add()
+    progress.add()
+    progress.add()
+    lines = [int(line) for line in capsys.readouterr().out.split()]
+    assert lines == [2, 1, 1, 1]

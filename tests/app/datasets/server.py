@@ -20,7 +20,6 @@ class Server:
     address: str = ""
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer a GET as a file server does."""
         wanted = handler.headers["Range"] if self.knows_ranges else None
         self.asked.append((handler.path, handler.headers["Range"]))
         content = self.files.get(handler.path)
@@ -42,7 +41,6 @@ class Server:
 
 @contextmanager
 def serving() -> Iterator[Server]:
-    """Context manager that yields a running `Server`."""
     server = Server()
 
     class Handler(BaseHTTPRequestHandler):

@@ -16,7 +16,6 @@ from tests.scene_factory import nerfmac
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server with two collections, "zips" and "loose"."""
     with serving() as server:
         monkeypatch.setattr(catalog, "COLLECTIONS", ())
         yield server
@@ -136,7 +135,6 @@ def test_an_archive_that_inflates_without_measure_is_refused(monkeypatch, tmp_pa
 
 
 def loose(server, files):
-    """A collection of files that are no archive, with the one scene "fox"."""
     listed = []
     for name, content in files.items():
         server.files[f"/{name}"] = content
@@ -161,7 +159,7 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
 def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, server):
     publish(monkeypatch, server, CONTENT)
     usage = type("Usage", (), {"free": 100})
-    monkeypatch.setattr("nerfmac.app.datasets.download.shutil.disk_usage", lambda _path: usage)
+    monkeypatch.setattr("nerfmac.app.datasets.fetching.shutil.disk_usage", lambda _path: usage)
     with pytest.raises(InputError, match="is too small"):
         fetch("ball", tmp_path, progress=False)
     assert files_in(tmp_path) == []

@@ -25,7 +25,6 @@ def moved(poses, *, seed=6, scale=3.0):
 
 
 def turned(degrees):
-    """Return a rotation about y."""
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
 

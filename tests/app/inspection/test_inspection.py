@@ -92,7 +92,6 @@ def test_everything_is_drawn_along_up(scene, up):
 
 
 def framed(scene, extent):
-    """Return the columns of each panel that show a cube of this side."""
     scene = replace(scene, extent=extent)
     drawn = np.asarray(scene_image(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40
@@ -114,12 +113,6 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
 def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
     assert all(len(across) == 0 for across in framed(scene, 100.0))
-
-
-def test_the_image_is_zoomed_to_cameras_and_points(scene):
-    _, alone = shown(replace(scene, extent=0.1))
-    for extent in (4.0 * alone, 16.0 * alone):
-        assert shown(replace(scene, extent=extent))[1] == alone
 
 
 def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):

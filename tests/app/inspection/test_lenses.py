@@ -41,11 +41,9 @@ def test_lenses_of_cameras_are_not_named(values):
         ({"cx": 20.0}, "principal point"),
         ({"cy": 64.0}, "principal point"),
         ({"k1": 46.0}, "k1 46"),
-        ({"k1": -3.0}, "k1 -3"),
         ({"p2": 0.4}, "p2 0.4"),
         ({"k4": 9.0, "is_fisheye": True}, "k4 9"),
         ({"fl_y": LENS.fl_x * 1.2}, "fl_y / fl_x is 1.2 "),
-        ({"fl_y": LENS.fl_x * 2.8}, "fl_y / fl_x is 2.8 "),
         ({"fl_y": LENS.fl_x / 1.2}, "fl_y / fl_x is 0.833 "),
     ],
 )

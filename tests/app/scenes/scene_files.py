@@ -30,7 +30,6 @@ def pixels(index: int, channels: int = 3, width: int = WIDTH, height: int = HEIG
 
 
 def save(path: Path, values: np.ndarray) -> None:
-    """Write an image, making its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values).save(path)
 
@@ -48,8 +47,17 @@ def write_transforms(folder: Path, count: int = 10, *, absent=(), frame=None, **
     return write_json(folder / "transforms.json", {**LENS, **PLACED, "frames": frames, **top})
 
 
+def write_unplaced(folder: Path, matrices, names="{:03d}.png", channels=3, **top) -> Path:
+    """A transforms.json without aabb_scale, scale, and offset, by default without a lens."""
+    frames = []
+    for index, each in enumerate(matrices):
+        name = names.format(index)
+        save(folder / name, pixels(index, channels))
+        frames.append({"file_path": name, "transform_matrix": each})
+    return write_json(folder / "transforms.json", {**top, "frames": frames})
+
+
 def write_blender(folder: Path, *, channels: int = 4, **counts: int) -> Path:
-    """The files of a Blender scene with `counts` frames by split."""
     for split, count in counts.items():
         frames = []
         for index in range(count):

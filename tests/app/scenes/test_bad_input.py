@@ -23,7 +23,6 @@ from tests.app.scenes.scene_files import (
 
 
 def refused(path, *parts: str, **options) -> None:
-    """Check that loading raises an InputError with each of `parts` in its message."""
     with pytest.raises(InputError) as caught:
         load_scene(path, **options)
     for part in parts:
@@ -66,38 +65,25 @@ def test_missing_keys_are_refused(tmp_path):
 
 TOP_LEVEL = [
     ("fl_x", -30.0, "expected a finite number above 0"),
-    ("fl_y", 0, "expected a finite number above 0"),
     ("fl_x", math.nan, "expected a finite number"),
-    ("fl_x", math.inf, "expected a finite number"),
-    ("fl_x", 10**400, "expected a finite number"),
     ("fl_x", "30", "expected a finite number"),
-    ("fl_x", True, "expected a finite number"),
-    ("cx", None, "expected a finite number"),
-    ("cy", [1], "expected a finite number"),
-    ("k1", math.nan, "expected a finite number"),
     ("p2", "0", "expected a finite number"),
     ("w", 24.5, "expected a whole number"),
-    ("h", 0, "expected a finite number above 0"),
     ("aabb_scale", 0, "expected a finite number above 0"),
-    ("aabb_scale", -4, "expected a finite number above 0"),
     ("aabb_scale", 256, "up to 128"),
     ("scale", 0, "expected a finite number above 0"),
     ("offset", [0.5, 0.5], "expected a list of 3 finite numbers"),
-    ("offset", [0.5, 0.5, math.nan], "expected a list of 3 finite numbers"),
     ("offset", "middle", "expected a finite number"),
     ("camera_model", "EQUIRECTANGULAR", "expected one of OPENCV, PINHOLE"),
-    ("camera_model", 7, "expected a text"),
     ("is_fisheye", 1, "expected true or false"),
     ("latlong", True, "one of OpenCV's two camera models: undistort"),
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
-    ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("mask_color", [0, 0, 0, 1], "expected images with an alpha channel"),
     ("white_transparent", True, "alpha channel, or masks"),
     ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a global shutter"),
     ("from_na", True, "expected poses with OpenGL axes"),
     ("up", [0, 0, 0], "three numbers that are not all zero"),
-    ("up", [0, 1], "a list of 3 finite numbers"),
 ]
 
 
@@ -115,7 +101,6 @@ def changed(change) -> list[list[float]]:
 
 MATRICES = {
     "nan": (changed(lambda m: m.__setitem__((1, 2), math.nan)), "row 1 is", "finite numbers"),
-    "infinite": (changed(lambda m: m.__setitem__((2, 3), math.inf)), "row 2 is", "finite numbers"),
     "scaled": (changed(lambda m: m.__imul__([[2, 2, 2, 1]])), "not rigid", "a rotation and a pos"),
     "skewed": (changed(lambda m: m.__setitem__((0, 1), 0.9)), "not rigid", "a rotation and a pos"),
     "zero": (
@@ -131,7 +116,6 @@ MATRICES = {
     "three columns": (np.eye(4, 3).tolist(), "row 0 is", "a list of 4 finite numbers"),
     "two rows": (np.eye(2, 4).tolist(), "transform_matrix is", "4 rows of 4 numbers"),
     "flat": (list(range(16)), "transform_matrix is", "4 rows of 4 numbers"),
-    "words": ([["a"] * 4] * 4, "row 0 is", "a list of 4 finite numbers"),
 }
 
 

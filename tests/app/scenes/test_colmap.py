@@ -9,7 +9,7 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import OPENCV, write_colmap
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced
 
 LENSES = {
     "SIMPLE_PINHOLE": ((30.0, 11.0, 8.5), {}),
@@ -37,14 +37,8 @@ LENSES = {
 
 
 def write_same(folder, model: str, count: int = 9):
-    """A transforms.json, without a placement, of the scene that `write_colmap` writes."""
-    frames = []
-    for index in range(count):
-        save(folder / f"{index:03d}.png", pixels(index))
-        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": matrix(index)})
     lens = {"fl_x": 30.0, "fl_y": 30.0, "cx": 11.0, "cy": 8.5, "w": WIDTH, "h": HEIGHT}
-    values = {**lens, **LENSES[model][1], "frames": frames}
-    return write_json(folder / "transforms.json", values)
+    return write_unplaced(folder, map(matrix, range(count)), **lens | LENSES[model][1])
 
 
 @pytest.mark.parametrize("model", LENSES)
@@ -73,7 +67,6 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
     [
         ("sparse/0", "images", ""),
         ("sparse/0", "images", "sparse/0"),
-        ("sparse/0", "images", "sparse"),
         ("sparse", "images", ""),
         ("", "images", ""),
         ("sparse/0", "sparse/0/images", ""),
@@ -85,7 +78,6 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
         ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
-        ("dense/sparse", "dense/images", ""),
     ],
 )
 def test_the_model_and_its_images_are_found(tmp_path, sparse, images, given):

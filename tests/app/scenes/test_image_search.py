@@ -42,7 +42,6 @@ def test_a_name_without_its_ending_is_found(tmp_path):
         ("../images/1.png", ("images/1.png",), "images/1.png"),
         ("images/1.png", ("left/1.png", "right/1.png"), None),
         ("right/images/1.png", ("left/images/1.png", "images/2.png"), "left/images/1.png"),
-        ("images/1.png", ("masks/1.png",), None),
         ("images/1.png", ("images/11.png", "images/1.txt"), None),
         ("images/1.png", (".thumbnails/1.png",), None),
         ("..", ("images/1.png",), None),

@@ -6,13 +6,12 @@ import pytest
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced
 
 FOCAL = 31.0
 
 
 def rows(count: int, *, far: float = 5.0) -> np.ndarray:
-    """Rows of `matrix` for images of the size in `scene_files`."""
     table = np.zeros((count, 17))
     for index in range(count):
         right, up, backwards, position = np.array(matrix(index))[:3].T
@@ -30,11 +29,7 @@ def write_llff(folder, count=9, *, table=None, images="images", factor=1):
 
 
 def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
-    frames = []
-    for index in range(9):
-        save(tmp_path / f"b/{index:03d}.png", pixels(index))
-        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": matrix(index)})
-    path = write_json(tmp_path / "b/transforms.json", {"fl_x": FOCAL, "frames": frames})
+    path = write_unplaced(tmp_path / "b", map(matrix, range(9)), fl_x=FOCAL)
     scene, same = load_scene(write_llff(tmp_path / "a")), load_scene(path)
     assert_same_pixels(scene, same)
     assert_same_pixels(same, scene)

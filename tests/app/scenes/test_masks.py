@@ -11,7 +11,6 @@ from tests.app.scenes.scene_files import HEIGHT, WIDTH, save, write_transforms
 
 
 def mask(seed):
-    """Return a mask with holes, uint8 (h, w)."""
     return np.random.default_rng(seed).choice(np.array([0, 255], np.uint8), (HEIGHT, WIDTH))
 
 
@@ -65,7 +64,6 @@ def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path
 
 
 def rename(path, names):
-    """Give the frames of a transforms.json and their images other `names`."""
     values = json.loads(path.read_text())
     for frame, name in zip(values["frames"], names, strict=True):
         (path.parent / name).parent.mkdir(parents=True, exist_ok=True)

@@ -42,7 +42,6 @@ def frames(scene):
 
 
 def assert_alike(one, other):
-    """Assert that the scenes differ by a rigid motion, their points and up moving with them."""
     assert one.extent == other.extent
     pairs = list(zip(frames(one), frames(other), strict=True))
     first, second = (frame.camera.pose.astype(np.float64) for frame in pairs[0])

@@ -22,7 +22,6 @@ def cameras():
 
 
 def thing(count: int = 400) -> np.ndarray:
-    """Points on the surface of a ball of radius 0.2 around the center."""
     way = np.random.default_rng(5).normal(size=(count, 3))
     return 0.5 + 0.2 * way / np.linalg.norm(way, axis=1, keepdims=True)
 

@@ -8,7 +8,6 @@ from PIL import Image
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import (
     HEIGHT,
@@ -26,7 +25,6 @@ def lens_of(path, index=0):
 
 
 def rewrite(path, change):
-    """The file with `change` made to each of its frames."""
     values = json.loads(path.read_text())
     for index, frame in enumerate(values["frames"]):
         change(index, frame)
@@ -58,20 +56,15 @@ def test_a_frames_own_numbers_go_before_the_files_matrix(tmp_path):
     assert (lens_of(path, 0).fl_x, lens_of(path, 0).cx) == (33.0, 12.5)
 
 
-def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog):
-    path = without(write_transforms(tmp_path, 3, f1_x=30.0, f1_y=29.0), "fl_x", "fl_y")
-    lens = lens_of(path)
+@pytest.mark.parametrize("name", ["f1_", "f"])
+def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog, name):
+    named = {f"{name}x": 30.0, f"{name}y": 29.0}
+    lens = lens_of(without(write_transforms(tmp_path, 3, **named), "fl_x", "fl_y"))
     assert (lens.fl_x, lens.fl_y) == (30.0, 29.0)
     assert [line.split(": ")[1] for line in caplog.messages] == [
-        "f1_x is interpreted as fl_x",
-        "f1_y is interpreted as fl_y",
+        f"{name}x is interpreted as fl_x",
+        f"{name}y is interpreted as fl_y",
     ]
-
-
-def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
-    path = without(write_transforms(tmp_path, 2, fx=33.0, fy=31.0), "fl_x", "fl_y")
-    assert (lens_of(path).fl_x, lens_of(path).fl_y) == (33.0, 31.0)
-    assert "fx is interpreted as fl_x" in caplog.text
 
 
 @pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
@@ -125,25 +118,6 @@ def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
         load_scene(path)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        "C:\\Users\\me\\capture\\images\\{}.png",
-        "/home/me/capture/images/{}.png",
-        "images/{}.jpg",
-        "../images/{}.png",
-        "rgb/{}",
-    ],
-)
-def test_images_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
-    path = write_transforms(tmp_path, 3)
-    rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
-    frames = load_scene(path, split="none").splits["train"]
-    assert [frame.image for frame in frames] == [tmp_path / f"images/{i:03d}.png" for i in range(3)]
-    assert len(caplog.messages) == 1
-    assert "3 of 3 images are not at the path" in caplog.text
-
-
 def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
     by_name = write_transforms(tmp_path / "a", 2, camera_model="OPENCV_FISHEYE", k1=0.1)
     by_flag = write_transforms(tmp_path / "b", 2, is_fisheye=True, k1=0.1)
@@ -163,20 +137,6 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
     assert len(load_scene(other, split="none").splits["train"]) == 3
-
-
-@pytest.mark.parametrize("name", ["transforms.json", "capture.json"])
-def test_a_json_file_is_parsed_once(tmp_path, monkeypatch, name):
-    path = write_transforms(tmp_path, 3, train_filenames=["images/000.png"]).rename(tmp_path / name)
-    parsed = []
-
-    def count(path):
-        parsed.append(path)
-        return read_json(path)
-
-    monkeypatch.setattr("nerfmac.common.json_reader.read_json", count)
-    load_scene(tmp_path)
-    assert parsed == [path]
 
 
 def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
@@ -220,7 +180,6 @@ def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
 
 
 def of_an_iphone(folder):
-    """A scene of one HEIC image of 64x48 pixels."""
     path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
     (folder / "images/000.png").unlink()
     return rewrite(path, lambda i, frame: frame.update(file_path="images/000.HEIC"))
@@ -303,14 +262,3 @@ def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog
     (told,) = caplog.messages
     assert told.startswith("1 of 3 images")
     assert "secret.png" in told
-
-
-def test_a_path_out_of_the_scene_is_not_followed(tmp_path):
-    write_transforms(tmp_path / "scene", 3)
-    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
-    rewrite(
-        tmp_path / "scene" / "transforms.json",
-        lambda index, frame: frame.update(file_path="../secret.png") if index == 1 else None,
-    )
-    frames = load_scene(tmp_path / "scene", split="none").splits["train"]
-    assert [frame.name for frame in frames] == ["images/000.png", "images/002.png"]

@@ -65,7 +65,6 @@ def test_what_is_no_file_of_points_is_refused(tmp_path, change):
 
 
 def nerfstudio(folder, **more):
-    """A transforms.json without a placement."""
     path = write_transforms(folder, 5)
     frames = [{"file_path": f"images/{i:03d}.png", "transform_matrix": matrix(i)} for i in range(5)]
     return write_json(path, {"fl_x": 30.0, "frames": frames, **more})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.prefetch import prefetch
+from nerfmac.app.scenes.scene import prefetch
 from nerfmac.backend import choose_device
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
@@ -52,7 +52,6 @@ def test_an_error_comes_in_its_place_and_ends_the_work(monkeypatch):
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def device(request):
-    """Compute on each available device; restore the device afterwards."""
     before = mx.default_device()
     choose_device(request.param)
     yield request.param

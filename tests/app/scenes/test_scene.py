@@ -60,15 +60,6 @@ def test_a_image_of_another_size_than_its_lens_is_refused():
         scene(splits={"train": (frame(0), wrong)}).views("train")
 
 
-def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path):
-    path = write_transforms(tmp_path, 3)
-    cut = tmp_path / "images/002.png"
-    cut.write_bytes(cut.read_bytes()[:60])
-    loaded = load_scene(path)
-    with pytest.raises(InputError, match=r"002\.png is not a readable image"):
-        loaded.views("train")
-
-
 def test_images_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
     path = write_transforms(tmp_path, 4)
     save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))

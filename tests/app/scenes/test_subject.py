@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.subject import MIN_POINTS, find_subject
+from nerfmac.app.scenes.sparse_points import MIN_SUBJECT_POINTS, find_subject
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
@@ -27,7 +27,6 @@ def cameras(count=24, *, outwards=False, start=0.0):
 
 
 def ball(count=400):
-    """Points on a sphere of the radius 0.12 around CENTER."""
     directions = np.random.default_rng(1).normal(size=(count, 3))
     return CENTER + 0.12 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
@@ -49,8 +48,9 @@ def test_the_subject_is_in_the_middle_of_most_photos(start):
 def test_there_is_no_subject_without_points_that_show_it():
     assert find_subject(None, cameras()) is None
     assert find_subject(np.zeros((0, 3)), cameras()) is None
-    assert find_subject(ball(MIN_POINTS - 1), cameras()) is None
-    assert find_subject(ball(MIN_POINTS), cameras()) is not None
+    assert find_subject(ball(MIN_SUBJECT_POINTS - 1), cameras()) is None
+    assert find_subject(ball(MIN_SUBJECT_POINTS), cameras()) is not None
+    assert find_subject(ball() + (-0.1, 0.15, -0.5), cameras()) is None  # At the bottom of photos.
     assert find_subject(walls(), cameras()) is None
     assert find_subject(walls(), cameras(outwards=True)) is None
 

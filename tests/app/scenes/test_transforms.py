@@ -18,6 +18,7 @@ from tests.app.scenes.scene_files import (
     save,
     write_json,
     write_transforms,
+    write_unplaced,
 )
 
 
@@ -30,13 +31,8 @@ def lens_of(path, index=0):
 
 
 def unplaced(folder, matrices, channels=3):
-    """A nerfstudio file: no aabb_scale, scale or offset."""
-    frames = []
-    for index, each in enumerate(matrices):
-        save(folder / f"images/{index:03d}.png", pixels(index, channels))
-        frames.append({"file_path": f"images/{index:03d}.png", "transform_matrix": each})
-    values = {**LENS, "camera_model": "OPENCV", "frames": frames}
-    return write_json(folder / "transforms.json", values)
+    lens = {**LENS, "camera_model": "OPENCV"}
+    return write_unplaced(folder, matrices, "images/{:03d}.png", channels, **lens)
 
 
 def test_every_eighth_view_by_name_is_held_out(tmp_path):

@@ -19,7 +19,6 @@ TOLD = [
 
 
 def write_exr(folder, count=3):
-    """A scene file with existing EXR images."""
     names = [f"images/{index:03d}.exr" for index in range(count)]
     frame = {index: {"file_path": name} for index, name in enumerate(names)}
     path = write_transforms(folder, count, absent=range(count), frame=frame)

@@ -10,9 +10,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import (
     LENS,
-    pixels,
-    save,
-    write_json,
+    write_unplaced,
 )
 
 Z, Y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
@@ -38,11 +36,7 @@ def ring(up, *, degrees: float = 360.0, height: float = 1.0, roll: float = 0.0, 
 
 
 def capture(folder, matrices, **top):
-    frames = []
-    for index, each in enumerate(matrices):
-        save(folder / f"{index:03d}.png", pixels(index))
-        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": each})
-    return load_scene(write_json(folder / "transforms.json", {**LENS, "frames": frames, **top}))
+    return load_scene(write_unplaced(folder, matrices, **LENS, **top))
 
 
 def degrees_apart(one, other) -> float:

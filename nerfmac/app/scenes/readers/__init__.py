@@ -31,8 +31,7 @@ log = logging.getLogger("nerfmac")
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in a folder or camera file. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene in a folder or camera file."""
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)
@@ -61,10 +60,7 @@ def read_scene(path: Path) -> ParsedScene:
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return a function that reads the scene in `folder`, or None if the format is unknown.
-
-    Raises `InputError` if the format is unknown and several JSON files contain `frames`.
-    """
+    """Return a function that reads the scene in `folder`, or None if the format is unknown."""
     read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
         read = partial(blender.read_blender, folder)
@@ -88,8 +84,7 @@ def _read_transforms(path: Path) -> ParsedScene:
 
 
 def _other_json(folder: Path) -> tuple[Path, Fields] | None:
-    """Return the only JSON file with `frames`, or None. Raises `InputError` if there are
-    several."""
+    """Return the only JSON file with `frames`, or None."""
     candidates: list[tuple[Path, Fields]] = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):

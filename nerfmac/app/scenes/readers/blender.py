@@ -1,9 +1,6 @@
-"""Blender format: `transforms_train.json` with optional `transforms_val.json` and `_test.json`.
-
-This is the format of the Blender scenes by the NeRF authors (Mildenhall et al. 2020), with
-`camera_angle_x` in radians for all frames and `file_path` without a file extension. The up
-direction is z, unless the training file contains instant-ngp's `up`.
-"""
+"""Blender format of the NeRF authors (Mildenhall et al. 2020): `transforms_train.json`, optional
+`_val` and `_test`, `camera_angle_x` in radians, and `file_path` without a file extension. The up
+direction is z, unless the training file contains instant-ngp's `up`."""
 
 from __future__ import annotations
 
@@ -29,9 +26,8 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Range of the median distance from the cube center to the cameras, in scene units, with the
-default placement of instant-ngp. A typical distance is 1.3. If the distance is outside this range,
-a placement is fitted instead."""
+"""Plausible median distances from the cube center to the cameras, in scene units, with the default
+placement of instant-ngp (typically 1.3). For other distances, a placement is fitted."""
 
 log = logging.getLogger("nerfmac")
 
@@ -42,8 +38,7 @@ def file_name(split: str) -> str:
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in a folder with Blender files. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene in a folder with Blender files."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
 )
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.tracks import Tracks
 
 MODEL_FOLDERS = (
@@ -46,6 +47,11 @@ SUPPORTED = (
     *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
     *FISHEYE,
 )
+MIN_CAMERAS = 3
+"""Minimum number of cameras for aligning two coordinate systems."""
+ALIGNED_WITHIN = 1e-3
+"""Maximum difference between aligned cameras, in radians and relative to their extent."""
+
 
 log = logging.getLogger("nerfmac")
 
@@ -84,18 +90,7 @@ def scene_folder(path: Path) -> Path:
 
 
 def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
-    """Read a COLMAP scene.
-
-    Args:
-        folder: Scene folder.
-        model_path: Model folder.
-
-    Returns:
-        The scene in the world coordinates of the COLMAP model.
-
-    Raises:
-        InputError: If the model is invalid or no image exists.
-    """
+    """Read a COLMAP scene, in the world coordinates of the COLMAP model."""
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -133,8 +128,8 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """If the folder `images` does not exist, return a list with the folder `images_N` with the
-    smallest N. Otherwise, or if no such folder exists, return an empty list."""
+    """If there is no folder `images`, return a list with the `images_N` with the smallest N, if
+    any."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
@@ -155,18 +150,7 @@ def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
-    """Convert a COLMAP camera to camera intrinsics.
-
-    Args:
-        camera: COLMAP camera. The rational denominator of FULL_OPENCV must be 1.
-        where: Position in the file, for the error message.
-
-    Returns:
-        Camera intrinsics.
-
-    Raises:
-        InputError: If the camera model or a coefficient is not supported.
-    """
+    """Convert a COLMAP camera to camera intrinsics. The denominator of FULL_OPENCV must be 1."""
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
     if camera.model not in SUPPORTED or any(denominator):
@@ -189,16 +173,13 @@ def camera_to_file(entry: ColmapImage) -> np.ndarray:
 def tracks_of(
     model: ColmapModel, entries: Sequence[ColmapImage | None], images: Sequence[PosedImage]
 ) -> Tracks | None:
-    """Convert the observations of a COLMAP model to tracks.
+    """Convert the observations of a COLMAP model to tracks in its world coordinates, or None if
+    there are no observations.
 
     Args:
-        model: COLMAP model.
         entries: Model entry of each image, or None for images that are not in the model.
         images: Images, possibly downscaled relative to the images that were used to create the
             model.
-
-    Returns:
-        Tracks in the world coordinates of the model, or None if the model contains no observations.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
@@ -219,3 +200,68 @@ def tracks_of(
     error = np.where(np.isfinite(model.errors), np.maximum(model.errors, 0.0), 0.0)
     view, pixel, point = (np.concatenate(parts) for parts in (views, pixels, points))
     return Tracks(view, pixel, point, model.points, error)
+
+
+def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
+    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
+
+    `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
+    model and store both. The cameras of the model are matched to the images by file name, and the
+    matched cameras determine the transform between the two coordinate systems. If there is no
+    model, the model is invalid, or its cameras differ from the poses of the images, the result is
+    None, and the reason is logged.
+    """
+    path = model_folder(folder)
+    if path is None:
+        return None
+    try:
+        model = read_model(path)
+    except InputError as error:
+        log.warning(f"{error}; continuing without its tracks")
+        return None
+    entries = _by_name(model.images, images)
+    found = {view: entry for view, entry in enumerate(entries) if entry is not None}
+    alignment = _alignment(found, images)
+    if alignment is None:
+        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its tracks")
+        return None
+    tracks = tracks_of(model, entries, images)
+    return tracks and tracks.transformed(alignment)
+
+
+def _by_name(
+    entries: Sequence[ColmapImage], images: Sequence[PosedImage]
+) -> list[ColmapImage | None]:
+    """Return the model entry with the file name of each image, or None without a unique match."""
+    by_name: dict[str, ColmapImage | None] = {}
+    for entry in entries:
+        name = PurePosixPath(entry.name.replace("\\", "/")).name
+        by_name[name] = None if name in by_name else entry
+    return [by_name.get(PurePosixPath(image.name).name) for image in images]
+
+
+def _alignment(
+    entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
+) -> Placement | None:
+    """Return the similarity transform from model coordinates to the coordinates of the image poses.
+
+    Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
+    the scale and the offset. The result is None if the cameras do not match.
+    """
+    if len(entries) < MIN_CAMERAS:
+        return None
+    poses = np.stack([camera_to_file(entry) for entry in entries.values()])
+    wanted = np.stack([images[view].pose for view in entries])
+    u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", wanted[:, :, :3], poses[:, :, :3]))
+    rotation = u @ v
+    eyes, targets = poses[:, :, 3] @ rotation.T, wanted[:, :, 3]
+    eyes_from, targets_from = eyes - eyes.mean(0), targets - targets.mean(0)
+    spread = float(np.square(eyes_from).sum())
+    if spread <= 0.0:
+        return None
+    scale = float((eyes_from * targets_from).sum()) / spread
+    misfit = np.abs(scale * eyes_from - targets_from).max()
+    turn = np.abs(rotation @ poses[:, :, :3] - wanted[:, :, :3]).max()
+    if scale <= 0 or max(turn, misfit / np.abs(targets_from).max()) > ALIGNED_WITHIN:
+        return None
+    return Placement(scale, targets.mean(0) - scale * eyes.mean(0), 1.0, rotation)

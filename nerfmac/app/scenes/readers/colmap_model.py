@@ -1,10 +1,6 @@
-"""Reading of COLMAP models: the files `cameras`, `images`, and `points3D`, all .bin or all .txt.
-
-The layout is documented by COLMAP ("Output Format"). Poses map world to camera coordinates with
-OpenCV axes: x right, y down, z forward. Quaternions are (w, x, y, z). As in nerfmac, the center of
-the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not needed,
-because `images` still contains the pose of every image.
-"""
+"""Reading of COLMAP models, as in COLMAP's "Output Format": the files `cameras`, `images`, and
+`points3D`, all .bin or all .txt. Poses map world to camera coordinates with OpenCV axes: x right, y
+down, z forward. Quaternions are (w, x, y, z). The center of the top left pixel is (0.5, 0.5)."""
 
 from __future__ import annotations
 
@@ -33,8 +29,8 @@ PARAMETERS = {
     "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
     "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
 }
-"""Parameter names of the camera models of COLMAP, in the order of the model IDs in binary files. d1
-to d3 are the denominator coefficients of FULL_OPENCV."""
+"""Parameter names of each camera model, in the order of COLMAP's model IDs. d1 to d3 are the
+denominator coefficients of FULL_OPENCV."""
 
 Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]
@@ -49,8 +45,7 @@ UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, Overflow
 
 
 class ColmapCamera(NamedTuple):
-    """COLMAP camera: name of the camera model, image size in pixels, and parameters keyed by
-    name."""
+    """COLMAP camera: camera model, image size in pixels, and parameters keyed by name."""
 
     model: str
     width: int
@@ -87,8 +82,7 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether `folder` contains the files `cameras` and `images` of a model, as binary or
-    text files."""
+    """Return whether `folder` contains the binary or text files of a model."""
     return any(
         (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
         for extension in ("bin", "txt")
@@ -104,11 +98,7 @@ def count_images(folder: Path) -> int:
 
 
 def read_model(folder: Path) -> ColmapModel:
-    """Read a COLMAP model. Binary files are preferred. The file `points3D` may be missing.
-
-    Raises `InputError` if a file is truncated, is not a COLMAP file, or contains a number that is
-    not finite.
-    """
+    """Read a COLMAP model. Binary files are preferred. The file `points3D` may be missing."""
     if (folder / "cameras.bin").is_file():
         extension, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
     else:
@@ -167,8 +157,8 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """Create an image. `pose` has 7 numbers: a quaternion and a translation. Observations with the
-    point ID -1 are dropped."""
+    """Create an image from a quaternion and a translation. Observations with the ID -1 are
+    dropped."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -268,7 +258,6 @@ def _text_points(content: bytes) -> Iterator[Point]:
 
 
 def _lines(content: bytes) -> list[str]:
-    """Return the lines that are neither empty nor comments."""
     lines = content.decode("utf-8-sig").splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 

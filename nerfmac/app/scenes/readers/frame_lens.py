@@ -19,45 +19,34 @@ from nerfmac.geometry.lenses import Lens, focal_length
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
-"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]] in files written by
-scripts."""
+"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
-"""Maximum distance between the principal point and the image center, relative to the image width
-and height, for the principal point to count as central."""
+"""Maximum distance of a central principal point from the image center, relative to the image
+size."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """Possible ratios of the image size to the size that the intrinsics are for, in the order of the
 trials."""
 TINY = 8
-"""If the shorter image side exceeds this number of pixels, intrinsics that look like fractions of
-the image size (focal lengths up to 2, or principal points up to 1) are rejected."""
+"""In images with a larger shorter side, focal lengths up to 2 and principal points up to 1 are
+rejected, because they look like fractions of the image size instead of pixels."""
 SQUARE = 1.2
-"""A warning is logged if fl_x / fl_y or fl_y / fl_x is at least this value, because the pixels of
-real cameras are square."""
+"""Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
 
 CONTRADICTION = 0.02
-"""Maximum relative difference between a focal length and the focal length that follows from the
-field of view. Larger differences cause a warning."""
+"""Maximum relative difference between the focal length and the one of the field of view."""
 
 log = logging.getLogger("nerfmac")
 
 
 def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
-    """Return the camera intrinsics of a frame.
+    """Return the camera intrinsics of a frame, for the image size in the JSON file.
 
     Args:
-        frame: Frame of the JSON file.
         file: JSON file with defaults for all frames.
         image: Header of the image. If the JSON contains no size, the size in the header is used.
         warned: Warnings that have already been logged. The set is updated, so that each kind of
             warning is logged only once per file.
-
-    Returns:
-        Camera intrinsics for the size in the JSON.
-
-    Raises:
-        InputError: If the camera model is unsupported, the file contains no focal length, or a
-            value is out of range.
     """
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()
@@ -176,7 +165,6 @@ class _LensKeys:
         return None
 
     def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
-        """Warn if the focal length and the field of view of an axis contradict each other."""
         expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
         if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
             self._warn(
@@ -185,8 +173,7 @@ class _LensKeys:
             )
 
     def _with(self, key: str) -> Fields | None:
-        """Return the frame if it contains `key`. Otherwise, return the file if it contains `key`,
-        or None."""
+        """Return the frame or else the file, whichever contains `key`, or None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

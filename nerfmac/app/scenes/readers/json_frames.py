@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Default `scale` and `offset` of instant-ngp, chosen for the Blender scenes of 2020."""
+"""Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
 
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
@@ -43,18 +43,14 @@ NOT_READ = {
     "rolling_shutter": "a global shutter",
     "from_na": "poses with OpenGL axes",
 }
-"""Unsupported keys that change the meaning of an image, with the supported alternatives.
-
-A key in this table is accepted if its value is null, false, or 0. Other unknown keys, such as
-`depth_file_path`, only add unused information and are ignored.
-"""
+"""Unsupported keys that change the meaning of an image, with the supported alternatives. They are
+accepted if their value is null, false, or 0. Other unknown keys are ignored."""
 
 log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """Frame of a JSON file: the fields of the frame, the file with default values, the name of the
-    frame, and the path of its image."""
+    """Frame of a JSON file: its fields, the file with default values, its name, and its image."""
 
     fields: Fields
     file: Fields
@@ -63,18 +59,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return the frames with a pose and an existing image, and log a warning about other frames.
-
-    Args:
-        file: JSON file.
-        search: Search for images in the scene folder.
-
-    Returns:
-        The frames in the order of the file.
-
-    Raises:
-        InputError: If no frame remains.
-    """
+    """Return the frames with a pose and an existing image, and log a warning about other frames."""
     given = file.objects("frames")
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
@@ -96,18 +81,7 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
 
 
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
-    """Return the images of frames with their cameras and masks.
-
-    Args:
-        entries: Frames.
-        folder: Scene folder with the masks.
-
-    Returns:
-        Images with cameras in file coordinates.
-
-    Raises:
-        InputError: If a key, camera model, or pose is unsupported, or an image is invalid.
-    """
+    """Return the images of frames with their masks and their cameras in file coordinates."""
     warned: set[str] = set()
     poses = _poses([entry.fields for entry in entries])
     headers = headers_of([entry.image for entry in entries])
@@ -124,19 +98,13 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 def cameras_of(
     file: Fields, photo: Header, names: Collection[str] | None = None
 ) -> list[tuple[Lens, Array]]:
-    """Return the cameras of the frames in a file. The images need not exist.
+    """Return the camera intrinsics and the pose of each frame in a file. The images need not exist.
+
+    A pose is a camera-to-world matrix (3, 4) in file coordinates, with OpenGL axes.
 
     Args:
-        file: JSON file.
         photo: Image size for files that do not contain one.
         names: Values of `file_path` of the frames to return. By default, all frames.
-
-    Returns:
-        Camera intrinsics and pose of each frame. A pose is a camera-to-world matrix (3, 4) in file
-        coordinates, with OpenGL axes.
-
-    Raises:
-        InputError: If a key, camera model, or pose is unsupported, or no frame has a pose.
     """
     frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
     if names is not None:
@@ -162,8 +130,6 @@ def placement_of(file: Fields) -> Placement:
 
     The placement is determined by the keys `scale`, `offset` (one or three numbers), and
     `aabb_scale`. Missing keys have the default values of instant-ngp.
-
-    Raises `InputError` if `scale` is not positive or `aabb_scale` is outside (0, 128].
     """
     extent = file.number("aabb_scale", 1.0, above=0)
     if extent > MAX_EXTENT:
@@ -177,22 +143,13 @@ def placement_of(file: Fields) -> Placement:
 
 
 def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
-    """Return the up direction of a file.
+    """Return the up direction of a file, a unit vector in the coordinates of the file.
 
     If the file contains the key `up` of instant-ngp, this value is returned. If the key
     `orientation_override` of nerfstudio is "none", the poses are upright, and the result is z. In
-    other cases, the up direction is estimated from the poses. The key `applied_transform` of
-    nerfstudio has no effect, because it only documents how the poses were changed.
-
-    Args:
-        file: JSON file.
-        poses: Camera-to-world poses (3, 4). Without poses, the up direction is z.
-
-    Returns:
-        Unit vector in the coordinates of the file.
-
-    Raises:
-        InputError: If `up` is not three numbers or is zero.
+    other cases, the up direction is estimated from the camera-to-world `poses` (3, 4); without
+    poses, it is z. The key `applied_transform` of nerfstudio has no effect, because it only
+    documents how the poses were changed.
     """
     if "up" in file:
         up = file.numbers("up", 3)
@@ -211,9 +168,6 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     similarity transform of the scene that has already been applied to the positions. If all
     determinants are negative, the file has left-handed axes. In this case, the poses remain
     reflections, and `Placement.mirrored` corrects them later.
-
-    Raises `InputError` if a matrix is not 4x4 or 3x4, is not finite, or is not rigid after removing
-    a common factor.
     """
     matrices = [_matrix_of(fields) for fields in frames]
     determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])

@@ -1,12 +1,6 @@
-"""LLFF format: `poses_bounds.npy`, and images in the folder `images` or `images_N`, sorted by file
-name.
-
-The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
-the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
-depth in the image. The pose maps camera to world coordinates, with camera axes that point down,
-right, and backward. The focal length is in pixels of an image with this height and width. There is
-no distortion.
-"""
+"""LLFF format (Mildenhall et al. 2019): `poses_bounds.npy`, and sorted images in `images` or
+`images_N`. A row contains [R | t | (height, width, focal length in pixels)], 3x5, and the minimum
+and maximum depth. Poses map camera to world coordinates, with camera axes down, right, backward."""
 
 from __future__ import annotations
 
@@ -28,8 +22,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
-    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene of a `poses_bounds.npy` file."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
     images = []
@@ -68,10 +61,7 @@ def _table(path: Path) -> Array:
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
     """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
-    images, sorted by file name.
-
-    Raises `InputError` if no folder contains `count` images.
-    """
+    images, sorted by file name."""
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
         names = sorted(image_folder.iterdir()) if image_folder.is_dir() else []

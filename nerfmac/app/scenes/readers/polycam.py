@@ -1,10 +1,7 @@
-"""Polycam raw data, with a JSON file per image in `keyframes/cameras` and images in
-`keyframes/images`.
-
-`corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent.
-The keys t_00 to t_23 contain the pose: a camera-to-world matrix, row by row, with OpenGL axes, as
-written by ARKit.
-"""
+"""Polycam raw data: a JSON file per image in `keyframes/cameras`, and `keyframes/images`. The keys
+t_00 to t_23 contain a camera-to-world matrix, row by row, with OpenGL axes. The folders
+`corrected_cameras` and `corrected_images` are preferred, because their poses are more
+consistent."""
 
 from __future__ import annotations
 
@@ -35,19 +32,8 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
-    """Read a Polycam scene.
-
-    Args:
-        folder: Scene folder.
-        cameras: Folder of cameras from `keyframes_of`.
-        image_folder: Folder of images from `keyframes_of`.
-
-    Returns:
-        The scene in the world coordinates of Polycam.
-
-    Raises:
-        InputError: In the same cases as `load_scene`.
-    """
+    """Read a Polycam scene, in the world coordinates of Polycam, with the folders from
+    `keyframes_of`."""
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
     found = ImageSearch(image_folder).existing(names, str(cameras))

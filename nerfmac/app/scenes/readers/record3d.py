@@ -1,10 +1,7 @@
-"""Record3D exports: a JSON file `metadata` or `metadata.json`, and an image folder.
-
-A pose consists of a quaternion (x, y, z, w) and a position, and maps camera to world coordinates
-with OpenGL axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images
-of size `w` x `h`. The file name of an image is the index of its pose. Poses without an image are
-skipped, because phones write more poses than images. Depth is not used.
-"""
+"""Record3D exports: a JSON file `metadata` or `metadata.json`, and an image folder. A pose
+(quaternion x, y, z, w and position) maps camera to world coordinates with OpenGL axes. `K` is in
+column-major order for images of size `w` x `h`. The file name of an image is the index of its pose.
+Poses without an image are skipped, because phones write more poses than images."""
 
 from __future__ import annotations
 
@@ -23,12 +20,11 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Key in files of newer versions. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
+"""Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """Return the metadata file of the Record3D capture in `folder`, or None if `folder` contains no
-    capture."""
+    """Return the metadata file of the Record3D capture in `folder`, or None."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():
@@ -37,8 +33,7 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of a Record3D metadata file. Raises `InputError` in the same cases as
-    `load_scene`."""
+    """Read the scene of a Record3D metadata file."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]

@@ -1,8 +1,12 @@
 """Format of instant-ngp, nerfstudio, and NeRFCapture, with one `transforms.json` for all frames.
+Intrinsics are in pixels of a `w` x `h` image, and frames can override them. Frames without an image
+are skipped, because published captures list images that they do not contain.
 
-Camera intrinsics are in pixels of a `w` x `h` image, and a frame can override any value. Frames
-without an existing image are skipped, because published captures such as instant-ngp's fox list
-images that they do not contain.
+`read_studio_space` reads the transform from file coordinates to the scene coordinates of
+nerfstudio, scale * (R position + t), in `dataparser_transforms.json` (`transform` = [R | t],
+`scale`) next to its trained model (`nerfstudio_dataparser.py` in nerfstudio). If
+`transforms.json` contains `applied_transform` or `applied_scale`, the position is in the
+coordinates before this transform and this scale were applied, so `transforms.json` is also needed.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +23,8 @@ import numpy.typing as npt
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.ply_points import read_ply_points
-from nerfmac.app.scenes.readers.colmap_beside import tracks_beside
+from nerfmac.app.scenes.readers.blender import file_name
+from nerfmac.app.scenes.readers.colmap import tracks_beside
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     entries_of,
@@ -29,26 +35,20 @@ from nerfmac.app.scenes.readers.json_frames import (
 )
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
-from nerfmac.common.json_reader import Fields
+from nerfmac.common.json_reader import Fields, read_fields
 
 FILE_NAME = "transforms.json"
+
+Array = npt.NDArray[np.float64]
+TRANSFORMS = "dataparser_transforms.json"
+ROTATION_WITHIN = 1e-3
+"""Maximum entry of |R^T R - I| that counts as a rounding error of float32 rotations R."""
 
 log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, file: Fields) -> ParsedScene:
-    """Read the scene that a `transforms.json` describes.
-
-    Args:
-        path: Path of the file.
-        file: Parsed file.
-
-    Returns:
-        The scene in file coordinates.
-
-    Raises:
-        InputError: In the same cases as `load_scene`.
-    """
+    """Read the scene that a `transforms.json` describes, in file coordinates."""
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
@@ -81,20 +81,11 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
-    """Return the splits that nerfstudio's lists, such as `train_filenames`, specify.
+    """Return the splits that nerfstudio's lists, such as `train_filenames`, specify, as indices
+    into `names`. The result is None if the file contains no lists.
 
     Frames that are not in a list belong to no split. Frames without an image are ignored, even if a
-    list contains them.
-
-    Args:
-        file: JSON file.
-        names: Values of `file_path` of the frames with an image.
-
-    Returns:
-        Indices into `names`, keyed by split name, or None if the file contains no lists of splits.
-
-    Raises:
-        InputError: If a list contains a name that no frame has, or no training views remain.
+    list contains them. `names` contains the values of `file_path` of the frames with an image.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
@@ -120,3 +111,48 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
             f"no frame with an image; list names such as {names[0]!r}"
         )
     return splits
+
+
+class StudioSpace(NamedTuple):
+    """Transform to nerfstudio coordinates, scale * (rotation @ file position + offset)."""
+
+    rotation: Array  # (3, 3)
+    offset: Array  # (3,)
+    scale: float
+
+    def to_file(self, pose: npt.NDArray[np.floating[Any]]) -> Array:
+        """Transform a camera-to-world pose (3, 4) from nerfstudio to file coordinates."""
+        position = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
+        return np.column_stack([self.rotation.T @ pose[:, :3], position])
+
+
+def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
+    """Read a `dataparser_transforms.json`. `scene` is the scene folder, `transforms.json`, or
+    None."""
+    file = read_fields(path)
+    transform = np.array(file.table("transform", (3,), 4))
+    scale = file.number("scale", above=0)
+    applied = _transforms_of(scene)
+    if applied is not None and "applied_transform" in applied:
+        before = np.eye(4)
+        before[:3] = applied.table("applied_transform", (3, 4), 4)[:3]
+        if abs(np.linalg.det(before)) < 1e-9:
+            raise applied.wrong("applied_transform", "a matrix that can be inverted")
+        transform = transform @ np.linalg.inv(before)
+    if applied is not None:
+        scale /= applied.number("applied_scale", 1.0, above=0)
+    rotation = transform[:, :3]
+    if np.abs(rotation.T @ rotation - np.eye(3)).max() > ROTATION_WITHIN:
+        raise InputError(f"{path}: transform does not contain a rotation; expected [R | t]")
+    return StudioSpace(rotation, transform[:, 3], scale)
+
+
+def _transforms_of(scene: Path | None) -> Fields | None:
+    """Return the parsed `transforms.json` of the scene, or None if the file does not exist."""
+    if scene is None:
+        return None
+    if scene.is_dir():
+        if (scene / file_name("train")).exists():
+            return None
+        scene = scene / FILE_NAME
+    return read_fields(scene) if scene.suffix.lower() == ".json" and scene.exists() else None
