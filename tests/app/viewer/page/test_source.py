@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac.app.viewer.page import source
+from nerfmac.app.viewer import page as source
 
 PAGE = Path(source.__file__).parent
 MODULES = sorted(PAGE.rglob("*.js"))
