@@ -223,7 +223,7 @@ def test_it_is_shown_with_a_image_under_it_for_pages_without_a_kernel(viewer, mo
     assert len(updated) == before + 1  # what is shown again has it at once
 
 
-@pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.pause()", "viewer.close()"])
+@pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.close()"])
 def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
 import json, time, nerfmac

@@ -27,11 +27,11 @@ def browser():
     """Headless Chromium with WebGPU; a test is skipped where there is none, but fails in CI."""
     try:
         from tests.app.export.scene_page.tab import WEBGPU
-        from tests.app.viewer.notebook.browser import running_chromium
+        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium(*WEBGPU) as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT, *WEBGPU) as running:
         yield running
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
 from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
 
@@ -46,7 +46,7 @@ def browser() -> Iterator[Browser]:
 
     It ends with each file of tests: while it is there, its event loop runs in this thread.
     """
-    with running_chromium() as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 
 

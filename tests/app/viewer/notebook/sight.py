@@ -1,13 +1,30 @@
 """Queries and actions of the tests on a viewer in a page."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.app.viewer.notebook.tab import Tab
+from tests.scene_factory import COARSE
 
 IMAGE = ".nerfmac-image"
 LOST = 15.0  # time in seconds after which a drag without an effect counts as lost
+
+
+BEGIN = f"""
+import json, time, nerfmac
+from nerfmac.config import Config
+
+config = Config.from_json(json.loads({json.dumps(COARSE.to_json())!r}))
+"""
+"""Code of the first cell of a notebook with small viewers."""
+
+
+def cell(scene: Path, name: str = "viewer") -> str:
+    """Return the code of a cell that creates and displays a viewer."""
+    return f"{name} = nerfmac.Viewer({str(scene)!r}, config=config)\n{name}"
 
 
 class Sight:

@@ -43,11 +43,11 @@ def browser():
     It ends with this folder's tests: while it is there, its event loop runs in this thread.
     """
     try:
-        from tests.app.viewer.notebook.browser import running_chromium
+        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium() as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 
 

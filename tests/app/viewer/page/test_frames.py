@@ -94,7 +94,6 @@ def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
     [
         ("1px", 1, 1.0, [1, 1]),
         ("640px", 480, 2.0, [1280, 960]),
-        ("1920px", 1080, 2.0, [3840, 2160]),
         ("3840px", 1080, 2.0, [3840, 1080]),
     ],
 )
