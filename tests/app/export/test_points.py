@@ -79,11 +79,6 @@ def test_a_batch_without_points_is_not_the_end(run, monkeypatch):
     assert len(extract_points(run, count=20, progress=False).positions) == 20
 
 
-def test_points_are_found_again(run, points):
-    again = extract_points(run, count=COUNT, progress=False)
-    assert np.array_equal(again.positions, points.positions)
-
-
 class Haze(Egg):
     """An egg that some light passes, thin at its rim."""
 

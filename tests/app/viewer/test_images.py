@@ -82,17 +82,6 @@ def test_color_is_what_the_renderer_gives(untrained):
     assert (got.depth == want.depth).all()
 
 
-def test_without_exposure_not_even_the_rounding_changes():
-    # Halfway between two bytes the last bit of a color decides.
-    halfway = (np.arange(255, dtype=np.float32) + np.float32(0.5)) / np.float32(255)
-    nothing, camera = np.zeros(CUBE.cells, bool), Camera(Lens(1, 1, 9.0, 9.0, 0.5, 0.5), SIDE.pose)
-    for first in range(0, 255, 3):
-        background = halfway[first : first + 3]
-        options = {"background": tuple(background.tolist()), "occupied": nothing}
-        got = drawn(Egg(), "rgb", camera, **options)
-        assert (got.rgb == to_bytes(background)).all()
-
-
 @pytest.mark.parametrize("focus", [0.7, 1.4, 3.0])
 def test_depth_runs_from_warm_to_cold_over_twice_the_distance_of_the_focus(focus):
     got = drawn(Boxes(NEAR_BOX, FAR_BOX), "depth", focus=focus)
@@ -191,16 +180,6 @@ def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
     want[count == 0] = BACKGROUND
     assert np.abs(got.rgb / 255.0 - want).max() < 0.6 / 255
     assert ((got.depth > 0) == (count > 0)).all()
-
-
-@pytest.mark.parametrize("output", ["rgb", "depth", "opacity"])
-def test_a_crop_hides_what_is_outside_and_changes_nothing_inside(output):
-    crop = ((0.2, 0.3, 0.55), (0.55, 0.6, 0.8))  # around one of the boxes
-    got = drawn(Boxes(NEAR_BOX, FAR_BOX), output, crop=crop)
-    alone, both = drawn(Boxes(NEAR_BOX), output), drawn(Boxes(NEAR_BOX, FAR_BOX), output)
-    assert (got.rgb == alone.rgb).all()
-    assert (got.depth == alone.depth).all()
-    assert (got.rgb != both.rgb).any(axis=-1).mean() > 0.03
 
 
 @pytest.mark.parametrize("output", SHOWN)

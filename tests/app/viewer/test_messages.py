@@ -84,6 +84,9 @@ def test_a_double_click_makes_what_is_seen_there_the_center(page):
     assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)
     near = shown.drawn.depth[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
     assert np.linalg.norm(local) == pytest.approx(np.median(near[near > 0]), rel=1e-4)
+    shown.drawn.depth[:] = 0.0
+    away = np.linalg.norm(shown.point_at(0.3, 0.6, otherwise=1.7) - pose[:, 3])
+    assert away == pytest.approx(1.7, rel=1e-5)
 
 
 def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path):
