@@ -1,8 +1,7 @@
 """`extract_cameras` converts a run's cameras to the contents of a `transforms.json`.
 
 The file has the format of instant-ngp and nerfstudio. It also contains the placement of the scene,
-so that `load_scene` places the cameras as in the run, unless the placement includes a rotation,
-which the format cannot represent.
+so that `load_scene` places the cameras as in the run. The format cannot represent a rotation.
 """
 
 from __future__ import annotations

@@ -62,14 +62,14 @@ class Lattice(NamedTuple):
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Return the positions (..., 3) of points from their indices (..., 3), which may be
+        """Return the positions (..., 3) of points from their indices (..., 3). Indices may be
         fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
     def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
         """Return the scene coordinates x, y, and z of the points in `count` planes perpendicular to
-        the x axis of the lattice, from plane `first`. An axis on which a coordinate does not depend
-        has length 1."""
+        the x axis of the lattice, from plane `first`. An axis has length 1 if a coordinate does not
+        depend on it."""
         numbers = [np.arange(length) for length in self.shape]
         numbers[0] = numbers[0][first : first + count]
         axes = np.ix_(*(self.spacing * n + self.origin[axis] for axis, n in enumerate(numbers)))

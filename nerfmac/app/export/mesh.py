@@ -33,7 +33,7 @@ Faces = npt.NDArray[np.int32]
 logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
-"""Range to which the density per scene unit is clipped before its logarithm is computed."""
+"""Range of the density per scene unit. The density is clipped before its logarithm is computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ def _large_pieces(
     """Remove floaters and cavities that no camera sees, and return the number of remaining
     components.
 
-    A floater is a connected component whose area is less than the fraction `smallest` of the
+    A floater is a connected component with a small area, less than the fraction `smallest` of the
     largest component's area. A cavity is an inward-facing component of a closed mesh, with a
     negative signed volume. Training does not constrain the inside of objects, so a cavity is
     removed unless its bounding box contains a camera (positions (cameras, 3)), as in a room. An

@@ -1,8 +1,8 @@
 """`write_scene_page` writes an HTML page for interactive viewing of a trained field.
 
-The page is a single file that requires neither Python nor a network connection, which its content
-security policy forbids. It first shows a still image and then renders the field with WebGPU. In
-browsers without WebGPU, only the still image is shown.
+The page is a single file that requires neither Python nor a network connection. Its content
+security policy forbids all network requests. The page first shows a still image and then renders
+the field with WebGPU. In browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations

@@ -118,8 +118,8 @@ class Source(NamedTuple):
         """Return the box to export in the coordinates of the input scene, clipped to the scene
         cube.
 
-        By default, it is the smallest box around the occupied cells of the unit cube, which
-        excludes the distant background.
+        The default is the smallest box around the occupied cells of the unit cube. It excludes the
+        distant background.
         """
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))

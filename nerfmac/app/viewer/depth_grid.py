@@ -1,11 +1,11 @@
-"""Coarse grid of inverse distances with which the page warps an image.
+"""Coarse grid of inverse distances. The page uses the grid to warp an image.
 
 The page draws the image as a mesh over the vertices of the grid, with the depth of each vertex, as
 seen from the current camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse
-distance of the four adjacent cells, which is exact on a plane. If the four values differ strongly,
-an outline crosses the cells, and the vertex has the depth of the nearest surface. Therefore, all
-cells that the near surface touches move with it, and the stretched triangles contain only
-background colors.
+distance of the four adjacent cells. On a plane, this value is exact. If the four values differ
+strongly, an outline crosses the cells, and the vertex has the depth of the nearest surface.
+Therefore, all cells that the near surface touches move with it, and the stretched triangles contain
+only background colors.
 
 The outermost vertices are outside the image and repeat the values at its border. In a grid of
 `columns` x `rows` vertices, vertex (1 + i, 1 + j) is located at the fractions i / (columns - 3) of

@@ -52,7 +52,7 @@ CASCADE_COLORS = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""sRGB colors of the cascades, from the innermost to the outermost, which repeat."""
+"""sRGB colors of the cascades, from the innermost to the outermost. The colors repeat."""
 
 
 SURFACE_OPACITY = 0.5

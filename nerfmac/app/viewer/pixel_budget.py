@@ -24,7 +24,7 @@ GROWTH = 4
 enlarged to `MIN_FRACTION`, because estimates for still larger images are uncertain."""
 
 LATE = 1.25
-"""Factor by which the drawing time of a late image exceeds the allowed time."""
+"""An image is late if its drawing time exceeds the allowed time by more than this factor."""
 
 RECENT = 12
 """Number of recent images that the estimates are fitted to."""

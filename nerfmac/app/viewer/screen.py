@@ -54,8 +54,9 @@ BREATH = 0.5
 CPU, because the page and the kernel often share the CPU."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
-"""Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). It is
-low because an untrained field is haze, in which rays have about a hundred times as many samples."""
+"""Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). The
+estimate is low because an untrained field is haze, and rays have about a hundred times as many
+samples in haze."""
 
 HAZE_STEPS = 128
 """Number of training steps during which images have at most `HAZE_PIXELS` pixels. In these steps,
@@ -218,8 +219,8 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """Return the value of `time.monotonic()` at which another image is sent to a page that does
-        not acknowledge images."""
+        """Return when another image is sent to a page that does not acknowledge images, as a value
+        of `time.monotonic()`."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 

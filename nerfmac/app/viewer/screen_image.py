@@ -21,7 +21,7 @@ JPEG_QUALITY = {True: 90, False: 80}
 """JPEG quality of full images (True) and of smaller images (False)."""
 
 MIN_MESSAGE = 2**16
-"""Size in bytes to which shorter messages with an image are padded.
+"""Minimum size in bytes of a message with an image. Shorter messages are padded.
 
 Jupyter Server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
 delayed acknowledgment. TCP segments on the loopback interface are slightly shorter than
@@ -29,8 +29,8 @@ delayed acknowledgment. TCP segments on the loopback interface are slightly shor
 """
 
 PICK_RADIUS = 2
-"""Radius in pixels around a click in which all depths are used, so that a click can hit thin
-objects."""
+"""Radius in pixels around a click. All depths within this radius are used, so that a click can hit
+thin objects."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,8 +64,7 @@ class Settings:
     background: str = "#ffffff"
     exposure: float = 0.0  # Exposure compensation in stops.
     crop: Box | None = None  # Lowest and highest corner in scene coordinates.
-    # Fraction of the device time for training. While the camera moves, half of it is used.
-    share: float = 0.7
+    share: float = 0.7  # Fraction of the device time for training, halved while the camera moves.
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
     steps: int | None = None  # Total number of steps after which training stops.

@@ -114,8 +114,8 @@ class Training:
         """Read one image or compile some kernels with each `next`.
 
         No progress bar is shown: it would be another widget, and JupyterLab delays all later
-        messages to a page until it has loaded the code of that widget, which takes seconds over a
-        slow network.
+        messages to a page until it has loaded the code of that widget. Over a slow network, this
+        takes seconds.
         """
         self.message = "reading images"
         yield

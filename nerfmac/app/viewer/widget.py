@@ -59,7 +59,7 @@ SAVED = """<style>
 }
 </style>
 <p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
-"""HTML of the text above the saved image, which JupyterLab shows if the widget has no kernel."""
+"""HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
 class Viewer(anywidget.AnyWidget):
@@ -300,8 +300,8 @@ class Viewer(anywidget.AnyWidget):
         self.layout.close()
 
     def _ipython_display_(self) -> None:
-        """Display the widget and, below it, a sentence and an image, which style sheets hide while
-        the widget is active."""
+        """Display the widget and, below it, a sentence and an image for pages without a kernel.
+        Style sheets hide these while the widget is active."""
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
         display({"text/html": SAVED, "text/plain": ""}, raw=True)
@@ -337,10 +337,10 @@ class Viewer(anywidget.AnyWidget):
 def _hear_while_cells_run(comm: Any) -> None:
     """Make sure that messages from the page are handled while the main thread runs a cell.
 
-    JupyterLab sends these messages to a subshell of the kernel, which runs on a separate thread.
-    ipykernel 7 forwards each message to the shell that last sent a message to the page. This is the
-    main shell, which is busy while a cell runs. With this change, the subshell handles the messages
-    that it receives.
+    JupyterLab sends these messages to a subshell of the kernel, on a separate thread. ipykernel 7
+    forwards each message to the main shell, because the main shell has last sent a message to the
+    page. The main shell is busy while a cell runs. With this change, the subshell handles the
+    messages that it receives.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -354,7 +354,7 @@ def _opened(
     method: Method,
     out: str | Path | None,
 ) -> Run:
-    """Return the run to view: a copy of a run, a run that is loaded, or a new run on a scene."""
+    """Return the run to view: a copied, a loaded, or a new run."""
     if isinstance(source, Run):
         return source.copy()
     if not isinstance(source, Scene):
