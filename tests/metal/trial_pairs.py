@@ -130,6 +130,11 @@ PAIRS = {
         r"waiting in simd_sum of line (?!\1)\d+: ",
         Trial("out[i] = simd_sum(i % 2 ? 1.0f : 2.0f);"),
     ),
+    "lanes at a barrier and in a collective": Pair(
+        Trial("out[i] = 1;\nif (i % 2) simd_sum(1.0f);\n" + THREADGROUP),
+        r"divergent simdgroup: waiting in simd_sum of .*; waiting in threadgroup_barrier of ",
+        Trial("out[i] = 1;\nsimd_sum(1.0f);\n" + THREADGROUP),
+    ),
     "matrix of an incomplete simdgroup": Pair(
         Trial(
             "simdgroup_float8x8 a(1.0f), b;\nsimdgroup_multiply(b, a, a);\nout[i] = 1;",

@@ -16,6 +16,11 @@ RACES = {
         r"race: out\[32\] is written by thread \(32, 0, 0\) .* was read by thread \(0, 0, 0\)",
         Trial("out[i] = out[i] + 1;", group=32, zeroed=True),
     ),
+    "race between threadgroups, through a barrier": Pair(
+        Trial("out[i % 32] = 1; threadgroup_barrier(mem_flags::mem_device);", size=32, group=32),
+        r"race: out\[0\] is written by thread \(32, 0, 0\)",
+        Trial("out[i] = 1; threadgroup_barrier(mem_flags::mem_device);", group=32),
+    ),
     "race within a threadgroup": Pair(
         Trial(HELD + "held[i] = in[i]; out[i] = held[i / 2];"),
         r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
@@ -84,6 +89,18 @@ RACES = {
         ),
         r"race: out\[0\] is written by thread \(40, 0, 0\) .* was read by several threadgroups",
         Trial("if (i == 40) {\nconst float held = out[0];\nout[0] = held;\n}", zeroed=True),
+    ),
+    "race of a write with what several simdgroups read": Pair(
+        Trial(
+            "if (i % 32 == 8) {\nconst float held = out[0];\nif (i == 40) out[0] = held;\n}",
+            zeroed=True,
+        ),
+        r"race: out\[0\] is written by thread \(40, 0, 0\) .* was read by several simdgroups of ",
+        Trial(
+            "const float held = out[0]; threadgroup_barrier(mem_flags::mem_device);\n"
+            "if (i == 40) out[0] = held;",
+            zeroed=True,
+        ),
     ),
     "race of a write with what several lanes read": Pair(
         Trial(

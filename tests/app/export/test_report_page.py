@@ -37,7 +37,6 @@ PROFILE = {
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory):
-    """The page of a saved run, as text."""
     folder = tmp_path_factory.mktemp("report") / "mine"
     run.save(folder)
     metrics = {"psnr_test": 12.5, "psnr_corrected_test": 14.5, "psnr_curve": [1], "test_views": 2}

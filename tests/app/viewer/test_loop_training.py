@@ -180,17 +180,6 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(
     assert len(page.take("frame")) == 1
 
 
-def test_a_run_is_saved_in_its_folder_when_training_stops(small_run, tmp_path):
-    small_run.save(tmp_path / "run")
-    page = Page(small_run, out=tmp_path / "run").open()
-    page.say("set", values={"steps": 130})
-    page.say("train")
-    page.settle()
-    loaded = Run.load(tmp_path / "run")
-    assert loaded.state.step == 130
-    assert loaded.curve
-
-
 def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.open()
     page.say("set", values={"steps": 200})
@@ -213,19 +202,6 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points
-
-
-def test_a_snapshot_stays_what_it_was(page):
-    page.open().settle()
-    run = page.session.run.copy()
-    camera = run.orbit(3, (20, 16))[1]
-    before = run.render(camera).color
-    page.say("set", values={"steps": 160})
-    page.say("train")
-    page.settle()
-    assert run.state.step == 120
-    assert np.array_equal(run.render(camera).color, before)
-    assert not np.array_equal(page.session.run.copy().render(camera).color, before)
 
 
 @pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (9.0, 1.8), (600.0, 1.8)])

@@ -77,15 +77,6 @@ def test_without_the_notebooks_packages_all_else_works_and_viewer_says_what_to_i
     assert "jupyterlab>=4.2" in line
 
 
-def test_a_viewer_trains_in_the_background_to_its_limit(viewer):
-    viewer.train(steps=30)
-    assert viewer.wait(60.0)
-    assert viewer.run.state.step == 30
-    viewer.train(steps=40)
-    assert viewer.wait(60.0)
-    assert viewer.run.state.step == 40
-
-
 def test_what_is_trained_can_be_paused_rendered_and_evaluated_meanwhile(viewer):
     viewer.train()
     first = viewer.run

@@ -28,7 +28,6 @@ def home(trained, tab):
 
 
 def is_at(tab, view: View) -> bool:
-    """Whether the page is at a view."""
     shown = tab.view()
     pose, center = np.reshape(shown["pose"], (3, 4)), np.array(shown["center"])
     return bool(np.abs(pose - view.pose).max() < 1e-6 and np.abs(center - view.center).max() < 1e-6)

@@ -10,14 +10,6 @@ from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a browser."""
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.browser)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     """After a failed test, save screenshots of its pages and print the server log."""
@@ -35,7 +27,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab server, without a browser."""
     with Lab(tmp_path_factory.mktemp("lab")) as running:
         yield running
 

@@ -57,7 +57,6 @@ class Sight:
         return np.reshape(self.last()["pose"], (3, 4))
 
     def drag(self, by: tuple[float, float], steps: int = 20, *, hold: bool = False) -> None:
-        """Drag in the middle of the image."""
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {IMAGE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
@@ -83,11 +82,9 @@ class Sight:
         return shown / 255.0
 
     def click(self, label: str) -> None:
-        """Press the button with this label."""
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def step(self) -> int:
-        """The training step in the summary."""
         words = self.root.locator(".nerfmac-summary").inner_text()
         digits = words.removeprefix("step ").split("·")[0]
         return int("".join(each for each in digits if each.isdigit()) or 0)

@@ -16,7 +16,6 @@ IMAGE = ".jp-OutputArea-output img"
 
 @pytest.fixture
 def viewing(desk, balls):
-    """A viewer with its full image in a page."""
     tab = desk.open_notebook([BEGIN, cell(balls)])
     tab.run_all()
     sight = Sight(tab).wait_for_rest()

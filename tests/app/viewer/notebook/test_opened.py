@@ -24,7 +24,6 @@ OPEN = ["--IdentityProvider.token=", "--ServerApp.password=", "--LabApp.expose_a
 
 @pytest.fixture(scope="module")
 def made(scene, tmp_path_factory):
-    """A trained run."""
     folder = tmp_path_factory.mktemp("made") / "run"
     train(scene, steps=60, device="cpu", config=COARSE, out=folder)
     return folder

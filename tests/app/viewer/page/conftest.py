@@ -27,7 +27,6 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def origin():
-    """Return the address of a server of the page's modules."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Files) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -99,7 +98,6 @@ def view(open_view):
 
 @pytest.fixture
 def shown(view):
-    """Return a live view that shows a frame."""
     view.show()
     view.forget()
     return view

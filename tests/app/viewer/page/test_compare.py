@@ -4,8 +4,6 @@ import pytest
 
 from tests.app.viewer.page.driver import LENS, POSE, jpeg
 
-pytestmark = pytest.mark.browser
-
 RENDERED, PHOTO = (100, 60, 60), (100, 90, 60)
 
 

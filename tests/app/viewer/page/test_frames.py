@@ -4,8 +4,6 @@ import pytest
 
 from tests.app.viewer.page.driver import POSE
 
-pytestmark = pytest.mark.browser
-
 RED, BLUE, GREEN = (200, 30, 30), (30, 30, 200), (30, 160, 30)
 DARK = [0x14, 0x16, 0x1A]
 

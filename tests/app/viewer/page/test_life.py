@@ -6,8 +6,6 @@ import pytest
 
 from tests.app.viewer.page.driver import jpeg
 
-pytestmark = pytest.mark.browser
-
 ORANGE = (220, 140, 20)
 
 

@@ -4,8 +4,6 @@ import pytest
 
 from tests.app.viewer.page.driver import POSE
 
-pytestmark = pytest.mark.browser
-
 PATH = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 KEYFRAMES = [{"pose": POSE, "fov": 40.0}, {"pose": POSE, "fov": 55.4}]
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.browser
-
 
 def values(view):
     """The settings that have been sent, in order."""
