@@ -44,12 +44,12 @@ class Counter(anywidget.AnyWidget):
         if self.value > 100:
             raise OverflowError("counted too far")
 '''
-CELLS = [COUNTER, "counter = Counter()\ncounter"]
+ENDLESS = "kept = 3\nprint('under way')\nwhile True:\n    pass"
 
 
-def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cell(desk):
+def test_probes_drags_and_an_interrupt_reach_the_kernel_and_each_kind_of_trouble_is_seen(desk):
     desk.expect("KeyboardInterrupt")
-    tab = desk.open_notebook(["kept = 3\nprint('under way')\nwhile True:\n    pass"])
+    tab = desk.open_notebook([COUNTER, "counter = Counter()\ncounter", ENDLESS])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
     with pytest.raises(TimeoutError):
@@ -64,6 +64,29 @@ def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cel
     assert desk.run("import sys; sys.executable") == sys.executable
     home = desk.run("import jupyter_core.paths as p; p.jupyter_config_dir()")
     assert home.startswith(str(desk.lab.notebooks.parent)), "Jupyter would read the user's own"
+    tab.drag(".counter", by=(40, 7), steps=5, start=(0.1, 0.8))
+    tab.wait_for(".counter:text('at 40')")
+    assert desk.run("counter.value") == 40
+    tab.drag(".counter", by=(140, 0))
+    provoked = {
+        "console: a page is unhappy": "console.error('a page is unhappy')",
+        "page error: .*by a timer": "setTimeout(() => { throw Error('thrown by a timer') })",
+        "page error: .*promised": "Promise.reject(Error('promised')) && 0",
+        "console: .* 404": "fetch('/nowhere').then(() => 0)",
+    }
+    for script in provoked.values():
+        tab.page.evaluate(script)
+    desk.run("import sys, threading, warnings; print('printed as an error', file=sys.stderr)")
+    desk.run("warnings.warn('a warning')")
+    desk.run("thread = threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()")
+    told = ["counted too far", "printed as an error", "UserWarning: a warning", "ZeroDivisionError"]
+    for pattern in [*provoked, *told]:
+        tab.wait_for(lambda p=pattern: any(re.search(p, said) for said in desk.troubles))
+    with pytest.raises(AssertionError, match="a page is unhappy"):
+        desk.check()
+    for pattern in [*provoked, *told]:
+        desk.forgive(pattern)
+    assert desk.troubles == []
 
 
 def test_images_and_screenshots_show_what_the_page_shows(browser, tmp_path, monkeypatch):
@@ -99,34 +122,6 @@ def test_a_kernel_that_crashes_as_the_test_ends_is_trouble(desk):
     tab = desk.open_notebook([crash])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
-
-
-def test_a_drag_reaches_the_kernel_and_each_kind_of_trouble_is_seen(desk):
-    tab = desk.open_notebook(CELLS)
-    tab.run_all()
-    tab.drag(".counter", by=(40, 7), steps=5, start=(0.1, 0.8))
-    tab.wait_for(".counter:text('at 40')")
-    assert desk.run("counter.value") == 40
-    tab.drag(".counter", by=(140, 0))
-    provoked = {
-        "console: a page is unhappy": "console.error('a page is unhappy')",
-        "page error: .*by a timer": "setTimeout(() => { throw Error('thrown by a timer') })",
-        "page error: .*promised": "Promise.reject(Error('promised')) && 0",
-        "console: .* 404": "fetch('/nowhere').then(() => 0)",
-    }
-    for script in provoked.values():
-        tab.page.evaluate(script)
-    desk.run("import sys, threading, warnings; print('printed as an error', file=sys.stderr)")
-    desk.run("warnings.warn('a warning')")
-    desk.run("thread = threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()")
-    told = ["counted too far", "printed as an error", "UserWarning: a warning", "ZeroDivisionError"]
-    for pattern in [*provoked, *told]:
-        tab.wait_for(lambda p=pattern: any(re.search(p, said) for said in desk.troubles))
-    with pytest.raises(AssertionError, match="a page is unhappy"):
-        desk.check()
-    for pattern in [*provoked, *told]:
-        desk.forgive(pattern)
-    assert desk.troubles == []
 
 
 @pytest.mark.parametrize(
