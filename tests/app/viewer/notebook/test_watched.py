@@ -30,8 +30,8 @@ def sight(desk, balls):
     return shown
 
 
-@pytest.mark.parametrize("delay", [0.5, 4.0])
-def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight, delay):
+def start_and_watch(desk, sight, delay):
+    """Start training after `delay` seconds, and wait for images, without touching the page."""
     tab = sight.tab
     tab.page.wait_for_timeout(1000.0 * delay)
     sight.click("Start training")
@@ -40,13 +40,16 @@ def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sig
         tab.wait_for(lambda before=before: sight.last()["step"] > before)
     tab.wait_for(lambda: sight.last()["step"] > 50)
     assert desk.run("viewer._loop._is_touched") is False
+
+
+def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight):
+    start_and_watch(desk, sight, 0.5)
     desk.run("viewer.pause()")
 
 
 def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
+    start_and_watch(desk, sight, 4.0)
     tab = sight.tab
-    sight.click("Start training")
-    tab.wait_for(lambda: sight.last()["step"] > 0)
     sight.root.evaluate("root => { root.style.position = 'absolute'; root.style.top = '-9999px' }")
     tab.wait_for(lambda: not desk.run("viewer._session.screen.is_visible"))
     before = sight.last()["step"]
