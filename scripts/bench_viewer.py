@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import websocket
 from PIL import Image
+from slow_network import delayed
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -41,7 +42,6 @@ from nerfmac.rendering.metrics import psnr  # noqa: E402
 from tests.app.viewer.notebook.browser import running_chromium  # noqa: E402
 from tests.app.viewer.notebook.desk import Desk, at_desk  # noqa: E402
 from tests.app.viewer.notebook.lab import Lab, free_port  # noqa: E402
-from tests.app.viewer.notebook.network import delayed  # noqa: E402
 from tests.app.viewer.notebook.tab import Tab  # noqa: E402
 
 SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"

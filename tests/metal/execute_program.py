@@ -33,7 +33,6 @@ class Parameter(NamedTuple):
 
 
 def parameters(text: str) -> list[Parameter]:
-    """The parameters of the kernel, in order."""
     signature = _SIGNATURE.search(text)
     assert signature, "the text has no kernel"
     found = []

@@ -23,8 +23,6 @@ from tests.metal.execute_program import parameters
 
 
 class Run(NamedTuple):
-    """Result of a case."""
-
     case: str
     launched: set[str]  # specializations
     unwritten: set[str]  # functions that left elements of an output without a value

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property
 
-from tests.metal.judge_registers import LANE_BYTES, lane_bytes
 from tests.metal.judge_rules import Complaint, Rule
 from tests.metal.judge_unrolled import (
     matrix_types,
@@ -20,6 +19,9 @@ from tests.metal.judge_unrolled import (
 )
 
 THREADGROUP_BYTES = 32 * 1024
+LANE_BYTES = 4096
+"""Maximum matrix bytes per lane. A lane of an M1 has 512 bytes of registers, and the gradient of
+preset base uses as many for sums alone. More than eight times that is considered a mistake."""
 
 _CONSTANT, _THREADGROUP = "addrspace(2)", "addrspace(3)"  # of metal_stdlib.h
 
@@ -49,6 +51,13 @@ _WRONG = {  # an instruction, the rule that it breaks, and how
         "calls a function through a pointer",
     ),
 }
+
+_SIMDGROUP = 32
+_ELEMENT = {"float": 4, "half": 2}
+_TYPE = re.compile(r'^(?P<name>%(?:"[^"]+"|[\w.]+)) = type \{(?P<body>.*)\}$', re.MULTILINE)
+_LOCAL = re.compile(r" = alloca (?P<type>.+?), align \d+")
+_NAME = re.compile(r'%(?:"[^"]+"|[\w.]+)')
+_ARRAY = re.compile(r"\[(?P<count>\d+) x (?P<element>[^][]+)\]")
 
 
 class _Nodes(dict[str, dict[str, str]]):
@@ -181,3 +190,35 @@ class Program:
         while "size" not in fields:  # a name for a type
             fields = self._nodes[fields["baseType"]]
         return int(fields["size"]) // 8
+
+
+def lane_bytes(program: str, bodies: Mapping[str, str], calls: Mapping[str, set[str]]) -> int:
+    """The most bytes of simdgroup matrices per lane of any function and its callees at one time.
+
+    A matrix of 64 elements is distributed over 32 lanes. The compiler keeps the matrices that are
+    variables at the same time in registers, or has to spill them. `bodies` are the instructions of
+    each function of `program` that counts, `calls` whom each calls; none calls itself.
+    """
+    types = {match["name"]: match["body"] for match in _TYPE.finditer(program)}
+
+    @cache
+    def of_type(written: str) -> int:
+        while array := _ARRAY.search(written):
+            held = int(array["count"]) * of_type(array["element"])
+            written = f"{written[: array.start()]}#{held}#{written[array.end() :]}"
+        held = sum(map(int, re.findall(r"#(\d+)#", written)))
+        for name in _NAME.findall(written):
+            if "simdgroup_matrix" in name:
+                element = re.search(r"<64 x (\w+)>", types[name])
+                held += 64 // _SIMDGROUP * (_ELEMENT[element[1]] if element else 2)
+            else:
+                held += of_type(types.get(name, ""))
+        return held
+
+    @cache
+    def of_function(symbol: str) -> int:
+        body = bodies.get(symbol, "")
+        own = sum(of_type(match["type"]) for match in _LOCAL.finditer(body))
+        return own + max(map(of_function, calls.get(symbol, ())), default=0)
+
+    return max(map(of_function, bodies), default=0)

@@ -15,6 +15,7 @@ from pathlib import Path
 import mlx.core as mx
 
 from tests.metal.judge_rules import Complaint, Rule
+from tests.metal.judge_text import closing
 
 INCLUDES = Path(mx.__file__).with_name("include")
 HEADER = "mlx/backend/metal/kernels/utils.h"
@@ -56,10 +57,10 @@ def declared(text: str) -> set[str]:
     """The names that a text declares outside of functions, types and namespaces."""
     text = _DIRECTIVE.sub("", _COMMENT.sub("", text))
     while match := _NAMESPACE.search(text):
-        text = text[: match.start()] + text[_closing(text, match.end() - 1) + 1 :]
+        text = text[: match.start()] + text[closing(text, match.end() - 1, "{}") + 1 :]
     at = 0
     while (start := text.find("{", at)) >= 0:
-        text = text[: start + 1] + text[_closing(text, start) :]
+        text = text[: start + 1] + text[closing(text, start, "{}") :]
         at = start + 2
     return {name for match in _DECLARED.finditer(text) for name in match.groups() if name}
 
@@ -80,13 +81,3 @@ def complaints_of_header(text: str) -> Iterator[Complaint]:
 @cache
 def _of_header() -> dict[str, set[str]]:
     return {"macros": macros(header_text()), "declared": declared(header_text())}
-
-
-def _closing(text: str, start: int) -> int:
-    """Position of the brace that closes the one at `start`."""
-    depth = 0
-    for at in range(start, len(text)):
-        depth += (text[at] == "{") - (text[at] == "}")
-        if depth == 0:
-            return at
-    return len(text)

@@ -78,10 +78,10 @@ class Source:
                 self._complain(Rule.SIGNATURE, line, f"a kernel returns '{match['returns']}'")
             if self._text[: match.start()].rstrip().endswith(">"):
                 self._templates[match["name"]] = line
-            end = _closing(self._text, match.end() - 1, "()")
+            end = closing(self._text, match.end() - 1, "()")
             self._read_parameters(match["name"], match.end(), end)
             start = self._text.index("{", end)
-            self._read_body(start, _closing(self._text, start, "{}"))
+            self._read_body(start, closing(self._text, start, "{}"))
         if not self._signatures:
             self._complain(Rule.SIGNATURE, 0, "no kernel")
 
@@ -160,7 +160,7 @@ def _wrong_parameter(of_type: str, attribute: re.Match[str]) -> str | None:
     return None
 
 
-def _closing(text: str, start: int, pair: str) -> int:
+def closing(text: str, start: int, pair: str) -> int:
     """Where the bracket that opens at `start` closes; the end if it does not."""
     depth = 0
     for i in range(start, len(text)):

@@ -180,32 +180,6 @@ ACCEPTED = {
       simdgroup_barrier(mem_flags::mem_none);
       simdgroup_store(square, results, 8);
       """,
-    "threadgroup atomics": """
-      threadgroup atomic<uint> counts[4];
-      threadgroup int order[64];
-      threadgroup uint last;
-      if (thread_index_in_threadgroup < 4) {
-        atomic_store_explicit(&counts[thread_index_in_threadgroup], 0, memory_order_relaxed);
-      }
-      threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device);
-      const uint bin = thread_position_in_grid.x % 4;
-      order[thread_index_in_threadgroup] =
-          int(atomic_fetch_add_explicit(&counts[bin], 1u, memory_order_relaxed));
-      if (thread_index_in_threadgroup == 63) last = bin;
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-      const uint most = atomic_load_explicit(&counts[bin], memory_order_relaxed);
-      results[thread_position_in_grid.x] = float(most + last) + float(order[63]);
-      """,
-    "arithmetic": """
-      const float3 x{values[0], values[1], few[0]};
-      const half h = half(x.x) * 0.5h;
-      const float3 y = clamp(mix(x, fma(x, x, x), x), min(x, abs(x)), max(x, floor(x)));
-      float sum = precise::exp(y.x) + fast::log(y.y) + exp2(y.z) + log2(y.x) + sqrt(y.y);
-      sum += rsqrt(y.x) + ceil(y.y) + fabs(y.z) + sin(y.x) * cos(y.y) + pow(y.x, 2.0f);
-      sum += float(exp(h) + max(h, 0.0h)) + float(min(3, int(y.x))) + float(max(3u, uint(y.x)));
-      sum += as_type<float4>(uint4{1, 2, 3, 4}).x;
-      results[0] = select(sum, as_type<float>(as_type<uint>(sum) & 0x7fffffffu), sum > 0.0f);
-      """,
 }
 
 

@@ -26,23 +26,6 @@ RACES = {
         r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
         Trial(HELD + "held[i] = in[i];" + THREADGROUP + "out[i] = held[i / 2];"),
     ),
-    "race within a threadgroup, of reads and the next round's writes": Pair(
-        Trial(
-            HELD
-            + "for (uint pass = 0; pass < 2; ++pass) {\nheld[i] = in[i];\n"
-            + THREADGROUP
-            + "out[i] = held[63 - i];\n}"
-        ),
-        r"race: held\[31\] is read by thread \(32, 0, 0\) .* was written by thread \(31, 0, 0\)",
-        Trial(
-            HELD
-            + "for (uint pass = 0; pass < 2; ++pass) {\nheld[i] = in[i];\n"
-            + THREADGROUP
-            + "out[i] = held[63 - i];\n"
-            + THREADGROUP
-            + "}"
-        ),
-    ),
     "race between simdgroups with a barrier for each": Pair(
         Trial(HELD + "held[i] = in[i];" + SIMDGROUP + "out[i] = held[i / 2];"),
         r"race: held\[16\] is read by thread \(32, 0, 0\) .* was written by thread \(16, 0, 0\)",

@@ -83,10 +83,6 @@ RIGHT = {
         Trial("out[i] = simd_shuffle_xor(in[i], 5);"),
         COUNT[np.arange(64) ^ 5],
     ),
-    "shuffle in a partial simdgroup": (
-        Trial("out[i] = simd_shuffle_xor(in[i], 5);", grid=40, size=40, group=40),
-        COUNT[np.arange(40) ^ 5],
-    ),
     "shuffle from a lane that has returned": (
         Trial("out[i] = 0; if (i > 7) return; out[i] = simd_shuffle(in[i], 9);", size=32, grid=32),
         np.where(np.arange(32) > 7, 0, np.nan),
@@ -95,20 +91,9 @@ RIGHT = {
         Trial("out[i] = simd_prefix_exclusive_sum(in[i]);"),
         np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:])]),
     ),
-    "prefix sum over a partial simdgroup": (
-        Trial("out[i] = simd_prefix_exclusive_sum(in[i]);", grid=40, size=40, group=40),
-        np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:40])]),
-    ),
     "ballot": (
         Trial("out[i] = uint((simd_vote::vote_t)simd_ballot(in[i] > 35)) >> 20;"),
         np.repeat([0, 0xFFF], 32),
-    ),
-    "ballot of a partial simdgroup": (
-        Trial(
-            "out[i] = uint((simd_vote::vote_t)simd_ballot(in[i] > 35));",
-            grid=40, size=40, group=40,
-        ),
-        np.repeat([0, 0b11110000], [32, 8]),
     ),
     "reduction over a threadgroup": (
         Trial(

@@ -72,13 +72,6 @@ MEMORY = {
         "float own = 1.0f; results[0] = read(&own);",
         "template <typename T> METAL_FUNC T read(@ const T* from) { return from[0]; }",
     ),
-    "pointer-to-struct": Pair(
-        Rule.UNQUALIFIED,
-        "",
-        "thread",
-        "Row row = {}; @ Row* at = &row; results[0] = at->at[0];",
-        _ROW,
-    ),
     "reference-to-matrix": Pair(
         Rule.UNQUALIFIED,
         "",
@@ -110,9 +103,6 @@ MEMORY = {
     ),
     "program-scope-constexpr": Pair(
         Rule.PROGRAM_SCOPE, "", "constant", "results[0] = one;", "@ constexpr float one = 1.0f;"
-    ),
-    "program-scope-const": Pair(
-        Rule.PROGRAM_SCOPE, "", "constant", "results[0] = 1.0f;", "@ const float one = 1.0f;"
     ),
     "program-scope-variable": Pair(Rule.PROGRAM_SCOPE, "int count;", "", "results[0] = 1.0f;", "@"),
     "static-local": Pair(

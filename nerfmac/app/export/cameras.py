@@ -1,9 +1,7 @@
 """`extract_cameras` converts a run's cameras to the contents of a `transforms.json`.
 
-The file has the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The
-file also contains the placement of the scene, so that `load_scene` places the cameras as in the
-run. If the placement includes a rotation, the format cannot represent the placement. The splits are
-stored in the lists `train_filenames` and `test_filenames` of nerfstudio.
+The file has the format of instant-ngp and nerfstudio. It also contains the placement of the scene,
+so that `load_scene` places the cameras as in the run. The format cannot represent a rotation.
 """
 
 from __future__ import annotations
@@ -71,8 +69,8 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 
 
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
-    """Return the cameras of each split, keyed by split name and image name. The first split
-    contains the training cameras."""
+    """Return the cameras of each split, keyed by split name and image name, training cameras
+    first."""
     try:
         splits = dict(run.images().splits)
     except InputError as error:

@@ -17,22 +17,12 @@ COLOR = "#2f6fd0"
 
 
 def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = False) -> str:
-    """Draw a curve over the training time.
-
-    Args:
-        title: Title of the plot.
-        points: At least one point (seconds, value).
-        is_log: Whether the value axis is logarithmic. Values must then be positive.
-
-    Returns:
-        SVG source code.
-    """
+    """Return the SVG of a curve through points (seconds, value), with values above 0 if
+    `is_log`."""
     seconds, values = np.array(points, np.float64).T
     heights = np.log10(values) if is_log else values
-    marks = (
-        log_ticks(float(heights.min()), float(heights.max())) if is_log else ticks(*_ends(values))
-    )
-    low, high = (f(marks) for f in (min, max))
+    marks = (log_ticks if is_log else ticks)(float(heights.min()), float(heights.max()))
+    low, high = marks[0], marks[-1]
     times = ticks(0.0, max(float(seconds.max()), 1e-9))
 
     def x(time: float) -> float:
@@ -68,14 +58,10 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return consecutive integers, at least two, that enclose [`low`, `high`]. The arguments and
-    the result are base-10 exponents."""
+    """Return consecutive integers, at least two, that enclose the base-10 exponents [`low`,
+    `high`]."""
     first, last = math.floor(low), math.ceil(high)
     return [float(number) for number in range(first, max(last, first + 1) + 1)]
-
-
-def _ends(values: np.ndarray) -> tuple[float, float]:
-    return float(values.min()), float(values.max())
 
 
 def _label(value: float) -> str:
@@ -83,7 +69,6 @@ def _label(value: float) -> str:
 
 
 def _across(y: float, text: str) -> str:
-    """Return a horizontal grid line with its label."""
     return (
         f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="currentColor" opacity=".2"/>'
         f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
@@ -91,7 +76,6 @@ def _across(y: float, text: str) -> str:
 
 
 def _along(x: float, text: str) -> str:
-    """Return a vertical grid line with its label."""
     return (
         f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="currentColor" opacity=".2"/>'
         f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>'

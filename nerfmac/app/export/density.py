@@ -1,7 +1,7 @@
 """`extract_density` evaluates the density of a field on a regular grid of points.
 
-If the sampler has an occupancy grid, the density outside the occupied cells is set to zero, as in
-rendering, because the field has not been trained in these cells.
+Outside the occupied cells, the density is set to zero, as in rendering, because the field has not
+been trained there.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ BATCH = 2**18
 SLAB = 2**18
 """Approximate number of points for which the occupancy grid is looked up at a time."""
 BYTES = 6
-"""Approximate memory per grid point in bytes: 4 bytes for the density and 2 bytes for surface
-extraction."""
+"""Approximate memory per grid point in bytes: 4 for the density and 2 for surface extraction."""
 SHARE = 0.8
 """Maximum fraction of the available memory that an export may use."""
 
@@ -48,18 +47,8 @@ class Lattice(NamedTuple):
 
     @classmethod
     def over(cls, region: Region, resolution: int) -> Lattice:
-        """Create a lattice with cubic cells.
-
-        Args:
-            region: Box to cover.
-            resolution: Number of cells along the longest side of the box, from 2 to 4096.
-
-        Returns:
-            The lattice.
-
-        Raises:
-            InputError: If the resolution is out of range.
-        """
+        """Create a lattice of cubic cells over a box, with `resolution` cells along its longest
+        side."""
         checks.number("resolution", resolution, low=2, high=MAX_RESOLUTION, whole=True)
         sides = region.high - region.low
         spacing = float(sides.max()) / int(resolution)
@@ -78,18 +67,9 @@ class Lattice(NamedTuple):
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
     def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
-        """Return the scene coordinates of the points in planes perpendicular to the x axis of the
-        lattice.
-
-        Args:
-            first: Index of the first plane along the x axis.
-            count: Number of planes.
-            placement: Placement of the scene.
-
-        Returns:
-            Arrays of the x, y, and z coordinates, each with three axes. An axis has length 1 if the
-            coordinate does not depend on it, so the arrays must be broadcast.
-        """
+        """Return the scene coordinates x, y, and z of the points in `count` planes perpendicular to
+        the x axis of the lattice, from plane `first`. An axis has length 1 if a coordinate does not
+        depend on it."""
         numbers = [np.arange(length) for length in self.shape]
         numbers[0] = numbers[0][first : first + count]
         axes = np.ix_(*(self.spacing * n + self.origin[axis] for axis, n in enumerate(numbers)))
@@ -113,15 +93,7 @@ class Lattice(NamedTuple):
             )
 
     def sample(self, source: Source, *, progress: bool = True) -> npt.NDArray[np.float32]:
-        """Evaluate the density at all points, in slabs of planes to limit memory.
-
-        Args:
-            source: Field, occupied cells, and placement.
-            progress: Whether to show a progress bar.
-
-        Returns:
-            Density (x, y, z) per scene unit; 0 outside occupied cells.
-        """
+        """Return the density (x, y, z) per scene unit at all points; 0 outside occupied cells."""
         values = np.zeros(self.shape, np.float32)
         thick = max(SLAB // values[0].size, 1)
         with tqdm(total=len(values), desc="density", unit="plane", disable=not progress) as bar:

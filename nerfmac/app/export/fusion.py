@@ -4,12 +4,10 @@ For a captured scene, no single density threshold is correct, because the scene 
 the density of textureless surfaces is spread out. However, all views agree on where rays end.
 Therefore, depth is rendered from many training cameras. For a lattice point at distance r from a
 camera, on a ray with depth d, the view contributes the signed distance d - r, limited to
-`TRUNCATION` cells. If the point is more than `TRUNCATION` cells behind the surface, the view does
-not contribute. The surface is the set of points where the weighted mean over all views is zero.
-Views perpendicular to the surface have the largest weight. Floaters that are opaque in only a few
-views disappear, because the rays of other views pass through them.
-
-The signed distance is computed only for lattice points near a surface in some view.
+`TRUNCATION` cells, unless the point is farther behind the surface. The surface is where the
+weighted mean over all views is zero. Views perpendicular to the surface have the largest weight.
+Floaters that are opaque in only a few views disappear, because the rays of other views pass through
+them.
 """
 
 from __future__ import annotations
@@ -33,17 +31,17 @@ MAX_VIEWS = 64
 MAX_SIDE = 1024
 """Maximum number of pixels along the longer side of a rendered depth image."""
 MAX_TANGENT = 2.0
-"""Maximum tangent of half a depth image's field of view. Depth images have pinhole cameras, so they
-cannot cover the whole field of view of a fisheye camera."""
+"""Maximum tangent of half a depth image's field of view, because a pinhole camera cannot cover the
+whole field of view of a fisheye camera."""
 TRUNCATION = 4
-"""Maximum absolute value of the signed distance, in cells. A block of lattice points has the same
-number of cells along each axis."""
+"""Maximum absolute signed distance in cells, and number of cells along a block of lattice
+points."""
 EMPTY = 0.2
-"""Weight of a view for lattice points that are far in front of a surface or in front of the
-background. Near a surface, the maximum weight is 1. The weight in empty space is low, because rays
-at object edges may miss the object by chance and must not make it thinner."""
+"""Weight of a view for lattice points far in front of a surface or of the background. Near a
+surface, the maximum weight is 1. The weight is low, because rays at object edges may miss the
+object by chance and must not make it thinner."""
 OPAQUE = 0.5
-"""A pixel shows a surface if its opacity is at least this value."""
+"""Minimum opacity of a pixel that shows a surface."""
 BATCH = 2**18
 """Number of lattice points that are compared with a view at a time."""
 
@@ -60,8 +58,8 @@ class DepthView:
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:
-        """Scene positions (h, w, 3) of the surface points in the pixels. Pixels without a surface
-        have values that are not finite."""
+        """Scene positions (h, w, 3) of the surface points in the pixels, not finite without a
+        surface."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         row, column = np.mgrid[: lens.height, : lens.width] + 0.5
         x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -72,11 +70,7 @@ class DepthView:
     @cached_property
     def weight(self) -> Floats:
         """Weight (h, w) of each pixel in the fusion: the absolute cosine of the angle between its
-        ray and the surface normal.
-
-        The weight is 0 for pixels without a surface and next to such pixels, because rays at object
-        edges may miss the object by chance.
-        """
+        ray and the surface normal. It is 0 for pixels without a surface and next to such pixels."""
         with np.errstate(invalid="ignore"):
             down, across = np.gradient(self._positions, axis=(0, 1))
             normal = np.cross(across, down)
@@ -90,15 +84,9 @@ class DepthView:
         return self._positions[np.isfinite(self.depth)]
 
     def signed_distance(self, position: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
-        """Return the signed distance to the surface in scene units, and the weight of the view.
-
-        Args:
-            position: Scene positions (n, 3).
-
-        Returns:
-            Signed distance (n,), the depth minus the distance from the camera, and weight (n,). For
-            positions outside the image, the distance is NaN and the weight is 0.
-        """
+        """Return the signed distance (n,) to the surface in scene units, the depth minus the
+        distance from the camera, and the weight (n,) at scene positions (n, 3): NaN and 0 outside
+        the image."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         x, y, z = ((position - pose[:, 3]) @ pose[:, :3]).T
         ahead = np.maximum(-z, 1e-9)
@@ -116,17 +104,8 @@ class DepthView:
 def depth_views(
     renderer: Renderer, cameras: Sequence[Camera], longest: int, *, progress: bool
 ) -> list[DepthView]:
-    """Render the depth of evenly spaced cameras.
-
-    Args:
-        renderer: Renderer of the field.
-        cameras: Training cameras.
-        longest: Maximum number of pixels along the longer side of a depth image.
-        progress: Whether to show a progress bar.
-
-    Returns:
-        Depth images of up to `MAX_VIEWS` cameras.
-    """
+    """Render the depth of at most `MAX_VIEWS` evenly spaced cameras, with at most `longest` pixels
+    along the longer side."""
     chosen = np.unique(np.linspace(0, len(cameras) - 1, MAX_VIEWS).astype(int))
     views = []
     for index in tqdm(chosen, desc="depth", unit="view", disable=not progress):
@@ -150,17 +129,10 @@ def fused(
 ) -> tuple[Floats, Flags]:
     """Compute the truncated signed distance at the points of a lattice from depth images.
 
-    Args:
-        views: Depth images.
-        lattice: Points in the coordinates of the input scene.
-        placement: Transform from the coordinates of the input scene to scene coordinates.
-        progress: Whether to show a progress bar.
-
     Returns:
-        Two arrays with the shape of the lattice. The first array is the weighted mean of the signed
-        distance over all views, as a fraction of the truncation distance, from -1 (behind the
-        surface) to 1 (in front of the surface). The second array is True where any view contributes
-        to the mean.
+        The weighted mean of the signed distance over all views, as a fraction of the truncation
+        distance, from -1 (behind the surface) to 1 (in front of it), and whether any view
+        contributes to it. Both arrays have the shape of the lattice.
     """
     values, is_known = np.ones(lattice.shape, np.float32), np.zeros(lattice.shape, np.bool_)
     index = np.argwhere(_near_surfaces(views, lattice, placement))
@@ -183,9 +155,8 @@ def fused(
 
 
 def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> Flags:
-    """Flag the lattice points near a surface. The lattice is divided into blocks of `TRUNCATION`
-    cells per side. All points in a block with a visible surface point, and in the adjacent blocks,
-    are flagged."""
+    """Flag the lattice points near a surface: all points in a block of `TRUNCATION` cells per side
+    with a visible surface point, and in the adjacent blocks."""
     blocks = np.array(lattice.shape) // TRUNCATION + 3  # one more on every side
     near = np.zeros(blocks, np.bool_)
     for view in views:

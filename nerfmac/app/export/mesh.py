@@ -33,8 +33,7 @@ Faces = npt.NDArray[np.int32]
 logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
-"""Range of the density per scene unit. The density is clipped to this range before its logarithm is
-computed."""
+"""Range of the density per scene unit. The density is clipped before its logarithm is computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,24 +178,23 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the surface where the fused signed distance is zero. Next to unknown space, the
-    surface is open."""
+    """Return the surface where the fused signed distance is zero. Next to unknown space, it is
+    open."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
     np.negative(values, out=values)
+    empty = InputError(
+        "the mesh is empty: the training cameras see no surface in the box; use another --crop"
+    )
     if not values.max() > 0.0:
-        raise InputError(
-            "the mesh is empty: the training cameras see no surface in the box; use another --crop"
-        )
+        raise empty
     index, faces = _marching_cubes(values, 0.0)
     # A vertex is between two lattice points. If one of them is unknown, there is no surface.
     ends = np.floor(index).astype(int), np.ceil(index).astype(int)
     is_surface = is_known[tuple(ends[0].T)] & is_known[tuple(ends[1].T)]
     faces = faces[is_surface[faces].all(axis=1)]
     if not len(faces):
-        raise InputError(
-            "the mesh is empty: the training cameras see no surface in the box; use another --crop"
-        )
+        raise empty
     return lattice.position(index), faces
 
 
@@ -210,7 +208,7 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Return face normals (faces, 3). The length of a normal is twice the face area."""
+    """Return face normals (faces, 3) with twice the face area as length."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
@@ -232,20 +230,14 @@ def _large_pieces(
     smallest: float,
     cameras: npt.NDArray[np.floating] | None = None,
 ) -> tuple[Vertices, Faces, int]:
-    """Remove floaters and cavities that no camera sees.
+    """Remove floaters and cavities that no camera sees, and return the number of remaining
+    components.
 
-    A floater is a connected component with a small area. A cavity is an inward-facing component of
-    a closed mesh, with a negative signed volume. Training does not constrain the inside of objects,
-    so a cavity is removed unless its bounding box contains a camera, as in a room.
-
-    Args:
-        position: Vertices (vertices, 3).
-        faces: Vertex indices (faces, 3), counter-clockwise as seen from outside.
-        smallest: Minimum area of a component, as a fraction of the largest component's area.
-        cameras: Camera positions (cameras, 3), or None for an open mesh, which has no cavities.
-
-    Returns:
-        Remaining vertices, remaining faces, and number of remaining connected components.
+    A floater is a connected component with a small area, less than the fraction `smallest` of the
+    largest component's area. A cavity is an inward-facing component of a closed mesh, with a
+    negative signed volume. Training does not constrain the inside of objects, so a cavity is
+    removed unless its bounding box contains a camera (positions (cameras, 3)), as in a room. An
+    open mesh (`cameras` is None) has no cavities.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]

@@ -1,5 +1,4 @@
-"""Mesh quality: number of connected components, and distance of known surface points from the
-mesh."""
+"""Mesh quality: connected components, and the distance of known surface points from the mesh."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""A point counts as on the mesh if its distance from the mesh is at most this fraction of its
+"""Maximum distance from the mesh of a point that counts as on the mesh, as a fraction of its
 distance from the nearest camera."""
 NEIGHBORS = 8
-"""Number of candidate triangles for computing a point's distance from the mesh. The triangles with
-the nearest centers are selected."""
+"""Number of candidate triangles for computing a point's distance from the mesh: those with the
+nearest centers."""
 
 Array = npt.NDArray[np.floating]
 Faces = npt.NDArray[np.int32]
@@ -30,17 +29,9 @@ def held_out_share(
 ) -> tuple[float, int] | None:
     """Compare a mesh with sparse points that were excluded from training.
 
-    Args:
-        run: Run from which the mesh was extracted.
-        region: Box of the mesh in the coordinates of the input scene.
-        vertices: Positions (vertices, 3) in these coordinates.
-        faces: Vertex indices (faces, 3).
-
     Returns:
-        Fraction of the points in the box that are on the mesh, and number of the points in the box.
-        A point counts as on the mesh if its distance from the mesh is at most 1 % of its distance
-        from the nearest training camera. If there are no points or the scene cannot be read, the
-        result is None.
+        Fraction of the points in the box `region` that are on the mesh (see `WITHIN`), and number
+        of these points. None if there are no points or the scene cannot be read.
     """
     try:
         scene = run.images()
@@ -60,15 +51,8 @@ def held_out_share(
 
 
 def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
-    """Find the connected components of a mesh.
-
-    Args:
-        faces: Vertex indices (faces, 3).
-        vertices: Number of vertices. A vertex without a face counts as a component.
-
-    Returns:
-        The number of components, and the component index (vertices,) of each vertex.
-    """
+    """Return the number of connected components of a mesh, and the component index of each vertex,
+    shape (vertices,). A vertex without a face counts as a component."""
     sparse, graph = needed("scipy.sparse"), needed("scipy.sparse.csgraph")
     one, other = faces[:, [0, 1]].ravel(), faces[:, [1, 2]].ravel()
     edges = sparse.coo_array((np.ones(len(one), bool), (one, other)), (vertices,) * 2)
@@ -77,18 +61,10 @@ def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
 
 
 def distances_to_mesh(points: Array, vertices: Array, faces: Faces) -> Array:
-    """Compute the distance of points to the nearest triangle.
+    """Return the distances (n,) of points (n, 3) from the nearest triangle.
 
     Only triangles with the nearest centers are compared, so triangles should have similar sizes, as
     the triangles of marching cubes do.
-
-    Args:
-        points: Points (n, 3).
-        vertices: Positions (vertices, 3).
-        faces: Vertex indices (faces, 3).
-
-    Returns:
-        Distances (n,).
     """
     corners = vertices[faces]
     tree = needed("scipy.spatial").cKDTree(corners.mean(axis=1))

@@ -1,7 +1,6 @@
 """Self-contained HTML pages. `evaluate_to_page` writes a page with all views of a split.
 
-All images are embedded in the page. The content security policy of the page forbids all network
-requests.
+All images are embedded, and the content security policy of the page forbids network requests.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -31,8 +31,7 @@ from nerfmac.rendering.renderer import FloatImage, to_bytes
 QUALITY = 92
 """JPEG quality (0 to 100) of the images on a page. Metrics are computed before JPEG compression."""
 MAX_ERROR = 0.2
-"""Mean absolute error over the color channels, in [0, 1], at the end of the colormap. Pixels with
-at least this error are yellow."""
+"""Mean absolute error over the color channels, in [0, 1], at the end of the colormap (yellow)."""
 WORST = 5
 """Maximum number of views in the list of the worst views."""
 
@@ -114,8 +113,8 @@ def evaluate_to_page(
 
 
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
-    """Return the views with the lowest PSNR, sorted by PSNR. The result contains at most `WORST`
-    views and at most half of the views."""
+    """Return at most `WORST` views, and at most half of the views, with the lowest PSNR, sorted by
+    PSNR."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 
@@ -132,7 +131,7 @@ def check_page(path: Path) -> None:
 
 
 def scene_name(run: Run) -> str:
-    """Return the name of the scene folder of a run, without the parent folders."""
+    """Return the name of the scene folder of a run."""
     return Path(run.scene.path).name if run.scene.path else "a scene in memory"
 
 
@@ -154,17 +153,8 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
-    """Return the HTML section of a view with its photo, rendering, error, and depth. The anchor of
-    the section is `#view-NUMBER`.
-
-    Args:
-        view: Quality of the view.
-        images: Photo, rendering, and depth.
-        number: Number of the view.
-
-    Returns:
-        An HTML section.
-    """
+    """Return the HTML section `#view-NUMBER` with the photo, rendering, error, and depth of a
+    view."""
     error = np.abs(images.rendering - images.truth).mean(axis=2)
     is_seen = images.opacity > 0.5
     near, far = np.percentile(images.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)
@@ -182,16 +172,19 @@ def view_section(view: ViewQuality, images: Compared, number: int) -> str:
 
 
 def figure(image: FloatImage, caption: str) -> str:
-    """Return the HTML of an image with a caption. The image (h, w, 3) in [0, 1] is embedded as a
-    JPEG."""
-    pixels = to_bytes(image)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
-    source = f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+    """Return the HTML of an image (h, w, 3) in [0, 1], embedded as a JPEG, with a caption."""
+    source = jpeg_url(image, quality=QUALITY, subsampling=0)
     return (
         f'<figure><img alt="{caption.split(":")[0]}" src="{source}">'
         f"<figcaption>{caption}</figcaption></figure>\n"
     )
+
+
+def jpeg_url(image: FloatImage, **options: Any) -> str:
+    """Return a data URL with an image (h, w, 3) in [0, 1] as a JPEG, with options of Pillow."""
+    file = io.BytesIO()
+    Image.fromarray(to_bytes(image)).save(file, "JPEG", **options)
+    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> FloatImage:

@@ -24,12 +24,12 @@ MAX_COUNT = 100_000_000
 RAYS = 2**16
 """Number of rays that are traced at a time."""
 OPAQUE = 0.5
-"""A ray ends at a surface if its opacity is at least this value."""
+"""Minimum opacity of a ray that ends at a surface."""
 CELLS = 256
-"""Number of cells along the unit cube for computing normals from densities at half a cell from the
+"""Number of cells along the unit cube. Normals are computed from densities at half a cell from the
 point along each axis. Outside the unit cube, cells grow with the distance from its center."""
 FRUITLESS = 4
-"""The search for points stops after this number of consecutive batches without a point."""
+"""Number of consecutive batches without a point after which the search stops."""
 
 Batch = tuple[npt.NDArray[np.floating], ...]
 

@@ -1,5 +1,4 @@
-"""`write_report` writes an HTML report about a run, for example for a paper or a bug
-report."""
+"""`write_report` writes an HTML report about a run, for example for a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Maximum number of test views that are shown with images. The views with the lowest PSNR are
-shown."""
+"""Maximum number of test views, those with the lowest PSNR, that are shown with images."""
 AROUND, LONGEST = 4, 480
 """Number of images along an orbit around the scene, and maximum length of their longer side in
 pixels."""
@@ -42,8 +40,7 @@ CURVES = (
     ("loss", "loss", True),
     ("rays_per_second", "rays per second", False),
 )
-"""Curves on the page, each with the key of the scalars, the title, and whether the axis is
-logarithmic."""
+"""Curves on the page: key of the scalars, title, and whether the axis is logarithmic."""
 LABELS = {
     "psnr_test": "PSNR of test views, dB",
     "psnr_corrected_test": "PSNR with each view's colors fitted, dB",
@@ -76,8 +73,8 @@ LABELS = {
     "nerfmac_version": "nerfmac",
     "python_version": "Python",
 }
-"""Labels of measurements, keyed by the name in `metrics.json`. For other names, the label is the
-name with spaces instead of underscores."""
+"""Labels of measurements, keyed by the name in `metrics.json`. The default is the name with
+spaces."""
 
 
 def write_report(
@@ -141,8 +138,8 @@ def _headline(metrics: Mapping[str, Any]) -> str:
 
 
 def _curves(run: Run, folder: Path) -> str:
-    """Return the HTML of the `CURVES` in `scalars.jsonl` of the folder. If the file does not exist,
-    only the PSNR curve of the run is drawn."""
+    """Return the HTML of the `CURVES` in `scalars.jsonl`. Without this file, only the PSNR curve of
+    the run is drawn."""
     lines = read_scalars(folder)
     drawn = []
     for key, title, is_log in CURVES:
@@ -157,10 +154,8 @@ def _curves(run: Run, folder: Path) -> str:
 
 
 def _images(run: Run, folder: Path, *, has_test: bool) -> str:
-    """Return the HTML of the preview image, and of renderings from positions around the scene.
-
-    If `has_test` is True, the preview is a rendering of a test view next to its photo.
-    """
+    """Return the HTML of the preview image, and of renderings from positions around the scene. If
+    `has_test` is True, the preview is a rendering of a test view next to its photo."""
     lens = run.scene.cameras[0].lens
     scale = min(1.0, LONGEST / max(lens.width, lens.height))
     size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
@@ -208,7 +203,6 @@ def _worst(run: Run, seconds: float, progress: bool) -> str:
 
 
 def _figures(metrics: Mapping[str, Any]) -> str:
-    """Return the HTML of the metrics of the training: quality, times, rates, memory, versions."""
     if not metrics:
         return "<p>The folder contains no metrics.json.</p>\n"
     measurements = {key: value for key, value in metrics.items() if key not in machine()}
@@ -225,8 +219,8 @@ def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    """Return the HTML of the profile of a training step, from the JSON file of `nerfmac profile`.
-    If there is no profile, the string is empty."""
+    """Return the HTML of the profile that `nerfmac profile` wrote, or an empty string without a
+    profile."""
     if not profile:
         return ""
     try:
@@ -257,8 +251,8 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(config: Config) -> str:
-    """Return an HTML table of all settings of the run. If a value differs from the preset, the
-    table also shows the value of the preset."""
+    """Return an HTML table of all settings of the run, with the value of the preset if it
+    differs."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
         (

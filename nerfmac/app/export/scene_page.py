@@ -1,8 +1,8 @@
 """`write_scene_page` writes an HTML page for interactive viewing of a trained field.
 
-The page is a single file that requires neither Python nor a network connection. The content
-security policy of the page forbids all network requests. The page first shows a still image and
-then renders the field with WebGPU. In browsers without WebGPU, only the still image is shown.
+The page is a single file that requires neither Python nor a network connection. Its content
+security policy forbids all network requests. The page first shows a still image and then renders
+the field with WebGPU. In browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import io
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -19,18 +19,14 @@ from math import atan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-from PIL import Image
-
-from nerfmac.app.export.pages import check_page, scene_name
+from nerfmac.app.export.pages import check_page, jpeg_url, scene_name
 from nerfmac.app.export.traced_field import TracedField, wgsl
 from nerfmac.app.paths import View
 from nerfmac.app.run import Run
 from nerfmac.common.files import appearing, user_path
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.renderer import to_bytes
+from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 
 STILL_SIZE = 960, 600
@@ -84,7 +80,7 @@ def write_scene_page(
     view = _first_view(run, camera_path)
     still = run.render(view.camera(*STILL_SIZE), background).color
     values = {
-        "view": _view_values(view),
+        "view": view.to_json(),
         "path": None if camera_path is None else _path_values(camera_path),
         "background": [round(channel, 4) for channel in background],
         "march": field.march,
@@ -105,7 +101,7 @@ def write_scene_page(
         partial.write_text(text, encoding="utf-8")
 
 
-def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run: Run) -> str:
+def _page(title: str, still: FloatImage, blocks: Sequence[str], run: Run) -> str:
     """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
@@ -115,21 +111,14 @@ def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run
         "description": escape(f"{about} It is rendered in the browser, from this file only."),
         "alt": escape(f"{title}, seen from the first view of the page"),
         "version": version(),
-        "still": f"data:image/jpeg;base64,{_base64(_jpeg(still))}",
+        "still": jpeg_url(still, quality=STILL_QUALITY, optimize=True),
         "script_hash": _hash(script),
         "style_hash": _hash(style),
         "blocks": "\n".join(blocks),
         "script": script,
         "style": style,
     }
-    # str.format cannot be used, because the style sheet and the script contain braces.
-    text = _read("export/page/page.html")
-    pieces = text.split("{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}")
-        filled.append(parts[name] + rest)
-    return "".join(filled)
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _read("export/page/page.html"))
 
 
 def _first_view(run: Run, camera_path: PagePath | None) -> View:
@@ -145,23 +134,12 @@ def _fov(camera: Camera) -> float:
     return 2.0 * atan(camera.lens.tangents[1])
 
 
-def _view_values(view: View) -> dict[str, Any]:
-    arrays = {"pose": view.pose, "center": view.center, "up": view.up}
-    return {**{name: array.ravel().tolist() for name, array in arrays.items()}, "fov": view.fov}
-
-
 def _path_values(path: PagePath) -> dict[str, Any]:
     frames = [
         [round(float(number), 6) for number in (*camera.pose.ravel(), _fov(camera))]
         for camera in path.cameras
     ]
     return {"fps": path.fps, "closed": path.closed, "frames": frames}
-
-
-def _jpeg(image: npt.NDArray[np.float32]) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(to_bytes(image)).save(file, "JPEG", quality=STILL_QUALITY, optimize=True)
-    return file.getvalue()
 
 
 def _block(name: str, kind: str, text: str) -> str:

@@ -26,8 +26,8 @@ from nerfmac.geometry.color import srgb_to_linear
 EXTENSIONS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
 FAR = 100.0
-"""Maximum ratio of the largest coordinate to the longest side of a shape for single precision. At
-this ratio, rounding steps are about 1e-5 times the longest side."""
+"""Maximum ratio of the largest coordinate to the longest side of a shape for single precision.
+Rounding steps are then about 1e-5 times the longest side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
@@ -44,8 +44,8 @@ def need_libraries() -> None:
 
 
 def needed(module: str) -> Any:
-    """Import and return a module of the extra `export`. If the module is not installed, raises
-    `InputError` with the installation command."""
+    """Import and return a module of the extra `export`. If it is not installed, raise `InputError`
+    with the installation command."""
     return installing.needed(module, "export", "meshes and points need")
 
 
@@ -57,18 +57,8 @@ def write_shape(
     *,
     faces: npt.NDArray[np.int32],
 ) -> None:
-    """Write a shape to a file.
-
-    Args:
-        path: File to write. The file extension must be in `EXTENSIONS` and determines the format.
-        vertices: Positions (v, 3).
-        normals: Unit normals (v, 3).
-        colors: sRGB colors (v, 3).
-        faces: Vertex indices (f, 3) of triangles. For points, f is 0.
-
-    Raises:
-        InputError: If trimesh is missing or the file cannot be written.
-    """
+    """Write positions (v, 3), unit normals (v, 3), and sRGB colors (v, 3), with triangles of vertex
+    indices (f, 3), or points if f is 0. The file extension determines the format."""
     if path.suffix.lower() == ".ply":
         path.write_bytes(_ply(vertices, normals, colors, faces))
         return
@@ -94,7 +84,7 @@ def write_shape(
 
 
 def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
-    """Return whether the vertices are so far from the origin that float32 is insufficient."""
+    """Return whether float32 is insufficient for the distance of the vertices from the origin."""
     side = float(np.ptp(vertices, axis=0).max(initial=0.0)) if len(vertices) else 0.0
     return bool(np.abs(vertices).max(initial=0.0) > FAR * max(side, 1e-12))
 

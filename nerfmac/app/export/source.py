@@ -1,4 +1,4 @@
-"""`Source` contains the field, the occupied cells, and the scene placement of a run for exports."""
+"""`Source`, the field, the occupied cells, and the scene placement of a run for exports."""
 
 from __future__ import annotations
 
@@ -34,16 +34,9 @@ log = logging.getLogger("nerfmac")
 
 
 class OccupiedCells:
-    """Lookup of occupied cells. If there is no occupancy grid, the whole scene cube counts as
-    occupied."""
+    """Lookup of occupied cells. Without an occupancy grid, the whole scene cube is occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
-        """Unpack the bits of an occupancy grid.
-
-        Args:
-            occupied: Occupancy grid, or None.
-            extent: Side length of the scene cube in scene units.
-        """
         self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
             self._geometry = occupied.geometry
@@ -51,18 +44,11 @@ class OccupiedCells:
             self._is_set = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
-        """Return whether scene positions are in occupied cells.
+        """Return whether scene positions, given as coordinates that are broadcast, are in occupied
+        cells.
 
         Each position is looked up in the smallest cascade that contains it. Positions outside the
         scene cube are not occupied.
-
-        Args:
-            x: x coordinates.
-            y: y coordinates.
-            z: z coordinates. The three arrays are broadcast to a common shape.
-
-        Returns:
-            Boolean array with the common shape, True for positions in occupied cells.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
@@ -85,11 +71,7 @@ class OccupiedCells:
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
         """Return the lowest corner (3,) and the highest corner (3,) of the box around the occupied
-        cells of the unit cube.
-
-        If no cell of the unit cube is occupied, the result is None. Without an occupancy grid, the
-        box is the unit cube.
-        """
+        cells of the unit cube, or None if no cell of the unit cube is occupied."""
         if self._geometry is None:
             return np.zeros(3), np.ones(3)
         resolution = self._geometry.resolution
@@ -107,8 +89,7 @@ class Region(NamedTuple):
     high: Coordinates  # (3,)
 
     def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
-        """Return a boolean array (points,) that is True for the positions (points, 3) inside the
-        box."""
+        """Return whether each position (points, 3) is inside the box."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
     def __str__(self) -> str:
@@ -127,19 +108,18 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> Source:
-        """Create the export source for a run. Raises `InputError` if the scene placement of the run
-        is unknown."""
+        """Create the export source for a run. Raises `InputError` if the scene placement is
+        unknown."""
         placement = placement_of(run)
         cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
         return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
 
     def region(self, crop: Box | None) -> Region:
-        """Return the box to export, clipped to the scene cube.
+        """Return the box to export in the coordinates of the input scene, clipped to the scene
+        cube.
 
-        By default, the result is the smallest box around the occupied cells of the unit cube. This
-        box excludes the distant background. `crop` is in the coordinates of the input scene. Raises
-        `InputError` if `crop` is empty or outside the scene cube, or if `crop` is None and no cell
-        is occupied.
+        The default is the smallest box around the occupied cells of the unit cube. It excludes the
+        distant background.
         """
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
@@ -161,8 +141,8 @@ class Source(NamedTuple):
         return region
 
     def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
-        """Return the axis-aligned box in file coordinates that encloses a box in scene coordinates.
-        `box` contains the lowest and the highest corner."""
+        """Return the box in file coordinates around a box (lowest, highest corner) in scene
+        coordinates."""
         return Region(*self.placement.box_to_file(*box))
 
     def density(self, position: mx.array) -> mx.array:
@@ -172,7 +152,7 @@ class Source(NamedTuple):
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-        """Compute normals and sRGB colors at points of a surface.
+        """Compute normals (points, 3) and uint8 sRGB colors (points, 3) at surface points.
 
         The normals are unit vectors in the axes of the input scene that point towards lower
         density. Where the density is constant, normals are close to zero. Colors are evaluated for
@@ -181,11 +161,8 @@ class Source(NamedTuple):
         Args:
             position: Scene positions (points, 3).
             reach: Half the side length, in scene units, of a cube around each point. Normals are
-                computed from the densities at the corners of this cube (see `normals`). A number,
-                or an array (points,).
-
-        Returns:
-            Normals (points, 3) and uint8 colors (points, 3).
+                computed from the densities at the corners of this cube. A number, or an array
+                (points,).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
         facing = np.empty(position.shape, np.float32)
@@ -208,16 +185,7 @@ class Source(NamedTuple):
 
 
 def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Generator) -> Rays:
-    """Create random rays of cameras.
-
-    Args:
-        cameras: Cameras to choose from.
-        count: Number of rays.
-        random: Random number generator.
-
-    Returns:
-        Rays in scene coordinates through random pixel positions of random cameras.
-    """
+    """Return rays in scene coordinates through random pixel positions of random cameras."""
     view = random.integers(0, len(cameras), count, np.int32)
     sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
     pixel = random.random((count, 2)) * sizes[view]

@@ -1,9 +1,8 @@
-"""`surface_threshold` finds the density threshold of the level set that best matches the surfaces
-along training rays.
+"""Density threshold of the level set that best matches the surfaces along training rays.
 
 The surface on a ray is the point where the transmittance decreases to one half. With a lower
-threshold, the level set is in front of the surface. With a higher threshold, the level set is
-behind the surface or has a hole.
+threshold, the level set is in front of the surface. With a higher threshold, it is behind the
+surface or has a hole.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from nerfmac.app.export.source import Region, Source, training_rays
 from nerfmac.geometry.cameras import Camera
 
 DEFAULT = 100.0
-"""Default threshold, the typical density per scene unit at the surfaces of a well-trained run. This
-value is also used if no ray hits a surface."""
+"""Typical density per scene unit at the surfaces of a well-trained run, also used if no ray hits a
+surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
 """Candidate thresholds in density per scene unit, from 1 to 1000."""
 RAYS = 4096
 STEPS = 256
 """Number of ray steps along the longest side of the box."""
 MAX_DISTANCE = 8.0
-"""Maximum distance, in steps, between the level set and the surface on a ray. Larger distances and
-holes count as this distance."""
+"""Maximum distance, in steps, between the level set and the surface on a ray. Holes count as this
+distance."""
 SLACK = 1.0
 """Tolerance, in steps, for preferring `DEFAULT`: its mean distance may exceed the smallest mean
 distance by this value. Grazing rays favor lower densities, because they pass through less of the
@@ -40,21 +39,13 @@ BATCH = 2**18
 def surface_threshold(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> float:
-    """Find the density threshold whose isosurface best matches the surfaces along training rays.
+    """Find the density threshold, per scene unit, of the level set that best matches the surfaces
+    on random training rays.
 
-    For each candidate, the distance between two points is measured on random rays: the first point
-    with a higher density, and the point where the transmittance decreases to one half. The result
-    is the candidate with the smallest mean distance, or `DEFAULT` if its mean distance is within
-    `SLACK` steps of the minimum. Rays are ignored if their transmittance remains above one half.
-
-    Args:
-        source: Field and occupied cells.
-        region: Box to export.
-        cameras: Training cameras.
-        seed: Seed of the random rays.
-
-    Returns:
-        Density threshold per scene unit.
+    For each candidate, the distance is measured between the first point with a higher density and
+    the point where the transmittance decreases to one half. The result is the candidate with the
+    smallest mean distance, or `DEFAULT` if its mean distance is within `SLACK` steps of the
+    minimum. Rays are ignored if their transmittance remains above one half.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
     is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))
@@ -83,7 +74,7 @@ def surface_threshold(
 def _ray_points(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Create points at equal steps along random training rays, starting where a ray enters the box.
+    """Return points at equal steps along random training rays, from where a ray enters the box.
 
     Returns:
         The step in scene units, scene positions (rays, points, 3), and a boolean array (rays,

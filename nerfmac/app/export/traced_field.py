@@ -35,14 +35,14 @@ class TracedField(NamedTuple):
     constants: dict[str, int | float]
     """Constants of the shader: sizes of the table and of the networks."""
     march: dict[str, float]
-    """Parameters of the scene cube, the occupancy grid, and the marching steps, with the names of
-    `MarchSettings` in march.wgsl."""
+    """Parameters of the scene cube, the occupancy grid, and the marching steps, as `MarchSettings`
+    in march.wgsl."""
     levels: list[tuple[float, int, int, int]]
     """For each level: scale, number of vertices along an axis, index of the first table entry, and
     number of table entries."""
     table: bytes
-    """Quantized features of all levels. Each feature is one byte, the index of its value among the
-    256 values of the level in `values`."""
+    """Features of all levels, quantized to one byte: the index among the 256 `values` of the
+    level."""
     values: bytes
     """Lookup tables from feature codes to float16 values, with 256 entries for each level; see
     `quantized`."""
@@ -112,18 +112,13 @@ def wgsl(name: str) -> str:
 def quantized(
     features: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
-    """Quantize the features of a level to 8 bits.
+    """Quantize the features of a level to uint8 codes, and return the codes and their 256 float16
+    values.
 
     The values are m sign(u) |u|^1.5 for 255 evenly spaced u in [-1, 1], where m is the maximum
     absolute feature. Values close to zero are denser, because most features are small. The PSNR of
     renderings relative to renderings with exact features is at least 65 dB. With evenly spaced
-    values, it would be 1 to 2 dB lower. The last of the 256 values is not used.
-
-    Args:
-        features: Features of a level.
-
-    Returns:
-        uint8 codes with the shape of `features`, and the 256 float16 values of the codes.
+    values, it would be 1 to 2 dB lower.
     """
     even = np.linspace(-1.0, 1.0, 255)
     largest = float(np.abs(features).max(initial=0.0))

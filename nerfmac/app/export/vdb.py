@@ -25,17 +25,15 @@ LEAF = 8
 BRANCHES = 16, 32
 """Number of children along a side of a lower node and of an upper node."""
 VERSION, LIBRARY = 224, (12, 0)
-"""Version of the file layout, and of the OpenVDB library that writes it."""
+"""Versions of the file layout and of the OpenVDB library that writes it."""
 ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression flags: values are compressed with zlib, and inactive values are
-omitted."""
+"""Bits of the compression flags: zlib, and omitted inactive values."""
 NAME = b"density"
 """Grid name that Blender and Houdini expect in a volume."""
 TREE = b"Tree_float_5_4_3"
-"""Type name of the grid, consisting of the value type float and the base-2 logarithms of the node
-side lengths."""
+"""Type name of the grid: value type and base-2 logarithms of the node side lengths."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
-"""Constant that is used instead of a random ID, so that equal grids result in equal files."""
+"""Constant instead of a random ID, so that equal grids result in equal files."""
 
 
 def write_vdb(
@@ -44,14 +42,8 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write a density grid as a fog volume.
-
-    Args:
-        path: File to write.
-        density: Density (x, y, z) per unit of length.
-        origin: Position (3,) of voxel (0, 0, 0).
-        spacing: Distance between neighboring voxels, in the same unit of length.
-    """
+    """Write density (x, y, z) per unit of length as a fog volume. Voxel (0, 0, 0) is at `origin`
+    (3,)."""
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
     uppers = [
@@ -106,11 +98,8 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """Encode active values. The values are compressed with zlib if the result is shorter.
-
-    The first byte is 0 and indicates that all inactive values are 0. A negative length marks
-    uncompressed values.
-    """
+    """Encode active values, compressed with zlib if the result is shorter. The first byte is 0: all
+    inactive values are 0. A negative length marks uncompressed values."""
     packed = zlib.compress(values)
     if len(packed) < len(values):
         return struct.pack("<bq", 0, len(packed)) + packed

@@ -26,11 +26,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _uninstalled(package: str) -> type:
-    """Return a placeholder class `Viewer` that raises an exception when it is instantiated.
-
-    If `package` is not installed, this class makes sure that `hasattr`, `import *`, and `help`
-    still work.
-    """
+    """Return a placeholder for `Viewer` that raises an exception when it is instantiated, so that
+    `hasattr`, `import *`, and `help` work without `package`."""
 
     class Viewer:
         __doc__ = f"The live viewer, which requires: {INSTALL}"

@@ -1,8 +1,7 @@
-"""Computation of each ray's first sample and first occupied cell, for drawing cells as blocks.
+"""First sample and first occupied cell on each ray, for drawing cells as blocks.
 
-Ray marching in small steps finds the cells. Marching can miss a corner of a cell if the corner
-covers less than a pixel. For each cell that is found, the distance to the point where the ray
-enters it is computed exactly.
+Ray marching in small steps finds the cells. It can miss a corner of a cell that covers less than a
+pixel. The distance to the point where the ray enters a cell is computed exactly.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ MIN_STEP = 1 / 16
 """Minimum marching step, relative to the side length of the smallest cell."""
 
 STEP_GROWTH = 1 / 1024
-"""Length of a marching step, relative to the distance from the camera. In an image with a width of
-1000 pixels, this is about the width that a pixel covers at that distance."""
+"""Length of a marching step, relative to the distance from the camera: about the width of a pixel
+in an image with a width of 1000 pixels."""
 
 NEIGHBOR_OFFSET = 1e-3
-"""Distance from a cell face to the point that is used to look up the neighboring cell, relative to
-the side length of the cell."""
+"""Distance, relative to the side length of a cell, from its face to the point that is used to look
+up the neighboring cell."""
 
 
 class FirstSamples(NamedTuple):
@@ -58,16 +57,8 @@ class Blocks(NamedTuple):
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
-    """Find the first sample and the number of samples of each ray with `ops.march`.
-
-    Args:
-        rays: Rays in scene coordinates.
-        bits: Occupancy bits of all cells.
-        geometry: Geometry of the occupancy grid.
-
-    Returns:
-        The first sample of each ray, in the middle of its interval.
-    """
+    """Find the first sample, in the middle of its interval, and the number of samples of each ray
+    with `ops.march`."""
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
@@ -79,17 +70,8 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
 
 
 def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
-    """Find the first occupied cell that each ray hits. Cells are solid cubes, clipped to the scene
-    cube.
-
-    Args:
-        rays: Rays in scene coordinates.
-        bits: Occupancy bits.
-        geometry: Geometry of the occupancy grid.
-
-    Returns:
-        The first occupied cell of each ray.
-    """
+    """Find the first occupied cell that each ray hits. Cells are cubes, clipped to the scene
+    cube."""
     fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
     first = first_samples(rays, bits, fine)
     is_hit = first.samples > 0
@@ -131,5 +113,5 @@ def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.arra
 
 
 def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Return the side lengths (cells, 1) of cells in scene units."""
+    """Return the side length of each cell in scene units, shape (cells, 1)."""
     return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

@@ -1,14 +1,13 @@
-"""Encoding of image depth as a coarse grid of inverse distances. The page uses the grid to warp the
-image.
+"""Coarse grid of inverse distances. The page uses the grid to warp an image.
 
 The page draws the image as a mesh over the vertices of the grid, with the depth of each vertex, as
 seen from the current camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse
 distance of the four adjacent cells. On a plane, this value is exact. If the four values differ
 strongly, an outline crosses the cells, and the vertex has the depth of the nearest surface.
-Therefore, all cells that the near surface touches move with this surface, and the stretched
-triangles contain only background colors.
+Therefore, all cells that the near surface touches move with it, and the stretched triangles contain
+only background colors.
 
-The outermost vertices are outside the image and repeat the values at the image border. In a grid of
+The outermost vertices are outside the image and repeat the values at its border. In a grid of
 `columns` x `rows` vertices, vertex (1 + i, 1 + j) is located at the fractions i / (columns - 3) of
 the image width and j / (rows - 3) of the image height.
 """
@@ -25,8 +24,7 @@ CELL = 5
 """Side length of a cell in pixels of the full image."""
 
 MAX_CELLS = 160
-"""Maximum number of cells per row and per column. For large images, it limits the size and the
-computation time of the grid."""
+"""Maximum number of cells per row and per column."""
 
 OUTLINE = 1.1
 """An outline crosses the cells around a vertex if the ratio of their maximum to their mean inverse
@@ -34,7 +32,7 @@ distance exceeds this value."""
 
 RIM = 1
 """Width in pixels of the border around a near surface. Border pixels mix the colors of the surface
-and the background, and move with the near surface."""
+and the background, and move with the surface."""
 
 MAX_CODE = 2**16 - 1
 
@@ -51,8 +49,8 @@ def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[byt
 
     Returns:
         Codes (rows, columns) as deflated little-endian uint16 in row-major order, and a dictionary
-        with `columns`, `rows`, and `largest` in 1 / scene units. A code is the inverse distance in
-        units of `largest` / 65535. The code of a far or empty vertex is 0.
+        with `columns`, `rows`, and `largest`, the maximum inverse distance per scene unit. A code
+        is the inverse distance in units of `largest` / 65535, and 0 for a far or empty vertex.
     """
     height, width = depth.shape
     columns = min(max(full_width // CELL, 1), MAX_CELLS, width)
@@ -65,16 +63,8 @@ def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[byt
 
 
 def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
-    """Compute inverse distances at the vertices of a grid.
-
-    Args:
-        depth: Distances (h, w), 0 for empty pixels, with w >= `columns` and h >= `rows`.
-        columns: Number of cells per row.
-        rows: Number of cells per column.
-
-    Returns:
-        Inverse distances (rows + 3, columns + 3).
-    """
+    """Return the inverse distances (rows + 3, columns + 3) at the vertices of a grid of `rows` x
+    `columns` cells over distances (h, w) that are 0 for empty pixels."""
     inverse = np.where(depth > 0.0, 1.0 / np.maximum(depth, 1e-6), 0.0).astype(np.float32)
     nearest = _around(_pooled(np.maximum, _widened(inverse), columns, rows), np.maximum)
     cells = _pooled(np.add, inverse, columns, rows)
@@ -95,8 +85,7 @@ def _widened(values: Values) -> Values:
 
 
 def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Values:
-    """Combine the pixels of each cell. `values` has shape (h, w), and the result has shape (rows,
-    columns)."""
+    """Combine the values (h, w) of the pixels of each cell to an array (rows, columns)."""
     height, width = values.shape
     across = np.arange(columns) * width // columns
     down = np.arange(rows) * height // rows
@@ -104,8 +93,8 @@ def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Value
 
 
 def _around(cells: Values, combine: np.ufunc) -> Values:
-    """Combine the values of the four cells around each vertex. `cells` has shape (rows, columns),
-    and the result has shape (rows + 1, columns + 1)."""
+    """Combine the values (rows, columns) of the four cells around each vertex (rows + 1, columns +
+    1)."""
     padded = np.pad(cells, 1, mode="edge")
     above = combine(padded[:-1], padded[1:])
     return combine(above[:, :-1], above[:, 1:])

@@ -1,16 +1,14 @@
 """Viewer images: the same outputs as for videos, two diagnostic outputs, and photos for comparison.
 
-    rgb        color of the field over the background
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
     normal     surface normal in scene axes, 0.5 + 0.5 normal as red, green, blue
-    opacity    from black (transparent) to white (opaque)
     occupancy  occupied cells as solid blocks: the hue depends on the cascade, the brightness on the
                axis of the visible face, with a small random variation per cell
     samples    number of samples on the ray in occupied cells, on a logarithmic colormap that ends
                at the maximum number in the scene
 
-A pixel depends only on its ray, so an image can be drawn in strips. In all outputs except
-`opacity`, the background is visible where a pixel is not opaque or its ray hits no occupied cell.
+A pixel depends only on its ray, so an image can be drawn in strips. Except for `opacity`, the
+background is visible where a pixel is not opaque or its ray hits no occupied cell.
 """
 
 from __future__ import annotations
@@ -54,17 +52,16 @@ CASCADE_COLORS = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""sRGB colors of the cascades, from the innermost to the outermost. If there are more cascades than
-colors, the colors repeat."""
+"""sRGB colors of the cascades, from the innermost to the outermost. The colors repeat."""
 
 
 SURFACE_OPACITY = 0.5
-"""A pixel shows a surface if its opacity is at least this value. When the page warps an image, less
-opaque pixels, such as haze, move like the background."""
+"""Minimum opacity of a pixel that shows a surface. When the page warps an image, less opaque
+pixels, such as haze, move like the background."""
 
 
 class Drawn(NamedTuple):
-    """Rendered viewer image, copied to host memory."""
+    """Viewer image in host memory."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3).
     depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.
@@ -85,20 +82,11 @@ class Images:
         self._view = ViewRenderer(trainer, state, options, subject=subject)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
-        """Draw an image.
+        """Draw an image from a camera in scene coordinates.
 
-        Args:
-            camera: Camera in scene coordinates.
-            focus: Distance from the camera to the point that the camera orbits, in scene units. The
-                colors of the output `depth` end at twice this distance and have the highest
-                contrast at this distance.
-
-        Returns:
-            The image, with its depth, in host memory.
-
-        Raises:
-            InputError: If `focus` is not positive, or if the output or the crop requires an
-                occupancy grid and the sampler of the run has no occupancy grid.
+        `focus` is the distance from the camera to the point that it orbits, in scene units. The
+        colors of the output `depth` end at twice this distance and have the highest contrast at
+        this distance.
         """
         checks.number("focus", focus, low=1e-9)
         options = self._options
@@ -160,20 +148,8 @@ class Comparison:
 
     @classmethod
     def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
-        """Read the photo of a training view.
-
-        Args:
-            run: Run on the scene.
-            index: Index of the training view.
-            background: sRGB color in [0, 1] behind transparent photos.
-
-        Returns:
-            The comparison.
-
-        Raises:
-            InputError: If the scene has no training view with this index, or if the image file
-                cannot be read.
-        """
+        """Read the photo of a training view. `background` is an sRGB color in [0, 1] behind
+        transparent photos."""
         frames = run.images().splits["train"]
         if not 0 <= index < len(frames):
             raise InputError(
@@ -188,8 +164,8 @@ class Comparison:
         return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
-        """Return the PSNR in dB of a rendering (h, w, 3) relative to the photo. The photo is
-        resized to the size of the rendering."""
+        """Return the PSNR in dB of a rendering (h, w, 3) relative to the photo, resized to its
+        size."""
         height, width = rgb.shape[:2]
         target = self.photo
         if target.shape != rgb.shape:

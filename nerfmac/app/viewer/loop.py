@@ -1,8 +1,7 @@
 """`Loop` runs a `Session` in slices: it handles messages, and then draws an image or trains.
 
-Any thread may post messages. The worker thread handles the messages in order, trains, and draws
-images. Before each image, the worker thread handles all waiting messages, so that the image shows
-the latest camera.
+Any thread may post messages. The worker thread handles all waiting messages before each image, so
+that the image shows the latest camera.
 """
 
 from __future__ import annotations
@@ -26,36 +25,32 @@ from nerfmac.training.measured import DivergedError
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Training time in seconds between two checks for messages, while the camera moves (True) and while
-it does not move (False)."""
+"""Training time in seconds between two checks for messages, while the camera moves (True) or
+not."""
 
 MAX_TRAINING_SHARE = 0.95
-"""Maximum fraction of the device time that training uses. The remaining device time is used for
-drawing images."""
+"""Maximum fraction of the device time for training. The remaining time is used for drawing."""
 
 TOUCH = 10.0
-"""Time in seconds after a user action. During this time, `Settings.share` determines how the device
-time is divided between training and drawing."""
+"""Time in seconds after a user action during which `Settings.share` divides the device time between
+training and drawing."""
 
 WATCHED_SHARE = 0.05
-"""Time for drawing images, as a fraction of the training time, while the page is visible but not in
-use."""
+"""Drawing time as a fraction of the training time, while the page is visible but not in use."""
 
 MAX_WAIT = 1.8
-"""Maximum training time in seconds between two images that are sent to a page, while the page is
-visible but not in use."""
+"""Maximum training time in seconds between two images, while the page is visible but not in use."""
 
 FIRST_WAIT = 0.6
-"""Maximum training time in seconds between two images at the start of training, when the images
-change fastest."""
+"""The same at the start of training, when images change fastest."""
 
 WAIT_GROWTH = 0.2
 """Maximum training time between two images, as a fraction of the training time so far. The product
 is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
 
 PATIENCE = 3.0
-"""Maximum time in seconds to wait for the first image on a page before training is prepared (images
-are read and kernels are compiled)."""
+"""Maximum time in seconds to wait for the first image on a page before images are read and kernels
+are compiled."""
 
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
@@ -75,12 +70,7 @@ class DeviceTime:
         self._training = self._viewing = 0.0
 
     def spend(self, seconds: float, *, training: bool) -> None:
-        """Record device time.
-
-        Args:
-            seconds: Duration in seconds.
-            training: Whether the time was used for training instead of viewing.
-        """
+        """Record device time in seconds for training or for viewing."""
         kept = math.exp(-seconds / MEMORY)
         gained = MEMORY * (1.0 - kept)
         self._training = kept * self._training + (gained if training else 0.0)
@@ -99,7 +89,7 @@ class WatchedTime:
         self._left = 0.0
 
     def reset(self) -> None:
-        """Set the budget to 0, so that the next image is due now."""
+        """Make the next image due now."""
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
@@ -108,14 +98,11 @@ class WatchedTime:
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float, trained: float) -> None:
-        """Record drawing time, and reduce the budget.
+        """Record drawing time in seconds after `trained` seconds of training, and reduce the
+        budget.
 
-        The deficit is limited, so that the wait for the next image has an upper limit even after a
-        slow image.
-
-        Args:
-            seconds: Drawing time in seconds.
-            trained: Training time of the run in seconds.
+        The deficit is limited, so that even a slow image delays the next image only for a limited
+        time.
         """
         wait = min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
         self._left = max(self._left - seconds, -WATCHED_SHARE * wait)
@@ -130,13 +117,7 @@ class Loop:
     """Activity that runs a session on the worker thread. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
-        """Create a loop for a viewer session.
-
-        Args:
-            worker: Worker that runs the loop.
-            session: Session to run.
-            keep: Callback that stores a finished JPEG image for pages without a kernel.
-        """
+        """Create a loop. `keep` stores a finished JPEG image for pages without a kernel."""
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
         self._status = Status(session)
@@ -154,11 +135,8 @@ class Loop:
         self._worker.wake(self)
 
     def work(self) -> float | None:
-        """Handle the messages, and then draw some rows of an image or train for a short time.
-
-        Returns:
-            Time in seconds until the next call is due, or None if the next message triggers it.
-        """
+        """Handle the messages, and then draw some rows of an image or train for a short time. See
+        `Activity`."""
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
         if self._session.screen.take_new_page():
@@ -202,8 +180,7 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether the preparation of training may start. It starts after the first image has been
-        shown, or after `PATIENCE` seconds without an image."""
+        """Whether the preparation of training may start."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property
@@ -246,7 +223,6 @@ class Loop:
             self._send(image)
 
     def _send(self, image: ScreenImage) -> None:
-        """Send a finished image to the page."""
         session, comparison = self._session, self._session.comparison
         if image.message["still"]:
             self._unkept = image.jpeg
@@ -276,8 +252,8 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Store the last image for pages without a kernel. If there is neither an image to draw nor
-        a training step to execute, `work` calls this method."""
+        """Store the last image for pages without a kernel once there is nothing to draw or to
+        train."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
@@ -289,8 +265,8 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Return the time in seconds until the next call of `work`. If `work` need not be called
-        before the next message arrives, return None."""
+        """Return the time in seconds until the next call of `work`, or None to wait for a
+        message."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None
@@ -298,8 +274,7 @@ class Loop:
         return min((max(pause, 0.0) for pause in pauses if pause is not None), default=None)
 
     def _attempt(self, action: Callable[[], None]) -> Exception | None:
-        """Run `action`. If `action` raises an exception, show the exception on the page and return
-        it."""
+        """Run `action`. Show an exception on the page and return it."""
         try:
             action()
         except (InputError, DivergedError, OSError) as error:

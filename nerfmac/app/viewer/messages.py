@@ -77,15 +77,7 @@ indicates a bug in the page."""
 
 
 def handle(session: Session, message: Message) -> None:
-    """Apply a message from the page to a session.
-
-    Args:
-        session: Session of the viewer.
-        message: JSON object with `kind`.
-
-    Raises:
-        InputError: If the message is invalid or its action is not possible.
-    """
+    """Apply a message, a JSON object with `kind`, to a session."""
     kind = Fields.of(message, "message").text("kind")
     if kind not in HANDLERS:
         raise InputError(f"unknown message {kind!r}; reload the page of the notebook")
@@ -111,7 +103,7 @@ def _move(session: Session, message: Fields) -> None:
         if np.abs(pose[:, :3].T @ pose[:, :3] - np.eye(3)).max() > MAX_SKEW:
             raise message.wrong("pose", "a rotation and a position, row by row")
         center = np.array(message.numbers("center", 3))
-        session.move(replace(session.view, pose=pose, center=center), message.text("page"))
+        session.go(replace(session.view, pose=pose, center=center), message.text("page"))
     session.hold(is_moving=is_moving)
 
 
@@ -161,15 +153,10 @@ def _view_at(session: Session, keyframe: Keyframe) -> View:
     return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
 
 
-def _clear(session: Session, _message: Fields) -> None:
-    session.path_editor.path = CameraPath(())
-
-
 def _scrub(session: Session, message: Fields) -> None:
     path, at = session.path_editor.followed, message.number("at")
     if path.keyframes:
-        keyframe = path.at(min(max(at, 0.0), 1.0))
-        session.go(_view_at(session, keyframe))
+        session.go(_view_at(session, path.at(min(max(at, 0.0), 1.0))))
         session.hold(is_moving=True)
 
 
@@ -218,7 +205,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "pause": lambda session, _: session.pause(),
     "stand": _stand,
     "keyframe": _keyframe,
-    "clear": _clear,
+    "clear": lambda session, _: setattr(session.path_editor, "path", CameraPath(())),
     "follow": lambda session, message: session.path_editor.follow(message.text("name")),
     "scrub": _scrub,
     "save": _save,

@@ -1,7 +1,12 @@
-"""`PathEditor` stores the camera path of a viewer session and renders videos along it."""
+"""`PathEditor` stores the camera path of a viewer session. `VideoJob` renders a video along it."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import replace
 from itertools import chain, count
 from math import atan, degrees
 from pathlib import Path
@@ -12,14 +17,15 @@ import numpy as np
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
-from nerfmac.app.viewer.video_job import Render, VideoJob
+from nerfmac.app.video import write_video
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.geometry.cameras import Camera
 
 MOVE_KEYFRAMES = 16
-"""Number of keyframes that approximate a move around the scene. The interpolated path differs from
-the exact move by less than one degree."""
+"""Number of keyframes that approximate a move around the scene, with an error of less than one
+degree."""
 
 KEYFRAMES = "keyframes"
 """Name that selects the path through the keyframes of the user, instead of a move."""
@@ -27,10 +33,84 @@ KEYFRAMES = "keyframes"
 LINE_POINTS = 96
 """Number of points of the line that the page draws for the path."""
 
+STRIP = 2**16
+"""Approximate number of pixels in a strip of an image."""
+
+Render = Callable[[Camera], "Future[np.ndarray]"]
+
+
+class Canceled(Exception):
+    """Exception that stops a video job after `VideoJob.cancel`."""
+
+
+class VideoJob:
+    """Video that is rendered and encoded in the background, and written only when it is complete.
+
+    The thread of the job requests each image from the worker in strips, so that viewing and
+    training wait for at most one strip.
+    """
+
+    def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
+        """Create a job for an MP4 file. `render` draws a strip and returns a future of the pixels,
+        uint8 (h, w, 3)."""
+        self.path = path.absolute()  # The working folder may change before the file is written.
+        self.total = len(cameras)
+        self.done = 0
+        self.result: Future[Path] = Future()
+        self._render, self._cameras, self._fps = render, cameras, fps
+        self._is_canceled = threading.Event()
+        self._start = time.monotonic()
+
+    def start(self) -> VideoJob:
+        """Start the thread and return the job. At the end, the future `result` contains the path of
+        the video, or the exception that stopped the job."""
+        threading.Thread(target=self._run, name="nerfmac video", daemon=True).start()
+        return self
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the result for at most `seconds` seconds."""
+        wait([self.result], seconds)
+
+    def cancel(self) -> None:
+        """Stop rendering before the next strip."""
+        self._is_canceled.set()
+
+    @property
+    def left(self) -> float | None:
+        """Estimated remaining time in seconds, or None before the first image."""
+        if not self.done:
+            return None
+        return (time.monotonic() - self._start) / self.done * (self.total - self.done)
+
+    def _run(self) -> None:
+        try:
+            write_video(self.path, self._images(), self._fps)
+        except BaseException as error:  # `Future.result` raises this exception again.
+            self.result.set_exception(error)
+        else:
+            self.result.set_result(self.path)
+
+    def _images(self) -> Iterator[np.ndarray]:
+        for camera in self._cameras:
+            yield np.concatenate([self._draw(strip) for strip in _strips(camera)])
+            self.done += 1
+
+    def _draw(self, camera: Camera) -> np.ndarray:
+        if self._is_canceled.is_set():
+            raise Canceled
+        return self._render(camera).result()
+
+
+def _strips(camera: Camera) -> Iterator[Camera]:
+    lens = camera.lens
+    rows = max(STRIP // lens.width // 4 * 4, 4)
+    for first in range(0, lens.height, rows):
+        yield replace(camera, lens=lens.rows(first, min(rows, lens.height - first)))
+
 
 class PathEditor:
-    """Camera path of a session, and the video that is rendered along this path. At most one video
-    is rendered at a time."""
+    """Camera path of a session, and the video along this path. At most one video is rendered at a
+    time."""
 
     def __init__(self, run: Run) -> None:
         self._keyframes = CameraPath(())
@@ -41,8 +121,8 @@ class PathEditor:
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the user's keyframes. Setting this property also selects the
-        keyframes instead of a move."""
+        """Camera path through the user's keyframes. Assigning a path also selects it instead of a
+        move."""
         return self._keyframes
 
     @path.setter
@@ -51,19 +131,15 @@ class PathEditor:
 
     @property
     def followed(self) -> CameraPath:
-        """Camera path of the selected move or, if no move is selected, the path through the user's
+        """Camera path of the selected move or, if no move is selected, through the user's
         keyframes."""
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
         """Select the camera path for playing and rendering. The keyframes remain unchanged.
 
-        Args:
-            name: Key of `paths.MOVES`; name of a split in `paths.SPLITS`, for a tour along its
-                views; or `keyframes` for the path through the keyframes of the user.
-
-        Raises:
-            InputError: If the name is unknown or the scene has no views in this split.
+        `name` is a key of `paths.MOVES`; a split in `paths.SPLITS`, for a tour along its views; or
+        `keyframes`.
         """
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
         if name == KEYFRAMES:
@@ -83,20 +159,14 @@ class PathEditor:
         self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
-        """Save the selected camera path to a new JSON file, and return the file path.
-
-        An existing file is not overwritten; see `free_path`. Raises `InputError` if the file
-        extension is not .json or the file cannot be written.
-        """
+        """Save the selected camera path to a new JSON file, and return its path. See
+        `free_path`."""
         path = free_path(_file(name, ".json"))
         self.followed.save(path)
         return path
 
     def load(self, name: str) -> None:
-        """Replace the keyframes with the camera path in a JSON file; see `run.load_path`.
-
-        Raises `InputError` if the file is invalid.
-        """
+        """Replace the keyframes with the camera path in a JSON file; see `run.load_path`."""
         self.path = load_path(self._run, _file(name, ".json"))
 
     @property
@@ -107,23 +177,8 @@ class PathEditor:
     def begin_video(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> VideoJob:
-        """Create a job that renders a video along the selected path. The job is not started.
-
-        If the path has fewer than two keyframes, the video follows an orbit around the scene.
-
-        Args:
-            name: Name of the MP4 file.
-            seconds: Duration in seconds.
-            fps: Frames per second.
-            size: Width and height in pixels, rounded down to even numbers.
-            render: Function that renders a strip of an image; see `VideoJob`.
-
-        Returns:
-            The job. Call its `start` method to begin rendering.
-
-        Raises:
-            InputError: If an argument is out of range, or another video is being rendered.
-        """
+        """Create a job, not yet started, that renders an MP4 file along the selected path, or along
+        an orbit around the scene if the path has fewer than two keyframes."""
         if self.is_rendering:
             raise InputError("another video is being rendered; wait for it or cancel it")
         checks.number("seconds", seconds, low=0.01, high=3600.0)
@@ -137,8 +192,7 @@ class PathEditor:
         return self.video
 
     def status(self) -> dict[str, Any]:
-        """Return the keyframes, the selected path, and the progress of the video as JSON values for
-        the page."""
+        """Return the keyframes, the selected path, and the progress of the video as JSON values."""
         if self._line is None or self._line[0] is not self.followed:
             line: list[list[float]] = []
             if len(self.followed.keyframes) > 1:

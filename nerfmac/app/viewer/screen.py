@@ -1,13 +1,11 @@
-"""`Screen` decides the content, size, and time of the next image. Only the worker thread may use a
-`Screen`.
+"""`Screen` decides the content, size, and time of the next image.
 
 While the camera moves, images are small enough to be drawn in the time `MOVING`. If the page can
-warp images, the page warps the last image by its depth until the next image arrives, so images for
-this page may be larger and take longer (`WARPED`). If the camera does not move, images have full
-size and are drawn in strips, so that the next movement waits for at most one strip. After a small
-image, an image of half the width and height precedes the full-size image. The page acknowledges
-every image. At most two images are unacknowledged, so that old images do not queue up and the next
-image shows the latest camera.
+warp images, it warps the last image by its depth until the next image arrives, so images may be
+larger and take longer (`WARPED`). If the camera does not move, images have full size and are drawn
+in strips, so that the next movement waits for at most one strip. After a small image, an image of
+half the width and height precedes the full image. The page acknowledges every image. At most two
+images are unacknowledged, so that images do not queue up.
 """
 
 from __future__ import annotations
@@ -52,25 +50,22 @@ MAX_WARPED = 0.5
 smaller image would be less sharp than the warp of an earlier image."""
 
 BREATH = 0.5
-"""Idle time after an image is drawn on a CPU for a page that warps images, as a fraction of the
-drawing time. The page and the kernel often share the CPU."""
+"""Idle time after an image for a page that warps images, as a fraction of the drawing time on a
+CPU, because the page and the kernel often share the CPU."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 """Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). The
-estimate is low because an untrained field is haze. In haze, rays have about a hundred times as many
-samples as after training."""
+estimate is low because an untrained field is haze, and rays have about a hundred times as many
+samples in haze."""
 
 HAZE_STEPS = 128
 """Number of training steps during which images have at most `HAZE_PIXELS` pixels. In these steps,
-the field changes from transparent to dense haze, so the drawing time of earlier images does not
-predict the drawing time of the next image."""
+the field changes from transparent to dense haze, so earlier drawing times predict nothing."""
 
 HAZE_PIXELS = 2**14
-"""Maximum number of pixels of an image during the first `HAZE_STEPS` training steps."""
 
 MIDDLE = 0.5
-"""Width and height, relative to the full size, of the intermediate image that is drawn if the
-camera does not move. The full image takes about four times as long."""
+"""Width and height of the intermediate image, relative to the full size."""
 
 MAX_UNANSWERED = 2
 """Maximum number of images that have been sent but not yet acknowledged by the page."""
@@ -78,12 +73,11 @@ MAX_UNANSWERED = 2
 LOST = 1.0
 """Time in seconds after which one more image is sent to a page that does not acknowledge images.
 
-The page may have been closed, or a running cell may delay the acknowledgments of the page.
-Therefore, the interval between two images for this page increases up to `MAX_LOST`.
+The page may have been closed, or a running cell may delay the acknowledgments. Therefore, the
+interval between two images increases up to `MAX_LOST`.
 """
 
 MAX_LOST = 10.0
-"""Maximum interval in seconds between images for a page that does not acknowledge images."""
 
 MAX_SIDE = 3840
 """Maximum length of the longer side of an image in pixels."""
@@ -106,8 +100,7 @@ class _Job:
 
 
 class Screen:
-    """State of the page's image area. `Screen` decides when images are drawn and how large they
-    are."""
+    """Image area of the page. Only the worker thread may use a `Screen`."""
 
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
@@ -140,12 +133,8 @@ class Screen:
         self._heard = time.monotonic()
 
     def open(self, page: str, *, warps: bool) -> None:
-        """Record that a page is ready. Later calls with the same name have no effect.
-
-        Args:
-            page: Name of the page.
-            warps: Whether the page warps images by their depth.
-        """
+        """Record that a page is ready, and whether it warps images by their depth. Later calls with
+        the same name have no effect."""
         if page in self._pages:
             return
         self._pages[page] = True
@@ -155,12 +144,7 @@ class Screen:
         self.invalidate()
 
     def see(self, page: str, *, is_visible: bool) -> None:
-        """Record whether a page is visible on screen.
-
-        Args:
-            page: Name of the page.
-            is_visible: Whether it is visible.
-        """
+        """Record whether a page is visible on screen."""
         if page in self._pages:
             self._pages[page] = is_visible
 
@@ -179,8 +163,7 @@ class Screen:
         self._job = None
 
     def take_new_page(self) -> bool:
-        """Return whether a page has been opened since the last call. The whole status must be sent
-        to a new page."""
+        """Return whether a page has been opened since the last call and needs the whole status."""
         has_new, self._has_new_page = self._has_new_page, False
         return has_new
 
@@ -204,17 +187,7 @@ class Screen:
         return max(self._retry_time() - now, 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
-        """Return whether there is a new image to draw.
-
-        Args:
-            target: Content to show.
-            state: Training state to show.
-            moving: Whether the camera moves.
-            training: Whether training is running.
-
-        Returns:
-            Whether to call `draw`.
-        """
+        """Return whether there is a new image to draw."""
         if self._size is None or (moving and time.monotonic() < self._next):
             return False
         if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
@@ -224,18 +197,7 @@ class Screen:
     def draw(
         self, trainer: Trainer, target: Target, state: TrainState, *, moving: bool, training: bool
     ) -> ScreenImage | None:
-        """Draw a strip of the next image.
-
-        Args:
-            trainer: Trainer of the run.
-            target: Content to show.
-            state: Training state to show.
-            moving: Whether the camera moves.
-            training: Whether training is running.
-
-        Returns:
-            The finished image if this strip was the last one, or None.
-        """
+        """Draw a strip of the next image, and return the image if the strip was the last one."""
         allowed = self._allowed_seconds(target, state, moving, training)
         if allowed is None or self._size is None:
             return None

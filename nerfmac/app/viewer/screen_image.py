@@ -35,10 +35,8 @@ thin objects."""
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Content of an image: the view, the render options, and the camera of a compared photo.
-
-    Every change of the content creates a new `Target`, so targets are compared by identity.
-    """
+    """Content of an image. Every change of the content creates a new `Target`, so targets are
+    compared by identity."""
 
     view: View
     options: RenderOptions
@@ -53,17 +51,11 @@ class Target:
         return self.view.camera(width, height)
 
     def full_size(self, width: int, height: int) -> tuple[int, int]:
-        """Return the size of the full image.
+        """Return the width and height in pixels of the full image in an area of `width` x `height`
+        device pixels.
 
-        In a comparison with a photo, the image has the aspect ratio of the photo and is at most as
-        large as the photo. In all other cases, the image fills the area.
-
-        Args:
-            width: Width of the image area in device pixels.
-            height: Height of the image area in device pixels.
-
-        Returns:
-            Width and height of the image in pixels.
+        An image that is compared with a photo has the aspect ratio of the photo and is at most as
+        large.
         """
         if self.training_camera is None:
             return width, height
@@ -91,25 +83,15 @@ class ScreenImage(NamedTuple):
 
     @property
     def buffers(self) -> list[bytes]:
-        """Buffers of the message: the JPEG image, the depth grid if it exists, and padding to
-        `MIN_MESSAGE` bytes."""
+        """Buffers of the message: JPEG image, depth grid if it exists, and padding."""
         buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
         missing = MIN_MESSAGE - sum(map(len, buffers))
         return [*buffers, bytes(missing)] if missing > 0 else buffers
 
     def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
-        """Return the scene position that is visible at an image position. Lens distortion is
-        ignored.
-
-        Args:
-            x: Image position in [0, 1] from the left.
-            y: Image position in [0, 1] from the top.
-            otherwise: Distance in scene units to use if all pixels around the image position are
-                empty.
-
-        Returns:
-            Position (3,) in scene coordinates.
-        """
+        """Return the scene position (3,) that is visible at an image position in [0, 1] from the
+        left and top, without lens distortion. If all pixels around it are empty, use the distance
+        `otherwise`."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         column, row = np.clip(x, 0.0, 1.0) * lens.width, np.clip(y, 0.0, 1.0) * lens.height
         right, down = (column - lens.cx) / lens.fl_x, (row - lens.cy) / lens.fl_y
@@ -131,15 +113,7 @@ def relative_lens(lens: Lens) -> list[float]:
 
 
 def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
-    """Encode an image as JPEG.
-
-    Args:
-        rgb: Pixels, uint8 (h, w, 3).
-        quality: JPEG quality from 1 to 95.
-
-    Returns:
-        The JPEG file.
-    """
+    """Encode pixels, uint8 (h, w, 3), as JPEG with a quality from 1 to 95."""
     buffer = BytesIO()
     Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
     return buffer.getvalue()

@@ -1,8 +1,7 @@
 """`Session`, the state of a viewer and the actions that the page and the notebook can request.
 
-A session is independent of the widget and starts no work by itself. `Loop` draws images and trains,
-the module `messages` maps messages from the page to actions, and `Status` sends the state to the
-page.
+A session starts no work by itself. `Loop` draws images and trains, the module `messages` maps
+messages from the page to actions, and `Status` sends the state to the page.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.video import DIAGNOSTICS, RenderOptions
 from nerfmac.app.viewer.images import Comparison, Images
-from nerfmac.app.viewer.path_editor import PathEditor
+from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import Target
 from nerfmac.app.viewer.training import Training
-from nerfmac.app.viewer.video_job import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -39,12 +37,12 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Time in seconds. If no move arrives for this time, the camera no longer counts as moving, even if
-the pointer is still pressed."""
+"""Maximum time in seconds between two moves of a moving camera, even if the pointer is still
+pressed."""
 
 MEASURED = 4.0
-"""Maximum time in seconds for measuring the quality on held-out views. During the measurement, the
-viewer neither draws images nor trains."""
+"""Maximum time in seconds for measuring the quality on held-out views. The viewer neither draws nor
+trains during the measurement."""
 
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -55,25 +53,18 @@ OUTPUT_OF_MODE = {
     "opacity": "opacity",
     **{output: output for output in DIAGNOSTICS},
 }
-"""Names of the viewer modes in the page and the notebook, with the corresponding values of
-`RenderOptions.output`."""
+"""`RenderOptions.output` of each viewer mode."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Values of the controls of the page, except for the camera. Field names are the JSON keys of
-    the page.
-
-    Raises:
-        InputError: If a value is invalid.
-    """
+    """Values of the controls of the page, except for the camera. Field names are the JSON keys."""
 
     mode: str = "color"
     background: str = "#ffffff"
     exposure: float = 0.0  # Exposure compensation in stops.
     crop: Box | None = None  # Lowest and highest corner in scene coordinates.
-    # Fraction of the device time for training. While the camera moves, half of it is used.
-    share: float = 0.7
+    share: float = 0.7  # Fraction of the device time for training, halved while the camera moves.
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
     steps: int | None = None  # Total number of steps after which training stops.
@@ -94,8 +85,7 @@ class Settings:
         object.__setattr__(self, "crop", self.options.crop)  # `options` checks the box.
 
     def changed(self, values: dict[str, Any]) -> Settings:
-        """Return a copy with new values for some settings. Raises `InputError` if a name is unknown
-        or a value is invalid."""
+        """Return a copy with new values for some settings."""
         names = {field.name for field in fields(self)}
         for name in values:
             checks.choice("setting", name, names)
@@ -103,7 +93,7 @@ class Settings:
 
     @property
     def rgb_background(self) -> tuple[float, float, float]:
-        """Background color as red, green, and blue in sRGB, each in [0, 1]."""
+        """Background color (red, green, blue) as sRGB in [0, 1]."""
         red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
         return red, green, blue
 
@@ -115,21 +105,13 @@ class Settings:
 
 
 def _hex(color: tuple[float, float, float]) -> str:
-    """Format an sRGB color in [0, 1] as "#rrggbb"."""
     return "#" + "".join(f"{round(255.0 * channel):02x}" for channel in color)
 
 
 class Session:
-    """State of a viewer and of its run. A session may be used on the worker thread only."""
+    """State of a viewer and of its run. Only the worker thread may use a session."""
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
-        """Create the session.
-
-        Args:
-            worker: Worker that runs the session.
-            run: Run to view.
-            send: Function that sends a message with buffers to the page.
-        """
         self.run = run
         self.name = Path(run.scene.path).name if run.scene.path else "scene"
         self._backdrop = _hex(run.scene.backdrop)
@@ -139,8 +121,7 @@ class Session:
         self.version = 0
         """Number of changes of the view that were not moves on a page."""
         self.mover: str | None = None
-        """Name of the page where the user last moved the view. If the view was last changed in
-        another way, the value is None."""
+        """Name of the page where the user last moved the view, or None if it changed otherwise."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
@@ -161,8 +142,8 @@ class Session:
         self._saved_step = run.state.step
 
     def target(self) -> Target:
-        """Return the content that the page should show. All calls return the same object until the
-        content changes."""
+        """Return the content that the page should show: the same object until the content
+        changes."""
         # Decoding the images may change the mean color and therefore the backdrop.
         if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:
             if self.settings.background == self._backdrop:
@@ -175,54 +156,31 @@ class Session:
         return self._target
 
     def images(self) -> Images:
-        """Return a renderer of images for the current state of the run with the current
-        settings."""
+        """Return a renderer of viewer images for the current state of the run."""
         return Images(
             self.run.trainer, self.run.state, self.settings.options, self.run.scene.subject
         )
 
-    def go(self, view: View) -> None:
-        """Change the view on all pages. If a photo comparison is active, it ends."""
-        self.version += 1
-        self._look_from(view, None)
-
-    def move(self, view: View, page: str) -> None:
-        """Set the current view after the user moves the camera on a page. If a photo comparison is
-        active, it ends.
-
-        Args:
-            view: View after the move.
-            page: Name of the page.
-        """
-        self._look_from(view, page)
-
-    def _look_from(self, view: View, mover: str | None) -> None:
-        self.view, self.mover, self.comparison, self._target = view, mover, None, None
+    def go(self, view: View, page: str | None = None) -> None:
+        """Change the view and end a photo comparison. `page` is the page where the user moved the
+        camera, or None if all pages must show the view."""
+        self.version += page is None
+        self.view, self.mover, self.comparison, self._target = view, page, None, None
 
     def hold(self, *, is_moving: bool) -> None:
-        """Record whether the camera is moving. A moving camera counts as moving until the next
-        call, but for at most `HELD_STILL` seconds."""
+        """Record whether the camera is moving. It counts as moving until the next call, but for at
+        most `HELD_STILL` seconds."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Start a comparison: move to the camera of training view `index`, and show its photo.
-
-        Raises `InputError` if the photo cannot be read.
-        """
+        """Move to the camera of training view `index` and start the comparison with its photo."""
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         self.comparison = comparison
         return comparison
 
     def set(self, **values: Any) -> None:
-        """Change settings.
-
-        Args:
-            values: New values of settings, and `fov`, the vertical field of view in degrees.
-
-        Raises:
-            InputError: If a value is invalid.
-        """
+        """Change settings, and `fov`, the vertical field of view in degrees."""
         if "fov" in values:
             fov = values.pop("fov")
             checks.number("fov", fov, low=10.0, high=120.0)
@@ -234,15 +192,8 @@ class Session:
         self._target = None
 
     def train(self, steps: int | None, seconds: float | None) -> None:
-        """Start training.
-
-        Args:
-            steps: Total number of training steps, or None for no limit.
-            seconds: Additional training time in seconds, or None for no limit.
-
-        Raises:
-            InputError: If the run has already been trained for `steps` steps.
-        """
+        """Train up to a total number of steps, and for additional `seconds`. None means no
+        limit."""
         state = self.run.state
         if steps is not None and steps <= state.step:
             raise InputError(
@@ -267,15 +218,11 @@ class Session:
         self._saved_step = self.run.state.step
 
     def save_page(self, path: Path) -> None:
-        """Write an HTML page that shows the current scene. Raises `InputError` if the scene cannot
-        be exported or the file cannot be written."""
+        """Write an HTML page that shows the current scene."""
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
-        """Measure the PSNR on as many held-out views as possible in `MEASURED` seconds.
-
-        Raises `InputError` if the scene has no held-out views.
-        """
+        """Measure the PSNR on as many held-out views as possible in `MEASURED` seconds."""
         views = self.run.evaluate("test", seconds=MEASURED, progress=False)
         self.held_out = HeldOut.of(views, self.run.state.step)
 
@@ -292,10 +239,7 @@ class Session:
         self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
-        """Enable or disable the refinement of poses, lenses, exposures, or colors.
-
-        Raises `InputError` if the run has been trained or is being trained.
-        """
+        """Enable or disable refinements before training starts."""
         if self.training.is_running:
             raise InputError(
                 "refinement cannot be changed during training; choose it before training starts"
@@ -303,29 +247,16 @@ class Session:
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Return the names of the training views. If the images cannot be read, the names are
-        "view 0", "view 1", ..."""
+        """Return the names of the training views, or "view 0", "view 1", ... if the images cannot
+        be read."""
         try:
             return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
     def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
-        """Create a job that renders a video of the current state with the current settings. The job
-        is not started.
-
-        Args:
-            name: Name of the MP4 file.
-            seconds: Duration in seconds.
-            fps: Frames per second.
-            size: Width and height in pixels.
-
-        Returns:
-            The job.
-
-        Raises:
-            InputError: If an argument is out of range, or another video is being rendered.
-        """
+        """Create a job, not yet started, that renders a video of the current state. See
+        `PathEditor`."""
         images, focus = self.images(), self.view.distance
 
         def render(camera: Camera) -> Future[np.ndarray]:

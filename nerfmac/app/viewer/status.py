@@ -17,19 +17,19 @@ INTERVAL = 0.2
 """Minimum time in seconds between two state messages while the page is in use."""
 
 WATCHED_INTERVAL = 1.0
-"""Minimum time in seconds between two state messages while the page is visible but not in use."""
+"""The same while the page is visible but not in use."""
 
 MARGIN = 1.5
 """Ratio of the side length of the initial crop box to the diameter of the subject."""
 
 IDLE_INTERVAL = 2.0
-"""Minimum time in seconds between two state messages while the page is not visible. The page needs
-about 17 ms of CPU time to handle a message, often on the same CPU cores as the training."""
+"""The same while the page is not visible. The page needs about 17 ms of CPU time to handle a
+message, often on the same CPU cores as the training."""
 
 
 class Status:
-    """Sender of state messages to the page. The whole state is sent if it differs from the last
-    state that was sent."""
+    """Sender of state messages to the page. The whole state is sent if any part of it has
+    changed."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -48,12 +48,8 @@ class Status:
     def tell(self, interval: float = INTERVAL) -> float | None:
         """Send the state and new points of the training curve if they have changed.
 
-        Args:
-            interval: Minimum time in seconds between two state messages.
-
-        Returns:
-            If the last message is more recent than `interval`, no message is sent and the remaining
-            time in seconds is returned. Otherwise, None.
+        If the last message is less than `interval` seconds old, send nothing and return the
+        remaining time in seconds.
         """
         now = time.monotonic()
         if now < self._when + interval:
@@ -83,7 +79,10 @@ class Status:
         return {
             "kind": "state",
             "settings": {**vars(session.settings), "fov": degrees(session.view.fov)},
-            "training": {**session.training.status(), "held_out": self._held_out()},
+            "training": {
+                **session.training.status(),
+                "held_out": session.held_out and session.held_out._asdict(),
+            },
             **session.path_editor.status(),
             "scene": self._scene(),
             "notice": session.notice,
@@ -103,13 +102,9 @@ class Status:
             "center": [float(number) for number in session.view.center],
         }
 
-    def _held_out(self) -> dict[str, Any] | None:
-        held_out = self._session.held_out
-        return held_out and held_out._asdict()
-
     def _subject(self) -> list[list[float]] | None:
         """Return the lowest and highest corner of the initial crop box in scene coordinates, or
-        None if the crop box is initially the scene cube."""
+        None for the scene cube."""
         record = self._session.run.scene
         if record.subject is None:
             return None

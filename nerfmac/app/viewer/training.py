@@ -14,10 +14,7 @@ from nerfmac.training.goal import Goal, Report
 
 
 class Training:
-    """Training of a run in slices. Each call of `work` trains for a short time.
-
-    A `Training` may be used on the worker thread only.
-    """
+    """Training of a run in slices. Only the worker thread may use it."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -41,10 +38,7 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Start training. The first calls of `work` read the images and compile the kernels.
-
-        Raises `InputError` if the scene has no images or training has reached its limit.
-        """
+        """Start training. The first calls of `work` read the images and compile the kernels."""
         if self.is_running:
             return
         if self.is_done:
@@ -73,8 +67,7 @@ class Training:
                 raise
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds` seconds. If this method raises an exception, training ends and
-        the run is saved."""
+        """Train for about `seconds` seconds. An exception ends training and saves the run."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -110,8 +103,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Prepare the run and train it. The generator yields None during the preparation and
-        reports during the training."""
+        """Yield None during the preparation and reports during the training."""
         self.is_preparing = True
         while self.is_preparing:
             self.prepare()
@@ -119,12 +111,11 @@ class Training:
         yield from self.run.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
-        """Read the images and compile the kernels. Each `next` reads one image or compiles some
-        kernels.
+        """Read one image or compile some kernels with each `next`.
 
-        No progress bar is shown, because a progress bar would be another widget. JupyterLab delays
-        all later messages to a page until the page has loaded the code of that widget. Over a slow
-        network, this takes seconds.
+        No progress bar is shown: it would be another widget, and JupyterLab delays all later
+        messages to a page until it has loaded the code of that widget. Over a slow network, this
+        takes seconds.
         """
         self.message = "reading images"
         yield

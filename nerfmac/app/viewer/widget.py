@@ -1,7 +1,7 @@
 """`Viewer`, the notebook widget for watching training, exploring the scene, and rendering videos.
 
-Messages from the page may arrive on any thread, so the widget passes them to the loop of the
-session. The worker thread answers with `send`. Any thread may call `send`.
+Any thread may receive messages from the page and pass them to the loop of the session. Any thread
+may call `send`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.page.source import script, style
+from nerfmac.app.viewer.page import script, style
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
@@ -59,8 +59,7 @@ SAVED = """<style>
 }
 </style>
 <p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
-"""HTML for a saved notebook. If the widget has no kernel, JupyterLab shows this text above the
-saved image."""
+"""HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
 class Viewer(anywidget.AnyWidget):
@@ -301,11 +300,8 @@ class Viewer(anywidget.AnyWidget):
         self.layout.close()
 
     def _ipython_display_(self) -> None:
-        """Display the widget and, below the widget, a sentence and an image for pages without a
-        kernel.
-
-        Style sheets hide the sentence and the image while the widget is active.
-        """
+        """Display the widget and, below it, a sentence and an image for pages without a kernel.
+        Style sheets hide these while the widget is active."""
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
         display({"text/html": SAVED, "text/plain": ""}, raw=True)
@@ -316,7 +312,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Store a JPEG image in the notebook, so that pages without a kernel can show it."""
+        """Store a JPEG image in the notebook for pages without a kernel."""
         self.still = jpeg
         if jpeg and self._image is not None:
             self._image.update(Image(jpeg, format="jpeg"))
@@ -341,10 +337,10 @@ class Viewer(anywidget.AnyWidget):
 def _hear_while_cells_run(comm: Any) -> None:
     """Make sure that messages from the page are handled while the main thread runs a cell.
 
-    JupyterLab sends messages to a subshell of the kernel. A subshell runs on a separate thread.
-    ipykernel 7 forwards each message to the shell that sent the last message to the page. This
-    shell is the main shell. The main shell is busy while a cell runs. With this change, each
-    message is handled on the subshell that has received it.
+    JupyterLab sends these messages to a subshell of the kernel, on a separate thread. ipykernel 7
+    forwards each message to the main shell, because the main shell has last sent a message to the
+    page. The main shell is busy while a cell runs. With this change, the subshell handles the
+    messages that it receives.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -358,10 +354,7 @@ def _opened(
     method: Method,
     out: str | Path | None,
 ) -> Run:
-    """Return the run to view. If `source` is a scene, a new run is created.
-
-    Raises `InputError` if the source cannot be loaded.
-    """
+    """Return the run to view: a copied, a loaded, or a new run."""
     if isinstance(source, Run):
         return source.copy()
     if not isinstance(source, Scene):

@@ -1,10 +1,9 @@
 """`Worker`, the thread of a process that owns all MLX objects of the viewers.
 
-If two threads use one model, the process crashes. A lazy array that was created on one thread
-cannot be evaluated on another thread. The streams, random state, and compiled functions of MLX
-belong to one thread. Therefore, the worker thread executes all training and rendering, in slices.
-Other threads may change Python objects that contain no MLX arrays and wake an activity, or submit a
-task that returns no lazy arrays.
+If two threads use one model, the process crashes. Lazy arrays, streams, random state, and compiled
+functions of MLX belong to one thread. Therefore, the worker thread executes all training and
+rendering, in slices. Other threads may change Python objects that contain no MLX arrays, wake an
+activity, or submit a task that returns no lazy arrays.
 """
 
 from __future__ import annotations
@@ -28,21 +27,16 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
-"""Maximum time in seconds that the worker thread waits for a task before it checks again. This
-limit is needed if no activity is due, because `threading.Condition.wait` rejects an infinite
-timeout."""
+"""Maximum time in seconds that the worker thread waits if no activity is due, because
+`threading.Condition.wait` rejects an infinite timeout."""
 
 
 class Activity(Protocol):
     """Long task that is executed in slices."""
 
     def work(self) -> float | None:
-        """Execute one slice of the task.
-
-        Returns:
-            Time in seconds until the next slice is due, or None if the next slice is due only after
-            a call of `Worker.wake`.
-        """
+        """Execute one slice. Return the time in seconds until the next slice is due, or None if the
+        activity waits until `Worker.wake` is called."""
         ...
 
 
@@ -58,17 +52,8 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue a task. If the caller is on the worker thread, run the task immediately.
-
-        Args:
-            task: Function to call on the worker thread.
-
-        Returns:
-            Future of the result of `task`.
-
-        Raises:
-            RuntimeError: If `end` was called.
-        """
+        """Queue a task and return the future of its result. On the worker thread, run the task
+        immediately."""
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -85,12 +70,8 @@ class Worker:
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop an activity, run a function on the worker thread, and wait for the function.
-
-        Args:
-            activity: Activity to stop.
-            last: Function to run, unless the worker has ended.
-        """
+        """Stop an activity, run `last` on the worker thread unless it has ended, and wait for
+        `last`."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -98,20 +79,15 @@ class Worker:
         self.submit(last).result()
 
     def wake(self, activity: Activity, *, is_new: bool = False) -> None:
-        """Make the next slice of an activity due immediately. Any thread may call this method.
-
-        Args:
-            activity: Activity to wake.
-            is_new: Whether to add the activity if it is unknown.
-        """
+        """Make the next slice of an activity due immediately. Any thread may call this method."""
         with self._lock:
             if is_new or activity in self._due:
                 self._due[activity] = 0.0
                 self._lock.notify()
 
     def end(self) -> None:
-        """End the worker thread after its current tasks and slices. This method waits up to 10
-        seconds for the thread to end."""
+        """End the worker thread after its current tasks and slices. Wait up to 10 seconds for the
+        end."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -125,7 +101,7 @@ class Worker:
 
     def _wait(self) -> list[Callable[[], None]] | None:
         """Wait for tasks or due activities. Return all waiting tasks and one slice of each due
-        activity as functions, or None after a call of `end`."""
+        activity, or None after a call of `end`."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
@@ -165,7 +141,7 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
 
 @cache
 def the_worker() -> Worker:
-    """Return the worker of the process. The first call creates the worker and starts its thread."""
+    """Return the worker of the process. The first call creates it."""
     worker = Worker()
     # If the thread still computed during interpreter shutdown, the process would crash.
     atexit.register(worker.end)

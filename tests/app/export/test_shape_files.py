@@ -81,6 +81,7 @@ def test_a_glb_holds_linear_colors_and_an_unlit_material(glb):
     assert set(primitive["attributes"]) == {"POSITION", "NORMAL", "COLOR_0"}
     assert "KHR_materials_unlit" in tree["materials"][primitive["material"]]["extensions"]
     assert tree["extensionsUsed"] == ["KHR_materials_unlit"]
+    assert "extras" not in tree["asset"]
 
 
 def test_a_glbs_root_turns_z_to_y(glb):
@@ -134,9 +135,3 @@ def test_a_glb_of_large_coordinates_is_shifted_and_says_by_how_much(tmp_path, ca
     assert np.abs(np.stack([x, -z, y], axis=1) + offset - VERTICES - UTM).max() < 1e-5
     (line,) = caplog.messages
     assert "({:.0f}, {:.0f}, {:.0f}) is subtracted".format(*offset) in line
-
-
-def test_a_glb_of_usual_coordinates_has_no_offset(glb, caplog):
-    tree, _ = glb
-    assert "extras" not in tree["asset"]
-    assert caplog.messages == []

@@ -32,8 +32,6 @@ FOCUS = 1.4
 
 
 class Known(Field):
-    """A field without parameters."""
-
     parameter_specs: Mapping[str, ParameterSpec] = {}
 
     def init(self, key):

@@ -76,7 +76,6 @@ class Page:
         self.loop.post({"kind": kind, **content})
 
     def work(self, count=1):
-        """Run `count` slices of work."""
         for _ in range(count):
             self.loop.work()
 

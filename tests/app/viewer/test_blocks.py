@@ -103,22 +103,6 @@ def test_between_the_faces_of_one_wall_there_is_no_seam(camera):
     assert len(np.unique(axis[is_clear])) >= 2
 
 
-def test_one_cell_alone_covers_its_projection_and_nothing_else():
-    occupied = np.zeros((1, 16, 16, 16), bool)
-    occupied[0, 11, 6, 3] = True  # z, y, x
-    hit, _, _, cell = seen(CUBE, FRONT, occupied)
-    _, direction = pixel_rays(FRONT)
-    center = (np.array([3, 6, 11]) + 0.5) / 16
-    toward = center - FRONT.pose[:, 3]
-    angle = np.arccos(np.clip(direction @ (toward / np.linalg.norm(toward)), -1, 1))
-    apart = angle * np.linalg.norm(toward)
-    assert hit.sum() >= 2
-    assert hit[apart < 0.5 / 16].all()
-    assert not hit[apart > 0.5 * np.sqrt(3) / 16].any()
-    assert set(cell[hit]) == set(np.flatnonzero(in_bricks(occupied)))
-    assert (cell[~hit] == -1).all()
-
-
 def test_who_stands_in_a_cell_sees_it_from_as_near_as_anything():
     inside = Camera.look_at((0.53, 0.47, 0.55), (0.9, 0.3, 0.4), (0, 0, 1), LENS)
     occupied = np.ones((1, 16, 16, 16), bool)

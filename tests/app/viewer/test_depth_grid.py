@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.depth_grid import RIM, deflated_grid, inverse_grid
+from nerfmac.app.viewer.depth_grid import deflated_grid, inverse_grid
 
 
 def vertices(length, cells):
@@ -26,11 +26,11 @@ def test_on_a_slanted_plane_each_vertex_has_the_planes_value():
 
 def test_every_cell_that_a_near_surface_or_its_rim_touches_moves_with_it():
     depth = np.full((64, 96), 4.0, np.float32)
-    depth[20:30, 41:50] = 1.0
+    depth[24:32, 40:48] = 1.0  # whole cells, so that the rim touches those around
     grid = inverse_grid(depth, 12, 8)[1:-1, 1:-1]
     near = np.zeros((9, 13), bool)
-    for row in range(20 - RIM, 30 + RIM):
-        for column in range(41 - RIM, 50 + RIM):
+    for row in range(24 - 1, 32 + 1):
+        for column in range(40 - 1, 48 + 1):
             cell = row // 8, column // 8
             near[cell[0] : cell[0] + 2, cell[1] : cell[1] + 2] = True
     assert grid[near] == pytest.approx(1.0)

@@ -116,21 +116,6 @@ def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
     page.settle()
 
 
-def test_images_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
-    def decoding(*_args, **_options):
-        raise InputError("0007.png is no image")
-        yield
-
-    page.open().settle()
-    with monkeypatch.context() as broken:
-        broken.setattr("nerfmac.app.scenes.scene.Scene.decoding", decoding)
-        page.say("train")
-        page.settle()
-    assert page.notice == "0007.png is no image"
-    assert isinstance(page.session.failure, InputError)
-    assert page.session.is_resting.is_set()
-
-
 def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
     page = Page(Run.begin(scene, COARSE, decode=False))
     page.open().work()
@@ -166,34 +151,33 @@ def test_who_presses_start_at_the_limit_goes_on_without_one(page):
     page.settle()
 
 
-def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeypatch):
-    def diverge(_trainer, state, _goal):
-        raise DivergedError("the loss is nan at step 7")
-        yield state
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        ("nerfmac.training.trainer.Trainer.train", DivergedError("the loss is nan at step 7")),
+        ("nerfmac.app.scenes.scene.Scene.decoding", InputError("0007.png is no image")),
+    ],
+)
+def test_training_that_fails_is_told_and_the_last_good_state_shown(
+    page, monkeypatch, function, error
+):
+    def fail(*_args, **_options):
+        raise error
+        yield
 
     page.open().settle()
-    monkeypatch.setattr("nerfmac.training.trainer.Trainer.train", diverge)
-    page.say("train")
-    page.settle()
-    assert page.notice == "the loss is nan at step 7"
-    assert isinstance(page.session.failure, DivergedError)
+    with monkeypatch.context() as broken:
+        broken.setattr(function, fail)
+        page.say("train")
+        page.settle()
+    assert page.notice == str(error)
+    assert page.session.failure is error
     assert page.session.is_resting.is_set()
     assert page.session.run.state.step == 120
     page.take("frame")
     page.turn(t=1)
     page.work()
     assert len(page.take("frame")) == 1
-
-
-def test_a_run_is_saved_in_its_folder_when_training_stops(small_run, tmp_path):
-    small_run.save(tmp_path / "run")
-    page = Page(small_run, out=tmp_path / "run").open()
-    page.say("set", values={"steps": 130})
-    page.say("train")
-    page.settle()
-    loaded = Run.load(tmp_path / "run")
-    assert loaded.state.step == 130
-    assert loaded.curve
 
 
 def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
@@ -218,19 +202,6 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points
-
-
-def test_a_snapshot_stays_what_it_was(page):
-    page.open().settle()
-    run = page.session.run.copy()
-    camera = run.orbit(3, (20, 16))[1]
-    before = run.render(camera).color
-    page.say("set", values={"steps": 160})
-    page.say("train")
-    page.settle()
-    assert run.state.step == 120
-    assert np.array_equal(run.render(camera).color, before)
-    assert not np.array_equal(page.session.run.copy().render(camera).color, before)
 
 
 @pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (9.0, 1.8), (600.0, 1.8)])
@@ -259,3 +230,25 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     assert "before training starts" in page.notice
     assert page.session.run.state.step == 3
     assert set(page.session.run.refined) == {"exposures"}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])
+def test_training_gets_its_share_whatever_a_slice_takes(share):
+    rng = np.random.default_rng(5)
+    account, spent = DeviceTime(), {True: 0.0, False: 0.0}
+    for _ in range(4000):
+        training = not account.viewing_is_due(share)
+        seconds = rng.uniform(0.005, 0.02) if training else rng.uniform(0.02, 0.06)
+        account.spend(seconds, training=training)
+        spent[training] += seconds
+    assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)
+
+
+def test_what_was_long_ago_gives_no_claim():
+    account = DeviceTime()
+    account.spend(100.0, training=True)
+    taken = 0
+    while account.viewing_is_due(0.5):
+        account.spend(0.1, training=False)
+        taken += 1
+    assert taken < 20

@@ -18,26 +18,16 @@ from tests.scene_factory import HEIGHT, WIDTH
     [
         ({"kind": "dance"}, "unknown message 'dance'"),
         ({}, "message: kind is missing"),
-        ({"kind": ["size"]}, "message: kind is"),
         ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
         ({"kind": "move", "pose": [1] * 12}, "message move: version is missing"),
-        ({"kind": "move", "pose": [1], "version": 0}, r"pose is \[1\]"),
         ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
          "expected a rotation and a position"),
-        ({"kind": "move", "pose": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
-         "message move: center is missing"),
-        ({"kind": "look", "x": 0.5}, "message look: y is missing"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
-        ({"kind": "stand"}, "message stand: index is missing"),
-        ({"kind": "stand", "index": -1}, "index is -1; expected 0 or more"),
         ({"kind": "stand", "index": 99}, "view 99 does not exist; the scene has 8"),
         ({"kind": "refine", "name": "poses", "on": True}, "trained for [0-9]+ steps"),
-        ({"kind": "refine", "on": True}, "message refine: name is missing"),
         ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 does not exist"),
-        ({"kind": "keyframe", "action": "go"}, "message keyframe: index is missing"),
-        ({"kind": "save"}, "message save: name is missing"),
         ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
         ({"kind": "load", "name": "nothing.txt"}, "file extension must be .json"),
         ({"kind": "video", "name": "a.avi", "seconds": 1, "fps": 9, "width": 8, "height": 8},
@@ -94,6 +84,9 @@ def test_a_double_click_makes_what_is_seen_there_the_center(page):
     assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)
     near = shown.drawn.depth[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
     assert np.linalg.norm(local) == pytest.approx(np.median(near[near > 0]), rel=1e-4)
+    shown.drawn.depth[:] = 0.0
+    away = np.linalg.norm(shown.point_at(0.3, 0.6, otherwise=1.7) - pose[:, 3])
+    assert away == pytest.approx(1.7, rel=1e-5)
 
 
 def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path):

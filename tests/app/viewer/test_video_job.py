@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import video_job as video_job_module
-from nerfmac.app.viewer.video_job import Canceled, VideoJob
+from nerfmac.app.viewer import path_editor
+from nerfmac.app.viewer.path_editor import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -39,7 +39,7 @@ def at_once(camera):
 
 @pytest.mark.parametrize("strip", [2**16, 8 * WIDTH])
 def test_a_video_has_a_frame_a_camera_without_seams(tmp_path, monkeypatch, strip):
-    monkeypatch.setattr(video_job_module, "STRIP", strip)
+    monkeypatch.setattr(path_editor, "STRIP", strip)
     job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(5), 12.0).start()
     assert job.result.result(60.0) == tmp_path / "tour.mp4"
     assert job.done == job.total == 5
@@ -80,7 +80,7 @@ def test_what_goes_wrong_while_rendering_is_the_result(tmp_path):
 
 
 def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch):
-    monkeypatch.setattr(video_job_module, "STRIP", 4 * WIDTH)
+    monkeypatch.setattr(path_editor, "STRIP", 4 * WIDTH)
     worker, order = Worker(), []
 
     def render(camera):
@@ -105,7 +105,7 @@ def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch
 
 def test_the_time_left_follows_what_is_done(tmp_path, monkeypatch):
     now = 100.0
-    monkeypatch.setattr(video_job_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(path_editor.time, "monotonic", lambda: now)
     job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(4), 12.0)
     assert job.left is None
     job.done, now = 3, 106.0

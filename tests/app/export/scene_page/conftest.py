@@ -14,24 +14,16 @@ from tests.app.export.scene_page.fields import random_run
 from tests.scene_factory import COARSE
 
 
-@pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a browser."""
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.browser)
-
-
 @pytest.fixture(scope="package")
 def browser():
     """Headless Chromium with WebGPU; a test is skipped where there is none, but fails in CI."""
     try:
         from tests.app.export.scene_page.tab import WEBGPU
-        from tests.app.viewer.notebook.browser import running_chromium
+        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium(*WEBGPU) as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT, *WEBGPU) as running:
         yield running
 
 
@@ -56,7 +48,6 @@ def trained(scene) -> Run:
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory) -> Path:
-    """Return the folder of the pages."""
     return tmp_path_factory.mktemp("pages")
 
 

@@ -78,11 +78,9 @@ class Tab:
         self.wait(f"{screen} && {screen}.shown && !{screen}.isRunning")
 
     def view(self) -> dict[str, Any]:
-        """The view that is flown."""
         return self.run("document.body.nerfmac.flight.view")
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """Return the result of a function in probe.js."""
         text = (HERE / "probe.js").read_text(encoding="utf-8")
         given = [name, arguments]
         return self.run(f"async ([name, given]) => {text.strip()}[name](given)", given)

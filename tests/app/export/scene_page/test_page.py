@@ -30,7 +30,6 @@ WITH_A_GPU = """Object.defineProperty(
 
 
 def hide_words(tab) -> None:
-    """Hide the elements over the image."""
     tab.run("document.querySelectorAll('header, #note, #buttons').forEach((e) => e.remove())")
 
 
@@ -147,7 +146,7 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
     other.close()
 
 
-def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_page):
+def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained, open_page):
     other = open_page(trained, before=WITHOUT_WEBGPU)
     assert other.shows() == "still"
     note = other.run("document.getElementById('note').textContent")
@@ -157,9 +156,6 @@ def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_pa
     size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
     assert other.run(size) == [64, None]
     other.close()
-
-
-def test_over_http_the_page_says_that_webgpu_needs_https(trained, open_page):
     insecure = "Object.defineProperty(window, 'isSecureContext', {value: false});"
     other = open_page(trained, before=WITHOUT_WEBGPU + insecure)
     assert other.shows() == "still"

@@ -8,8 +8,11 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.app.export.traced_field import TracedField, quantized
+from nerfmac.app.run import Run
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves
+from nerfmac.config import override
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.geometry.lenses import Lens
@@ -19,6 +22,7 @@ from nerfmac.ops.march import cell_of, is_occupied
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Rendered
 from tests.app.export.scene_page.fields import CASES
+from tests.scene_factory import CONFIG
 
 ROUNDOFF = 2.0**-24
 POINTS = 300
@@ -152,6 +156,12 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
     assert (sums[..., 3] == 3).all()
     assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
     assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"
+
+
+@pytest.mark.parametrize(("near", "on_page"), [(0.4, NEAR), (0.02, 0.02)])
+def test_a_user_may_come_close_whatever_the_near_plane_of_training(scene, near, on_page):
+    run = Run.begin(scene, override(CONFIG, march={"near": near}), progress=False)
+    assert TracedField.of(run).march["near"] == on_page
 
 
 def test_a_features_code_is_that_of_the_nearest_value():

@@ -22,6 +22,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+NO_FRAME_RATE_LIMIT = "--disable-frame-rate-limit"
+"""Flag for pages without a window, which otherwise get about two frames a second."""
 
 
 def chromium(own: str) -> str:

@@ -5,17 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
 from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
-
-
-@pytest.hookimpl(tryfirst=True)  # before -m selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that need a browser."""
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.browser)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,7 +27,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A JupyterLab server, without a browser."""
     with Lab(tmp_path_factory.mktemp("lab")) as running:
         yield running
 
@@ -46,7 +37,7 @@ def browser() -> Iterator[Browser]:
 
     It ends with each file of tests: while it is there, its event loop runs in this thread.
     """
-    with running_chromium() as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 
 

@@ -61,7 +61,6 @@ class Desk:
 
     @property
     def kernel(self) -> Kernel:
-        """The notebook's kernel."""
         assert self._kernel, "open a notebook first"
         return self._kernel
 

@@ -85,7 +85,6 @@ class Kernel:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Close the connection; the kernel continues."""
         self._stopped.set()
         self._listener.join()
         self._shell.close(linger=0)  # otherwise the context waits for a kernel that has ended
@@ -164,5 +163,4 @@ def split(code: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> str:
-    """Return `text` without a terminal's colors."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -68,10 +68,8 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
 class Lab:
     """A running JupyterLab; `stop` it, or use it in a `with` statement.
 
-    Parameters
-    ----------
-    folder
-        An empty folder for `notebooks`, the served folder, and `log`, the output of the server.
+    `folder` is an empty folder for `notebooks`, the served folder, and `log`, the output of the
+    server.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -124,12 +122,10 @@ class Lab:
         return self._runtime / f"kernel-{session['kernel']['id']}.json"
 
     def stop_kernels(self) -> None:
-        """End every kernel, and with it its session."""
         for kernel in self.ask("kernels"):
             self.ask(f"kernels/{kernel['id']}", method="DELETE")
 
     def stop(self) -> None:
-        """End the server and its kernels, whatever state they are in."""
         end_server(self._server)
 
     def _write_settings(self, folder: Path) -> None:
@@ -164,7 +160,6 @@ def end_server(server: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

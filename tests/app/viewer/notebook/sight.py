@@ -1,13 +1,30 @@
 """Queries and actions of the tests on a viewer in a page."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.app.viewer.notebook.tab import Tab
+from tests.scene_factory import COARSE
 
 IMAGE = ".nerfmac-image"
 LOST = 15.0  # time in seconds after which a drag without an effect counts as lost
+
+
+BEGIN = f"""
+import json, time, nerfmac
+from nerfmac.config import Config
+
+config = Config.from_json(json.loads({json.dumps(COARSE.to_json())!r}))
+"""
+"""Code of the first cell of a notebook with small viewers."""
+
+
+def cell(scene: Path, name: str = "viewer") -> str:
+    """Return the code of a cell that creates and displays a viewer."""
+    return f"{name} = nerfmac.Viewer({str(scene)!r}, config=config)\n{name}"
 
 
 class Sight:
@@ -40,7 +57,6 @@ class Sight:
         return np.reshape(self.last()["pose"], (3, 4))
 
     def drag(self, by: tuple[float, float], steps: int = 20, *, hold: bool = False) -> None:
-        """Drag in the middle of the image."""
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {IMAGE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
@@ -66,11 +82,9 @@ class Sight:
         return shown / 255.0
 
     def click(self, label: str) -> None:
-        """Press the button with this label."""
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def step(self) -> int:
-        """The training step in the summary."""
         words = self.root.locator(".nerfmac-summary").inner_text()
         digits = words.removeprefix("step ").split("·")[0]
         return int("".join(each for each in digits if each.isdigit()) or 0)

@@ -68,7 +68,6 @@ class Tab:
         assert self.command("notebook:run-all-cells", timeout), "a cell failed"
 
     def interrupt(self) -> None:
-        """Interrupt the kernel by the notebook's own command."""
         self.command("notebook:interrupt-kernel")
 
     def restart(self) -> None:
@@ -122,7 +121,6 @@ class Tab:
             self.release(button)
 
     def release(self, button: str = "left") -> None:
-        """Release the mouse button where the mouse is."""
         self.page.mouse.up(button=button)
 
     def image(self, selector: str) -> np.ndarray:

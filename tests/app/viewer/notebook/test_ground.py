@@ -1,7 +1,6 @@
 """The ground that the viewer's tests stand on, tried with a counter in place of the viewer."""
 
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -11,7 +10,6 @@ from PIL import Image
 from tests.app.viewer.notebook.browser import chromium
 from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.kernel import KernelError, blocks
-from tests.app.viewer.notebook.lab import Lab
 from tests.app.viewer.notebook.tab import Tab
 
 pytestmark = pytest.mark.slow
@@ -46,12 +44,12 @@ class Counter(anywidget.AnyWidget):
         if self.value > 100:
             raise OverflowError("counted too far")
 '''
-CELLS = [COUNTER, "counter = Counter()\ncounter"]
+ENDLESS = "kept = 3\nprint('under way')\nwhile True:\n    pass"
 
 
-def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cell(desk):
+def test_probes_drags_and_an_interrupt_reach_the_kernel_and_each_kind_of_trouble_is_seen(desk):
     desk.expect("KeyboardInterrupt")
-    tab = desk.open_notebook(["kept = 3\nprint('under way')\nwhile True:\n    pass"])
+    tab = desk.open_notebook([COUNTER, "counter = Counter()\ncounter", ENDLESS])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
     with pytest.raises(TimeoutError):
@@ -66,11 +64,29 @@ def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cel
     assert desk.run("import sys; sys.executable") == sys.executable
     home = desk.run("import jupyter_core.paths as p; p.jupyter_config_dir()")
     assert home.startswith(str(desk.lab.notebooks.parent)), "Jupyter would read the user's own"
-    # The desk may miss the first messages of the new kernel, and thus the request of the page.
-    desk.forgive(r"^standard error: No such comm: [\w-]+$")
-    tab.restart()
-    with pytest.raises(KernelError, match="NameError: name 'kept'"):
-        desk.run("kept")
+    tab.drag(".counter", by=(40, 7), steps=5, start=(0.1, 0.8))
+    tab.wait_for(".counter:text('at 40')")
+    assert desk.run("counter.value") == 40
+    tab.drag(".counter", by=(140, 0))
+    provoked = {
+        "console: a page is unhappy": "console.error('a page is unhappy')",
+        "page error: .*by a timer": "setTimeout(() => { throw Error('thrown by a timer') })",
+        "page error: .*promised": "Promise.reject(Error('promised')) && 0",
+        "console: .* 404": "fetch('/nowhere').then(() => 0)",
+    }
+    for script in provoked.values():
+        tab.page.evaluate(script)
+    desk.run("import sys, threading, warnings; print('printed as an error', file=sys.stderr)")
+    desk.run("warnings.warn('a warning')")
+    desk.run("thread = threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()")
+    told = ["counted too far", "printed as an error", "UserWarning: a warning", "ZeroDivisionError"]
+    for pattern in [*provoked, *told]:
+        tab.wait_for(lambda p=pattern: any(re.search(p, said) for said in desk.troubles))
+    with pytest.raises(AssertionError, match="a page is unhappy"):
+        desk.check()
+    for pattern in [*provoked, *told]:
+        desk.forgive(pattern)
+    assert desk.troubles == []
 
 
 def test_images_and_screenshots_show_what_the_page_shows(browser, tmp_path, monkeypatch):
@@ -106,90 +122,6 @@ def test_a_kernel_that_crashes_as_the_test_ends_is_trouble(desk):
     tab = desk.open_notebook([crash])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
-
-
-def test_a_lab_that_stops_takes_its_kernels_with_it(tmp_path):
-    with Lab(tmp_path) as lab:
-        lab.ask("kernels", method="POST")
-        assert "ipykernel_launcher" in processes_of(tmp_path)
-    assert processes_of(tmp_path) == ""
-
-
-def processes_of(folder) -> str:
-    """Return the command lines of all processes that have to do with `folder`."""
-    listed = subprocess.run(["ps", "-axww", "-o", "command"], capture_output=True, text=True)
-    return "\n".join(line for line in listed.stdout.splitlines() if str(folder) in line)
-
-
-@pytest.fixture(scope="module")
-def with_a_counter(lab, browser):
-    """A user at a notebook with a counter. The tests below share it, one after the other.
-
-    The tests above use separate desks; when one of them is closed, all kernels end.
-    """
-    with at_desk(lab, browser) as desk:
-        tab = desk.open_notebook(CELLS)
-        tab.run_all()
-        tab.wait_for(".counter")
-        tab.save()
-        yield desk
-
-
-@pytest.fixture
-def counting(with_a_counter):
-    """That desk, with the counter at 0 in its last page; any error fails the test."""
-    with_a_counter.run("counter.value = 0")
-    with_a_counter.tabs[-1].wait_for(".counter:text('at 0')")
-    yield with_a_counter
-    with_a_counter.check()
-
-
-def test_a_drag_reaches_the_kernel_and_a_reload_brings_the_widget_back(counting):
-    tab = counting.tabs[-1]
-    tab.drag(".counter", by=(40, 7), steps=5, start=(0.1, 0.8))
-    tab.wait_for(".counter:text('at 40')")
-    assert counting.run("counter.value") == 40
-    tab.reload()
-    tab.wait_for(".counter:text('at 40')")
-    tab.drag(".counter", by=(-10, 0))
-    tab.wait_for(".counter:text('at 30')")
-
-
-def test_a_page_that_closes_in_the_middle_of_a_drag_leaves_the_others_working(counting):
-    tab = counting.tabs[-1]
-    other = counting.open_tab()
-    tab.drag(".counter", by=(20, 0), hold=True)
-    box = tab.page.locator(".counter").bounding_box()
-    tab.page.mouse.move(box["x"] + box["width"] / 2 + 30, box["y"] + 60)  # by 10 more
-    other.wait_for(".counter:text('at 30')")
-    tab.close()
-    other.drag(".counter", by=(12, 0))
-    other.wait_for(".counter:text('at 42')")
-    assert counting.run("counter.value") == 42
-
-
-def test_each_kind_of_trouble_is_seen(counting):
-    tab = counting.tabs[-1]
-    tab.drag(".counter", by=(140, 0))
-    provoked = {
-        "console: a page is unhappy": "console.error('a page is unhappy')",
-        "page error: .*by a timer": "setTimeout(() => { throw Error('thrown by a timer') })",
-        "page error: .*promised": "Promise.reject(Error('promised')) && 0",
-        "console: .* 404": "fetch('/nowhere').then(() => 0)",
-    }
-    for script in provoked.values():
-        tab.page.evaluate(script)
-    counting.run("import sys, threading, warnings; print('printed as an error', file=sys.stderr)")
-    counting.run("warnings.warn('a warning')")
-    counting.run("thread = threading.Thread(target=lambda: 1 / 0); thread.start(); thread.join()")
-    told = ["counted too far", "printed as an error", "UserWarning: a warning", "ZeroDivisionError"]
-    for pattern in [*provoked, *told]:
-        tab.wait_for(lambda p=pattern: any(re.search(p, said) for said in counting.troubles))
-    with pytest.raises(AssertionError, match="a page is unhappy"):
-        counting.check()
-    for pattern in [*provoked, *told]:
-        counting.forgive(pattern)
-    assert counting.troubles == []
 
 
 @pytest.mark.parametrize(

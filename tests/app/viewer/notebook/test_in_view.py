@@ -1,22 +1,13 @@
 """Results of a user action are visible at once, on wide and narrow pages."""
 
-import json
-
 import pytest
 
 from tests.app.viewer.notebook.desk import at_desk
-from tests.app.viewer.notebook.sight import Sight
-from tests.scene_factory import COARSE, write_scene
+from tests.app.viewer.notebook.sight import BEGIN, Sight, cell
 
 pytestmark = pytest.mark.slow
 
 HEIGHT = 800
-CELL = """
-import json, nerfmac
-from nerfmac.config import Config
-
-viewer = nerfmac.Viewer({scene!r}, config=Config.from_json(json.loads({config!r})))
-viewer"""
 
 IS_ON_TOP = """element => {
   const { left, top, right, bottom } = element.getBoundingClientRect();
@@ -33,21 +24,20 @@ IS_ON_TOP = """element => {
 """Whether the corners, edges and middle of an element are on the page with nothing over them."""
 
 
-@pytest.fixture(scope="module", params=[1280, 900, 600])
-def viewer(lab, browser, tmp_path_factory, request):
-    """A viewer at rest on a page of that width, for the tests below one after the other."""
-    scene = write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-    cell = CELL.format(scene=str(scene), config=json.dumps(COARSE.to_json()))
-    with at_desk(lab, browser, viewport={"width": request.param, "height": HEIGHT}) as desk:
-        tab = desk.open_notebook([cell])
+@pytest.fixture(scope="module")
+def viewer(lab, browser, balls):
+    """A viewer at rest on a page, for the tests below one after the other."""
+    with at_desk(lab, browser, viewport={"width": 1280, "height": HEIGHT}) as desk:
+        tab = desk.open_notebook([BEGIN, cell(balls)])
         tab.run_all()
         yield Sight(tab).wait_for_rest()
 
 
-@pytest.fixture
-def sight(viewer):
-    """That viewer with no panel open and nothing compared."""
-    yield viewer
+@pytest.fixture(params=[1280, 900, 600])
+def sight(viewer, request):
+    """That viewer on a page of that width, with no panel open and nothing compared."""
+    viewer.tab.page.set_viewport_size({"width": request.param, "height": HEIGHT})
+    yield viewer.wait_for_rest()
     for left in ("[aria-expanded=true]", "[title='End the comparison']:visible"):
         for button in viewer.root.locator(left).all():
             button.click()

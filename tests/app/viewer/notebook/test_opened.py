@@ -13,11 +13,10 @@ import pytest
 from nerfmac.app.cli import view
 from nerfmac.app.cli.options import View
 from nerfmac.app.run import train
-from nerfmac.app.scenes import load_scene
 from tests.app.viewer.notebook.lab import PATIENCE, end_server, free_port, jupyter_environment
 from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import READY, Tab
-from tests.scene_factory import COARSE, write_scene
+from tests.scene_factory import COARSE
 
 pytestmark = pytest.mark.slow
 
@@ -25,12 +24,10 @@ OPEN = ["--IdentityProvider.token=", "--ServerApp.password=", "--LabApp.expose_a
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A trained run."""
-    place = tmp_path_factory.mktemp("made")
-    train(load_scene(write_scene(place / "balls")), steps=60, device="cpu", config=COARSE,
-          out=place / "run")  # fmt: skip
-    return place / "run"
+def made(scene, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made") / "run"
+    train(scene, steps=60, device="cpu", config=COARSE, out=folder)
+    return folder
 
 
 @contextmanager
@@ -87,24 +84,22 @@ def look(tab):
 
 def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_path):
     notebook = made / "view.ipynb"
-    before = None
-    for opening in ("first", "second"):
-        with viewing(made, tmp_path / opening, browser) as (tab, url):
-            sight = look(tab)
-            assert tab.page.locator(".jp-CodeCell .cm-editor:visible").count() == 0, "code is open"
-            before = before or notebook.read_bytes()
-            assert notebook.read_bytes() == before
-            tab.screenshot(f"view-{opening}")
-            sight.turn((120, 0))
-            tab.page.reload()
-            look(tab)
-            assert len(kernels(url)) == 1
-            tab.command("docmanager:save")
-            cells = json.loads(notebook.read_bytes())["cells"]
-            assert [bool(cell.get("outputs")) for cell in cells].count(True) == 1
-            tab.page.reload()
-            look(tab).turn((-120, 0))
-            before = notebook.read_bytes()
+    with viewing(made, tmp_path / "first", browser) as (tab, url):
+        sight = look(tab)
+        assert tab.page.locator(".jp-CodeCell .cm-editor:visible").count() == 0, "code is open"
+        tab.screenshot("view-first")
+        sight.turn((120, 0))
+        tab.command("docmanager:save")
+        tab.page.reload()
+        look(tab).turn((-120, 0))
+        assert len(kernels(url)) == 1
+        tab.command("docmanager:save")
+        saved = notebook.read_bytes()
+        cells = json.loads(saved)["cells"]
+        assert [bool(cell.get("outputs")) for cell in cells].count(True) == 1
+    with viewing(made, tmp_path / "second", browser) as (tab, _):
+        look(tab)
+        assert notebook.read_bytes() == saved
 
 
 def test_code_that_is_not_ours_does_not_run(made, browser, tmp_path, monkeypatch):

@@ -1,22 +1,16 @@
 """Two viewers, a page loaded again, an interrupted kernel, a page closed in mid-drag, any size."""
 
-import json
-
 import numpy as np
 import pytest
 
 from tests.app.viewer.notebook.desk import at_desk
-from tests.app.viewer.notebook.sight import Sight
-from tests.scene_factory import COARSE, write_scene
+from tests.app.viewer.notebook.sight import BEGIN, Sight, cell
 
 pytestmark = pytest.mark.slow
 
-BEGIN = """
-import json, time, nerfmac
-from nerfmac.config import Config
+SLOW_TRAINING = """
 from nerfmac.app.viewer.loop import Loop
 
-config = Config.from_json(json.loads({config!r}))
 work = Loop.work
 
 def unhurried(self):
@@ -29,20 +23,6 @@ Loop.work = unhurried
 """
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    """A scene of two balls, and the cell that viewers of it begin with."""
-    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-
-
-def begin():
-    return BEGIN.format(config=json.dumps(COARSE.to_json()))
-
-
-def cell(scene, name="viewer"):
-    return f"{name} = nerfmac.Viewer({str(scene)!r}, config=config)\n{name}"
-
-
 def step(desk, name="viewer"):
     return desk.run(f"{name}._session.run.state.step")
 
@@ -53,8 +33,8 @@ def trains_on(desk, tab, name="viewer"):
     tab.wait_for(lambda: step(desk, name) > before + 8)
 
 
-def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
-    tab = desk.open_notebook([begin(), cell(scene, "one"), cell(scene, "two")])
+def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, balls):
+    tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls, "one"), cell(balls, "two")])
     tab.run_all()
     first, second = Sight(tab, 0), Sight(tab, 1)
     first.wait_for_rest()
@@ -75,10 +55,10 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
     assert desk.run("len(two._worker._due)") == 1
 
 
-def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
+def test_an_interrupted_kernel_trains_on_and_shows_it(desk, balls):
     desk.expect("KeyboardInterrupt")
     waiting = "print('under way')\nviewer.wait()"
-    tab = desk.open_notebook([begin(), cell(scene), "viewer.train()", waiting])
+    tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls), "viewer.train()", waiting])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
     tab.interrupt()
@@ -91,17 +71,15 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
 
 
 @pytest.fixture(scope="module")
-def with_a_viewer(lab, browser, scene):
+def with_a_viewer(lab, browser, balls):
     """A user at a notebook with one viewer. The tests below share it, one after the other.
 
     The tests above use separate desks; when one of them is closed, all kernels end.
     """
     with at_desk(lab, browser) as desk:
-        tab = desk.open_notebook([begin(), cell(scene)])
+        tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls)])
         tab.run_all()
         Sight(tab).wait_for_rest()
-        # The notebook only contains messages that this page received: later pages get no more.
-        tab.wait_for(lambda: tab.page.locator(".jp-OutputArea-output img").count() == 1)
         tab.save()
         yield desk
 
@@ -142,61 +120,3 @@ def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
     other.wait_for(lambda: sight.last())
     assert viewing.run("viewer._session.notice") is None
     sight.turn((90, 20))
-
-
-def test_a_drag_ends_with_a_middle_image_and_then_the_full_one(viewing):
-    tab = viewing.tabs[-1]
-    sight = Sight(tab)
-    tab.page.evaluate(
-        """() => {
-          const record = document.querySelector(".nerfmac-viewer").nerfmac;
-          window.scales = [];
-          const watch = () => {
-            const scale = record.lastFrame.scale;
-            if (window.scales.at(-1) !== scale) window.scales.push(scale);
-            requestAnimationFrame(watch);
-          };
-          watch();
-        }"""
-    )
-    viewing.run(
-        "from nerfmac.app.viewer.pixel_budget import PixelBudget; usual = PixelBudget.scale"
-    )
-    viewing.run("PixelBudget.scale = lambda *_: 0.125")
-    sight.turn((90, 20))
-    sight.wait_for_rest()
-    viewing.run("PixelBudget.scale = usual")
-    scales = tab.page.evaluate("() => window.scales")
-    assert scales == pytest.approx([1.0, 0.125, 0.5, 1.0], abs=0.01)
-
-
-def test_a_image_of_one_pixel_and_one_of_4k_are_drawn(viewing):
-    tab = viewing.tabs[-1]
-    sight = Sight(tab)
-    for width, height in ((1, 1), (3840, 2160), (640, 300)):
-        area = sight.root.locator(".nerfmac-image")
-        area.evaluate(
-            "(area, [width, height]) => Object.assign(area.style,"
-            " {position: 'absolute', width: `${width}px`, height: `${height}px`})",
-            [width, height],
-        )
-        tab.wait_for(
-            lambda size=(width, height): (sight.last()["width"], sight.last()["height"]) == size
-        )
-    sight.wait_for_rest()
-    assert viewing.run("viewer._session.notice") is None
-
-
-def test_a_notebook_opened_without_its_kernel_shows_the_last_image(viewing):
-    tab = viewing.tabs[-1]
-    live = tab.page.locator(".jp-OutputArea-output img")
-    tab.wait_for(lambda: live.count() == 1)
-    assert not live.is_visible()  # the viewer itself is there
-    tab.save()
-    # The page has the viewer until it is reloaded, and may send a message to the new kernel.
-    viewing.forgive(r"^standard error: No such comm: [\w-]+$")
-    tab.restart()
-    tab.reload()
-    shown = tab.wait_for(".jp-OutputArea-output img")
-    box = shown.bounding_box()
-    assert box["width"] > 300

@@ -1,20 +1,14 @@
 """A user who presses Start and then only watches: images come, however the start is timed."""
 
-import json
-
 import pytest
 
-from tests.app.viewer.notebook.sight import Sight
-from tests.scene_factory import COARSE, write_scene
+from tests.app.viewer.notebook.sight import BEGIN, Sight, cell
 
 pytestmark = pytest.mark.slow
 
-BEGIN = """
-import json, time, nerfmac
-from nerfmac.config import Config
+SLOW_IMAGES = """
 from nerfmac.app.viewer import images
 
-config = Config.from_json(json.loads({config!r}))
 draw = images.Images.draw
 
 def slow(self, camera, focus):
@@ -27,22 +21,17 @@ images.Images.draw = slow
 
 
 @pytest.fixture
-def sight(desk, tmp_path):
+def sight(desk, balls):
     """The first image of a new run, of a field that takes long to render."""
-    scene = write_scene(tmp_path / "balls")
-    cells = [
-        BEGIN.format(config=json.dumps(COARSE.to_json())),
-        f"viewer = nerfmac.Viewer({str(scene)!r}, config=config)\nviewer",
-    ]
-    tab = desk.open_notebook(cells)
+    tab = desk.open_notebook([BEGIN + SLOW_IMAGES, cell(balls)])
     tab.run_all()
     shown = Sight(tab)
     tab.wait_for(lambda: shown.last())
     return shown
 
 
-@pytest.mark.parametrize("delay", [0.5, 2.0, 8.0])
-def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight, delay):
+def start_and_watch(desk, sight, delay):
+    """Start training after `delay` seconds, and wait for images, without touching the page."""
     tab = sight.tab
     tab.page.wait_for_timeout(1000.0 * delay)
     sight.click("Start training")
@@ -51,13 +40,16 @@ def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sig
         tab.wait_for(lambda before=before: sight.last()["step"] > before)
     tab.wait_for(lambda: sight.last()["step"] > 50)
     assert desk.run("viewer._loop._is_touched") is False
+
+
+def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight):
+    start_and_watch(desk, sight, 0.5)
     desk.run("viewer.pause()")
 
 
 def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
+    start_and_watch(desk, sight, 4.0)
     tab = sight.tab
-    sight.click("Start training")
-    tab.wait_for(lambda: sight.last()["step"] > 0)
     sight.root.evaluate("root => { root.style.position = 'absolute'; root.style.top = '-9999px' }")
     tab.wait_for(lambda: not desk.run("viewer._session.screen.is_visible"))
     before = sight.last()["step"]

@@ -27,7 +27,6 @@ class _Files(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="session")
 def origin():
-    """Return the address of a server of the page's modules."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Files) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -43,11 +42,11 @@ def browser():
     It ends with this folder's tests: while it is there, its event loop runs in this thread.
     """
     try:
-        from tests.app.viewer.notebook.browser import running_chromium
+        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:
         reason = f"needs Playwright ({error})"
         pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium() as running:
+    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 
 
@@ -99,7 +98,6 @@ def view(open_view):
 
 @pytest.fixture
 def shown(view):
-    """Return a live view that shows a frame."""
     view.show()
     view.forget()
     return view

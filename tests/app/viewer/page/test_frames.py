@@ -4,8 +4,6 @@ import pytest
 
 from tests.app.viewer.page.driver import POSE
 
-pytestmark = pytest.mark.browser
-
 RED, BLUE, GREEN = (200, 30, 30), (30, 30, 200), (30, 160, 30)
 DARK = [0x14, 0x16, 0x1A]
 
@@ -94,7 +92,6 @@ def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
     [
         ("1px", 1, 1.0, [1, 1]),
         ("640px", 480, 2.0, [1280, 960]),
-        ("1920px", 1080, 2.0, [3840, 2160]),
         ("3840px", 1080, 2.0, [3840, 1080]),
     ],
 )

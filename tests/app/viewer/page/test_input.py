@@ -7,8 +7,6 @@ import pytest
 
 from tests.app.viewer.page.driver import START
 
-pytestmark = pytest.mark.browser
-
 HEIGHT = 480  # of the image; travel is in units of it
 
 

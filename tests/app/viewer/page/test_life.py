@@ -6,8 +6,6 @@ import pytest
 
 from tests.app.viewer.page.driver import jpeg
 
-pytestmark = pytest.mark.browser
-
 ORANGE = (220, 140, 20)
 
 
@@ -20,7 +18,7 @@ def wait_for_color(view, x, y):
     view.page.wait_for_function("([x, y]) => pixelOf('frame', x, y)[0] > 100", arg=[x, y])
 
 
-def test_without_a_kernel_the_still_is_shown_and_controls_cannot_be_used(open_view):
+def test_without_a_kernel_the_still_is_shown_until_one_speaks(open_view):
     view = open_view(still=jpeg([ORANGE], 40, 40))
     wait_for_color(view, 320, 240)
     assert color_at(view, 90, 240) == list(ORANGE)
@@ -33,6 +31,13 @@ def test_without_a_kernel_the_still_is_shown_and_controls_cannot_be_used(open_vi
     view.page.mouse.up()
     assert view.sent() == []
     view.page.get_by_text("No kernel is connected").wait_for()
+    view.live()
+    assert view.button("View panel").is_enabled()
+    assert view.page.locator(".nerfmac-hint").inner_text() == ""
+    view.show(1, [(30, 30, 200)])
+    view.run("tell('change:still')")
+    view.settle()
+    assert color_at(view, 320, 240) == [30, 30, 200]
 
 
 def test_a_still_that_comes_later_is_shown_too(open_view):
@@ -41,18 +46,6 @@ def test_a_still_that_comes_later_is_shown_too(open_view):
     view.run("(encoded) => { still = encoded; tell('change:still'); }",
              base64.b64encode(jpeg([ORANGE])).decode())  # fmt: skip
     wait_for_color(view, 320, 240)
-
-
-def test_as_soon_as_a_kernel_speaks_everything_is_live(open_view):
-    view = open_view(still=jpeg([ORANGE]))
-    view.page.get_by_text("No kernel is connected").wait_for()
-    view.live()
-    assert view.button("View panel").is_enabled()
-    assert view.page.locator(".nerfmac-hint").inner_text() == ""
-    view.show(1, [(30, 30, 200)])
-    view.run("tell('change:still')")
-    view.settle()
-    assert color_at(view, 320, 240) == [30, 30, 200]
 
 
 def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):

@@ -8,8 +8,6 @@ import pytest
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 
-pytestmark = pytest.mark.browser
-
 NAVIGATION = "motion/navigation"
 OVERHEAD = View(np.c_[np.eye(3), [0.4, 0.7, 2.0]], (0.4, 0.7, -0.3), (0.0, 0.0, 1.0), 1.0)
 START = {

@@ -5,8 +5,6 @@ import pytest
 
 from tests.app.viewer.page.driver import LENS, POSE, STATE
 
-pytestmark = pytest.mark.browser
-
 CUBE = STATE["scene"]["cube"]
 HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5, 2.0],
            (2, 0): [0.5, 1.0, 0.5], (2, 1): [0.5, 1.0, 3.5]}  # fmt: skip

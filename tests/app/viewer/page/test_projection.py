@@ -5,8 +5,6 @@ import pytest
 
 from tests.app.viewer.page.driver import LENS, POSE
 
-pytestmark = pytest.mark.browser
-
 PROJECTION = "image/projection"
 
 ASKEW = [0.36, -0.48, 0.8, 1.5, 0.8, 0.6, 0.0, -0.7, -0.48, 0.64, 0.6, 2.5]

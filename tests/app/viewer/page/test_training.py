@@ -2,8 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.browser
-
 CURVE = [[0, 0.0, 0.2, 9.0], [100, 1.5, 0.02, 19.0], [200, 6.0, 0.002, 29.0]]
 
 

@@ -5,8 +5,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.browser
-
 COLUMNS, ROWS = 46, 31
 
 

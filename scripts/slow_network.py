@@ -13,9 +13,13 @@ def delayed(port: int, seconds: float) -> Iterator[int]:
     """Yield a local port that leads to `port`; each way takes `seconds` more."""
     loop = asyncio.new_event_loop()
 
+    def pass_on(data: bytes, writer: asyncio.StreamWriter) -> None:
+        if not writer.is_closing():
+            writer.write(data)
+
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(CHUNK):
-            loop.call_later(seconds, lambda data=data: writer.is_closing() or writer.write(data))
+            loop.call_later(seconds, pass_on, data, writer)
         loop.call_later(seconds, writer.close)
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
