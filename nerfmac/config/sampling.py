@@ -90,7 +90,7 @@ class OccupancyConfig:
     """Number of training steps during which updates visit all cells evenly. Later updates prefer
     occupied cells."""
     warmup_fraction: float = 1.0  # Fraction of the cells that an update visits during the warm-up.
-    fraction: float = 0.5
+    fraction: float = 0.25
     """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
     drawn from all cells and half from the occupied cells."""
     visibility_rays: int = 2**15

@@ -16,7 +16,7 @@
   }
 
 using uint = unsigned int;
-using ulong = unsigned long long;
+using ulong = unsigned long;  // 64 bits on Linux, and the same type as in the C library
 
 constexpr int memory_order_relaxed = 0;
 
