@@ -111,10 +111,10 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Return whether the compiler at `path` only opens a window that offers to install Apple's
-    tools.
+    """Return whether a compiler is only a placeholder for Apple's command line tools.
 
-    On macOS, the compilers in /usr/bin are such placeholders until the tools are installed.
+    Until the tools are installed, the compilers in /usr/bin open a window that offers to install
+    them.
     """
     if platform.system() != "Darwin" or Path(path).parent != Path("/usr/bin"):
         return False

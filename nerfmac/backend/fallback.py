@@ -73,8 +73,8 @@ def kernels_disabled() -> Iterator[None]:
 def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
     """Return the reason why an operation uses its reference, or None if its kernel runs.
 
-    For None, the reason applies to kernels in general. If `builds` is False, only the requirements
-    for CPU kernels are checked, without building the extension as a test.
+    If `operation` is None, the reason applies to kernels in general. If `builds` is False, only the
+    requirements for CPU kernels are checked, and the extension is not built.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):

@@ -43,13 +43,13 @@ TAPS = tuple(value / sum(_gauss) for value in _gauss)
 
 
 class Sums(NamedTuple):
-    """Mean of values, of which the device still computes sums over image rows."""
+    """Sums of values over image rows, which the device may still be computing."""
 
-    parts: list[Image]  # sums (rows,) over each of some rows
-    terms: int  # number of values
+    parts: list[Image]  # sums (rows,) of consecutive rows
+    terms: int  # number of values in all rows
 
     def mean(self) -> float:
-        """Return the mean, summed in float64. The host waits for the device."""
+        """Return the mean of all values, summed in float64. The host waits for the device."""
         mx.eval(self.parts)
         return sum(float(np.sum(np.asarray(part, np.float64))) for part in self.parts) / self.terms
 
