@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import build, compile_ahead, cpu_kernel, kernels_disabled, runs_kernel
-from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.kernel import launched_by
 from nerfmac.backend.metal_text import on_metal
@@ -63,11 +62,7 @@ def test_where_the_system_compiles_kernels_nothing_is_compiled(compiled):
     assert compiled() == set()
 
 
-def test_a_kernel_that_does_not_compile_is_told_and_launches_are_as_before(compiled):
-    broken = CpuKernel("broken", [], ["y"], "y[0] = none;", "#include <cstdint>\n")
-    call = {"inputs": [], "output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
-    with pytest.raises(BuildError, match="broken-"):
-        build.compile_together([broken.library(**call)])
+def test_after_a_graph_that_fails_launches_are_as_before(compiled):
     with pytest.raises(KeyError):
         compile_ahead(lambda: {}["no such graph"])
     assert peaks() == [0.0, 3.0, 0.0]
