@@ -1,10 +1,9 @@
 """Estimated rates of atomic additions for each generation of Apple GPUs.
 
-The rates have not been measured with nerfmac. They are derived from a public measurement in the
-README of iRath96/metal-hashmlp. The hash grid gradient in that measurement performs about 33.5
-million additions. On an M1 Max, it takes 30 ms with atomic float additions and 1.8 ms with
-non-atomic additions. On an M3 Max, it takes 1.2 ms with atomic float additions. The rate of a chip
-is assumed to be proportional to its arithmetic throughput.
+They are not measured with nerfmac, but derived from the README of iRath96/metal-hashmlp. There, a
+hash grid gradient of about 33.5 million additions takes 30 ms with atomic float additions and 1.8
+ms with non-atomic additions on an M1 Max, and 1.2 ms with atomic float additions on an M3 Max. The
+rate of a chip is assumed to be proportional to its arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -27,29 +26,21 @@ SLOWEST = 2.6e12
 # Atomic additions per float32 operation of an M1 Max (10.4e12 operations per second) and an M3 Max.
 _FLOATS_BY_LOOP = 33.5e6 / 30e-3 / 10.4e12
 _FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
-# Generations 13 and 14 have native atomic integer additions. No measurement of their speed has been
-# published, so they are assumed to be as fast as non-atomic additions.
+# Generations 13 and 14 add integers atomically with one instruction, assumed to be as fast as a
+# non-atomic addition, because no measurement has been published.
 _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
 
 
 def has_native_floats(of: int | None) -> bool:
-    """Return whether an Apple GPU generation adds floats atomically with one instruction.
-
-    If the generation is None, the result is True.
-    """
+    """Return whether an Apple GPU generation, if known, adds floats atomically with one
+    instruction."""
     return of is None or of >= NATIVE_FLOATS
 
 
 def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
-    """Estimate how many atomic additions an Apple GPU performs per second.
+    """Estimate how many atomic additions of floats or integers an Apple GPU performs per second.
 
-    Args:
-        of: GPU generation of the chip, such as 13 for an M1.
-        rate: Arithmetic throughput of the chip, in float32 operations per second.
-        floats: True for additions of floats, False for additions of integers.
-
-    Returns:
-        Estimated number of atomic additions per second.
+    `of` is its generation, such as 13 for an M1, and `rate` its float32 operations per second.
     """
     if has_native_floats(of):
         return _FLOATS * rate  # assumed for integers as well
@@ -57,11 +48,10 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
 
 
 def additions_per_launch(*, floats: bool) -> float:
-    """Return how many atomic additions fit in a launch of `LONGEST_LAUNCH` seconds.
+    """Return how many atomic additions fit in a launch of `LONGEST_LAUNCH` seconds on an M1.
 
-    The arithmetic throughput is assumed to be that of an M1, the slowest chip. In the relaxed mode
-    (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices other than Apple
-    GPUs, it is infinite.
+    In the relaxed mode (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices
+    other than Apple GPUs, it is infinite.
     """
     if current_device() != "metal":
         return float("inf")

@@ -1,11 +1,9 @@
 """Compilation of kernels on the user's machine, with a cache of the compiled files.
 
-The name of a cached file contains a digest of all inputs to the compilation. The inputs of a shared
-library are the source files, the compiler flags, and the versions of the compiler, the system, and
-Python. The instruction sets of the processor are also an input, because different machines may
-share a cache folder. The source files of the extension contain the versions of MLX and nanobind. If
-an input changes, nerfmac builds a new library and no longer loads the old one. Files are written
-under a temporary name and then renamed, so several processes can compile at the same time.
+The name of a cached file contains a digest of all inputs to the compilation. If an input changes,
+nerfmac builds a new file. The instruction sets of the processor are an input, because different
+machines may share a cache folder. Files are written under a temporary name and then renamed, so
+several processes can compile at the same time.
 """
 
 from __future__ import annotations
@@ -43,25 +41,24 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """A kernel or the extension could not be built or loaded.
-
-    The message describes the cause and how to fix it.
-    """
+    """A kernel or the extension could not be built or loaded."""
 
 
 class Cached(Protocol):
-    """Protocol for programs that are compiled once on this machine and stored in the kernel
-    cache."""
+    """Program that is compiled once on this machine and stored in the kernel cache.
+
+    The methods raise `BuildError` if no compiler is found or if compilation fails.
+    """
 
     @property
     def stem(self) -> str:
-        """Beginning of the name of the program file in the cache."""
+        """Beginning of the file name."""
 
     def path(self) -> Path:
-        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
+        """Return the path of the file in the cache."""
 
     def compile(self, path: Path) -> None:
-        """Compile the program and write it to `path`. Raises `BuildError` if this fails."""
+        """Compile the program and write it to `path`."""
 
 
 class Library(NamedTuple):
@@ -72,7 +69,7 @@ class Library(NamedTuple):
     flags: tuple[str, ...] = ()  # compiler flags, in addition to the flags for all libraries
 
     def path(self) -> Path:
-        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
+        """Return the path of the file in the cache."""
         parts = (
             *(compiler_version(), processor_features(), platform.platform(), sys.version),
             *(*_FLAGS, *self.flags, *self.sources.values()),
@@ -81,7 +78,7 @@ class Library(NamedTuple):
         return cache_folder() / f"{self.stem}-{digest}.so"
 
     def compile(self, path: Path) -> None:
-        """Compile the library and write it to `path`. Raises `BuildError` if this fails."""
+        """Compile the library and write it to `path`."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory() as scratch, appearing(path) as partial:
@@ -102,14 +99,7 @@ class Library(NamedTuple):
 
 @cache
 def compiler() -> str:
-    """Return the path of the C++ compiler.
-
-    If the environment variable CXX is set, its value is the compiler. If CXX is not set, the first
-    of c++, g++, and clang++ on the PATH is used.
-
-    Raises:
-        BuildError: If no compiler is found.
-    """
+    """Return the path of the C++ compiler: CXX if set, otherwise c++, g++, or clang++."""
     wanted = os.environ.get("CXX")
     for name in (wanted,) if wanted else ("c++", "g++", "clang++"):
         path = shutil.which(name)
@@ -121,10 +111,10 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Return whether the compiler at `path` is only a placeholder for Apple's command line tools.
+    """Return whether a compiler is only a placeholder for Apple's command line tools.
 
-    On macOS, the compilers in /usr/bin are placeholders until the command line tools are installed.
-    A placeholder opens a window that offers to install the tools.
+    Until the tools are installed, the compilers in /usr/bin open a window that offers to install
+    them.
     """
     if platform.system() != "Darwin" or Path(path).parent != Path("/usr/bin"):
         return False
@@ -147,11 +137,7 @@ def compiler_version() -> str:
 
 
 def shared_library(library: Library) -> Path:
-    """Return the path of a shared library in the cache.
-
-    If the cache does not contain the library, it is compiled first. Raises `BuildError` if
-    compilation fails.
-    """
+    """Return the path of a library in the cache, where it is compiled if it is missing."""
     compile_together([library])
     return library.path()
 
@@ -159,8 +145,8 @@ def shared_library(library: Library) -> Path:
 def compile_together(libraries: Iterable[Cached]) -> None:
     """Compile the libraries that are not in the cache, in parallel on all processors.
 
-    Raises `BuildError` if a library does not compile. If several libraries do not compile, the
-    error describes the first of them. The error is raised after all compilations have ended.
+    If libraries do not compile, `BuildError` describes the first of them after all compilations
+    have ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
@@ -178,26 +164,16 @@ def compile_together(libraries: Iterable[Cached]) -> None:
     log.debug("compiled in %.1f s", time.perf_counter() - start)
 
 
-@cache
+@cache  # once per process
 def announce_compiling() -> None:
-    """Log that compilation starts. The message is logged once per process."""
+    """Log that compilation starts."""
     log.info("compiling kernels, once for this machine; this takes about 20 s ...")
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
-    """Return the C type of the elements of an array.
+    """Return the C type of an array's elements from `types`.
 
-    Args:
-        name: Name of the array, for the error message.
-        dtype: Dtype of the array.
-        types: C types of all supported dtypes.
-        where: Description of the back end for the error message, such as "as CUDA".
-
-    Returns:
-        Name of the C type.
-
-    Raises:
-        InputError: If the dtype is not supported.
+    `where` describes the back end for the error message, such as "as CUDA".
     """
     if dtype not in types:
         got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))

@@ -1,9 +1,7 @@
 """Control of `mx.compile`: disable compilation, or disable kernel fusion on CUDA.
 
-On CUDA, compiling a fused kernel takes three seconds, because MLX compiles 42 variants of each
-kernel sequentially. Fusion is worthwhile for a training step, because the step runs thousands of
-times. If a computation runs rarely, MLX's precompiled kernels start it sooner and are almost as
-fast.
+On CUDA, MLX compiles a fused kernel in three seconds, as 42 variants. This is worthwhile for a
+training step, which runs thousands of times, but not for a computation that runs rarely.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ def uncompiled() -> Iterator[None]:
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Return a context manager that disables kernel fusion for functions compiled inside it on
-    CUDA."""
+    """Return a context manager that disables kernel fusion of functions compiled on CUDA."""
     choose_mode = _compile_mode() if current_device() == "cuda" and not _is_off else _keep_mode
     choose_mode(_NO_FUSE)
     try:
@@ -60,8 +57,8 @@ def unfused() -> Iterator[None]:
 def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function with `mx.compile` and preserve NamedTuples in its arguments and results.
 
-    MLX converts NamedTuples in arguments and results to plain tuples. The compiled function
-    converts them back to NamedTuples. All calls must use the same NamedTuple classes.
+    MLX converts NamedTuples to plain tuples, and the compiled function converts them back. All
+    calls must use the same NamedTuple classes.
     """
     taken: list[_Kind] = []
     returned: _Kind = None
@@ -112,7 +109,7 @@ class Traces:
 
     Tracing takes half as long as a training step. MLX traces a function again if the shapes,
     dtypes, or names of its inputs change. In nerfmac, these properties are constant for each
-    compiled function, so more than one trace of a function indicates an error.
+    compiled function, so more than one trace is an error, of which a warning is logged.
     """
 
     def __init__(self) -> None:
@@ -120,11 +117,7 @@ class Traces:
         """Number of traces, keyed by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
-        """Compile `function` with `mx.compile` and count how often MLX traces it.
-
-        The traces are counted under `name`. From the second trace on, a warning reports an error in
-        nerfmac.
-        """
+        """Compile `function` with `mx.compile` and count its traces under `name`."""
 
         def traced(*arguments: Any) -> Any:
             if not _is_off:
@@ -138,16 +131,13 @@ class Traces:
 
     @property
     def needless(self) -> int:
-        """Number of unnecessary traces. Only the first trace of each function is necessary."""
+        """Number of unnecessary traces: all except the first trace of each function."""
         return self.counts.total() - len(self.counts)
 
 
 @cache
 def _compile_mode() -> Callable[[int], object]:
-    """Return MLX's C++ function `set_compile_mode`, or `_keep_mode` if it is not found.
-
-    The C++ function has no Python binding.
-    """
+    """Return MLX's C++ function `set_compile_mode`, which has no Python binding."""
     if "MLX_DISABLE_COMPILE" in os.environ:
         return _keep_mode
     library = Path(mx.__file__).with_name("lib") / "libmlx.so"
@@ -160,4 +150,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Do nothing. This function replaces MLX's `set_compile_mode` where it is not available."""
+    """Do nothing, where MLX's `set_compile_mode` is not available."""

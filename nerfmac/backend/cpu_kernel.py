@@ -1,5 +1,4 @@
-"""`CpuKernel`, the counterpart of `mx.fast.metal_kernel` for CPUs, with the same calling
-convention.
+"""`CpuKernel`, the counterpart of `mx.fast.metal_kernel` for CPUs.
 
 The kernel body is compiled as C++ inside a loop over the grid. The kernel runs on all cores as an
 MLX operation (extension.cpp), so `mx.compile` and `mx.grad` support it like any other operation.
@@ -79,23 +78,8 @@ class CpuKernel:
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        """Launch the kernel.
-
-        Args:
-            inputs: Input arrays, in the order of `input_names`.
-            output_shapes: Shapes of the outputs, in the order of `output_names`.
-            output_dtypes: Dtypes of the outputs.
-            grid: Number of iterations along each axis.
-            template: Names and values of the constants and types in the source code.
-            init_value: 0 to initialize all outputs to zero, or None for uninitialized outputs.
-
-        Returns:
-            Output arrays.
-
-        Raises:
-            BuildError: If no compiler is found, or if compilation fails.
-            InputError: If the dtype of an array is not supported.
-        """
+        """Launch the kernel. The arguments are as for `mx.fast.metal_kernel`, but `init_value` must
+        be 0 or None. The axes of `grid` are numbers of iterations."""
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         outputs: list[mx.array] = extension().launch(
             self.name,
@@ -157,11 +141,8 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Compile the source code `text` to a shared library and return its function's address.
-
-    The library is never unloaded. Raises `BuildError` if the program does not compile or the
-    library cannot be loaded.
-    """
+    """Compile `text` to a shared library, which is never unloaded, and return its function's
+    address."""
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))

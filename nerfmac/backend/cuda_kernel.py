@@ -8,7 +8,10 @@ caches the binaries on disk. `mx.fast.precompiled_cuda_kernel` launches the comp
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
+import site
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +20,6 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import nvrtc
 from nerfmac.backend.build import BuildError, compile_together, type_in_c
 from nerfmac.backend.device import compute_capability
 from nerfmac.backend.host import CACHE_ADVICE, cache_folder
@@ -42,6 +44,10 @@ extern "C" __global__ void {name}({parameters}) {{
 """
 
 
+_LIBRARIES = ("libnvrtc.so.13", "libnvrtc.so.12")
+_HEADER = "cuda_fp16.h"  # the only header of the CUDA toolkit that the kernels include
+
+
 class Cubin(NamedTuple):
     """CUDA program of a kernel. The cache stores its binary for this machine's GPU."""
 
@@ -54,20 +60,14 @@ class Cubin(NamedTuple):
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
-        """Return the path of the binary in the cache.
-
-        Raises `BuildError` if no compiler or no NVIDIA GPU is found.
-        """
+        """Return the path of the binary in the cache."""
         major, minor = _capability()
-        return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
+        return cache_folder() / f"{self.name}-sm{major}{minor}-{compiler_version()}.cubin"
 
     def compile(self, path: Path) -> None:
-        """Compile the binary and write it to `path`.
-
-        Raises `BuildError` if compilation fails or the file cannot be written.
-        """
+        """Compile the binary and write it to `path`."""
         text = self.text.replace("{name}", self.name)
-        binary = nvrtc.compile_cubin(self.name, text, _capability())
+        binary = compile_cubin(self.name, text, _capability())
         try:
             make_folder(path.parent)
             with appearing(path) as partial:
@@ -97,24 +97,7 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         init_value: float | None = None,
     ) -> list[mx.array]:
-        """Launch the kernel.
-
-        Args:
-            inputs: Input arrays, in the order of `input_names`.
-            output_shapes: Shapes of the outputs, in the order of `output_names`.
-            output_dtypes: Dtypes of the outputs.
-            grid: Number of threads along each axis.
-            threadgroup: Number of threads per thread block along each axis.
-            template: Names and values of the integer constants in the source code.
-            init_value: Initial value of all outputs, or None for uninitialized outputs.
-
-        Returns:
-            Output arrays.
-
-        Raises:
-            BuildError: If no compiler or no NVIDIA GPU is found, or if compilation fails.
-            InputError: If the dtype of an array is not supported.
-        """
+        """Launch the kernel. The arguments are as for `mx.fast.cuda_kernel`."""
         cubin = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         lengths = [length for i in self._shaped() for length in inputs[i].shape]
         return mx.fast.precompiled_cuda_kernel(
@@ -138,10 +121,7 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """Return the program that runs the kernel for the given call arguments.
-
-        Raises `InputError` if the dtype of an array is not supported.
-        """
+        """Return the program that runs the kernel for the given call arguments."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         ranks = tuple(inputs[i].ndim for i in self._shaped())
         return _cubin(self, types, ranks, tuple(template))
@@ -158,8 +138,10 @@ def _cubin(
     ranks: tuple[int, ...],
     template: tuple[tuple[str, int], ...],
 ) -> Cubin:
-    """Return the program for arrays of the given types. `ranks` contains the number of axes of each
-    input listed by `_shaped`."""
+    """Return the program for arrays of the given types.
+
+    `ranks` contains the number of axes of each input in `_shaped`.
+    """
     names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
     parameters = [
         f"{'const ' if i < inputs else ''}{type_in_c(name, dtype, _TYPES, 'as CUDA')}* {name}"
@@ -190,9 +172,73 @@ def _capability() -> tuple[int, int]:
 
 @cache
 def _binary(cubin: Cubin) -> bytes:
-    """Return the binary of a program. If the binary is not in the cache, it is compiled first.
-
-    Raises `BuildError` if compilation fails.
-    """
+    """Return the binary of a program, and compile it if it is not in the cache."""
     compile_together([cubin])
     return cubin.path().read_bytes()
+
+
+@cache
+def compiler_version() -> str:
+    """Return the version of NVRTC."""
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+    return f"{major.value}.{minor.value}"
+
+
+def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
+    """Compile the program `text` for GPUs with a compute `capability`, such as (9, 0)."""
+    library, program = _library(), ctypes.c_void_p()
+    # The CUDA dialect defines Metal's keyword `device` as an empty macro, so macros of the CUDA
+    # toolkit that expand to this word have no effect. Therefore, compile all functions for the GPU.
+    everything_on_the_gpu = "--device-as-default-execution-space"
+    architecture = f"--gpu-architecture=sm_{capability[0]}{capability[1]}"
+    options = (architecture, everything_on_the_gpu, *_include())
+    encoded = (ctypes.c_char_p * len(options))(*map(str.encode, options))
+    names = text.encode(), f"{name}.cu".encode()
+    _check(library.nvrtcCreateProgram(ctypes.byref(program), *names, 0, None, None))
+    try:
+        if library.nvrtcCompileProgram(program, len(options), encoded) != 0:
+            messages = _read(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+            raise BuildError(f"nvrtc failed on {name}:\n" + "\n".join(messages.splitlines()[:12]))
+        return _read(program, "CUBIN")
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _read(program: ctypes.c_void_p, item: str) -> bytes:
+    size = ctypes.c_size_t()
+    _check(getattr(_library(), f"nvrtcGet{item}Size")(program, ctypes.byref(size)))
+    content = ctypes.create_string_buffer(size.value)
+    _check(getattr(_library(), f"nvrtcGet{item}")(program, content))
+    return content.raw
+
+
+@cache
+def _library() -> Any:
+    """Load NVRTC, which MLX's CUDA build has already loaded. Its calls release Python's lock."""
+    for name in _LIBRARIES:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        return library
+    raise BuildError(f"NVIDIA's run-time compiler is missing: no {' and no '.join(_LIBRARIES)}")
+
+
+@cache
+def _include() -> tuple[str, ...]:
+    """Return the option for the CUDA toolkit's header folder, searched for as in MLX."""
+    roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+    folders = [Path(folder) / "include" for folder in roots if folder]
+    for packages in (*site.getsitepackages(), site.getusersitepackages()):
+        folders += sorted(Path(packages).glob("nvidia/*/include"))
+    for folder in folders:
+        if (folder / _HEADER).is_file():
+            return (f"--include-path={folder}",)
+    return ()  # the compiler then reports the missing header
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        raise BuildError(f"nvrtc: {_library().nvrtcGetErrorString(result).decode()}")

@@ -36,17 +36,10 @@ def gpu() -> str | None:
 
 
 def choose_device(name: str = "auto") -> str:
-    """Set the default device of MLX.
+    """Set the default device of MLX, and return it.
 
-    Args:
-        name: `metal`, `cuda`, `cpu`, or `auto`. `auto` selects the GPU if the machine has one,
-            unless the user has selected the CPU with `mx.set_default_device`.
-
-    Returns:
-        The device: `metal`, `cuda`, or `cpu`.
-
-    Raises:
-        InputError: If this machine or this build of MLX does not support the device.
+    `name` is `metal`, `cuda`, `cpu`, or `auto`, which selects the GPU if the machine has one,
+    unless the user has selected the CPU with `mx.set_default_device`.
     """
     global _took_cpu
     refuse_windows()
@@ -81,7 +74,7 @@ def _automatic() -> tuple[str, str]:
 
 
 def refuse_windows() -> None:
-    """Raise `InputError` on Windows, because nerfmac does not support it."""
+    """Raise `InputError` on Windows."""
     if platform.system() == "Windows":
         raise checks.InputError("nerfmac runs on macOS and Linux, not on Windows")
 
@@ -96,11 +89,9 @@ def current_device() -> str:
 
 @contextmanager
 def pretended(name: str, generation: int | None = None) -> Iterator[None]:
-    """Return a context manager that makes `current_device` return `name`, for tests on any machine.
+    """Return a context manager that makes `current_device` return `name`, for tests.
 
-    Args:
-        name: Device to simulate.
-        generation: Generation of the simulated Apple GPU, or None if unknown.
+    `generation` is that of the simulated Apple GPU, or None if unknown.
     """
     global _pretended
     before, _pretended = _pretended, (name, generation)
@@ -113,8 +104,7 @@ def pretended(name: str, generation: int | None = None) -> Iterator[None]:
 def apple_generation() -> int | None:
     """Return the generation of the Apple GPU: 13 for M1, 14 for M2, 15 for M3, and so on.
 
-    MLX reports an architecture such as `applegpu_g13s`, where the last letter is the chip size. The
-    result is None if the architecture is unknown or the GPU is not an Apple GPU.
+    The result is None if the architecture, such as `applegpu_g13s`, is unknown.
     """
     if _pretended or current_device() != "metal":
         return _pretended[1] if _pretended else None

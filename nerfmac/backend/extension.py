@@ -32,17 +32,13 @@ _NAME = "nerfmac_cpu_extension"
 
 @cache
 def extension() -> ModuleType:
-    """Return the extension module. On first use, it is built and loaded.
-
-    Raises `BuildError` if the extension cannot be built or loaded.
-    """
+    """Return the extension module. On first use, it is built and loaded."""
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # This comment contains the versions, so that the digest in the library name depends on
-        # them.
+        # The digest in the library name depends on this comment, and so on the versions.
         "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
@@ -51,9 +47,8 @@ def extension() -> ModuleType:
     except (ImportError, TypeError) as error:
         built_with = " and ".join(map(" ".join, versions.items()))
         reason = str(error).splitlines()[0]
-        raise BuildError(
-            f"the extension built with {built_with} fails to load: {reason}"
-        ) from error
+        message = f"the extension built with {built_with} fails to load: {reason}"
+        raise BuildError(message) from error
     module.start_workers(processors())
     return module
 
@@ -66,10 +61,7 @@ def check_requirements() -> None:
 
 
 def _fitting_version(package: str) -> str:
-    """Return the installed version of a package.
-
-    Raises `BuildError` if the package is not installed or the version is not within `VERSIONS`.
-    """
+    """Return the installed version of a package. Raises `BuildError` if it is not in `VERSIONS`."""
     first, end = VERSIONS[package]
     advice = pip_install(f"{package}>={first},<{end}")
     try:
@@ -88,10 +80,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _folder(package: str) -> Path:
-    """Return the folder that contains a package, without importing it.
-
-    Raises `BuildError` if the package is not found.
-    """
+    """Return the folder that contains a package, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise BuildError(f"{package} is installed, but cannot be found")
@@ -120,10 +109,7 @@ def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """Load and test the module at `path`.
-
-    Raises `ImportError` if the module cannot be loaded, and `TypeError` if the test fails.
-    """
+    """Load and test the module at `path`. If the test fails, `TypeError` is raised."""
     spec = importlib.util.spec_from_file_location(_NAME, path)
     assert spec is not None
     assert spec.loader is not None

@@ -44,9 +44,9 @@ def working_dtype() -> mx.Dtype:
 
 
 def backend(operation: str | None = None) -> str:
-    """Return the back end of `operation` or, for None, of kernels in general.
+    """Return the back end: `metal`, `cuda`, `cpu`, or `reference`.
 
-    The result is `metal`, `cuda`, `cpu`, or `reference`.
+    If `operation` is None, the result is the back end of kernels in general.
     """
     return "reference" if why_reference(operation) else current_device()
 
@@ -73,16 +73,8 @@ def kernels_disabled() -> Iterator[None]:
 def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
     """Return the reason why an operation uses its reference, or None if its kernel runs.
 
-    Args:
-        operation: Name of the operation, or None for kernels in general.
-        builds: Whether to build the extension for CPU kernels as a test. If False, only the
-            requirements are checked, without starting a compiler.
-
-    Returns:
-        Reason for the error message, or None if the kernel runs.
-
-    Raises:
-        InputError: If NERFMAC_DISABLE_KERNELS contains an unknown operation.
+    If `operation` is None, the reason applies to kernels in general. If `builds` is False, only the
+    requirements for CPU kernels are checked, and the extension is not built.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):
@@ -93,10 +85,7 @@ def why_reference(operation: str | None = None, *, builds: bool = True) -> str |
 
 
 def references() -> dict[str, str]:
-    """Return the operations that use their references.
-
-    The result is a dictionary from operation name to a one-line reason.
-    """
+    """Return a one-line reason for each operation that uses its reference, keyed by operation."""
     known = sorted({*operations(), *users_operations})
     return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
 
@@ -115,14 +104,10 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """Return the reason why kernels cannot run on this CPU, or None if they can.
-
-    The reason is logged once.
-    """
+    """Return the reason why kernels cannot run on this CPU, or None. The reason is logged once."""
     try:
         extension()
-        # Kernels and the extension use different compiler flags. Therefore, compile a small kernel
-        # to check that the compiler accepts the flags for kernels.
+        # Kernels and the extension use different compiler flags, so compile a small kernel, too.
         probe = CpuKernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
@@ -135,7 +120,7 @@ def why_no_extension() -> str | None:
 
 
 def _why_not_built() -> str | None:
-    """Return which requirement for building CPU kernels is missing, or None if all are present."""
+    """Return which requirement for building CPU kernels is missing, or None."""
     try:
         check_requirements()
     except BuildError as error:
@@ -145,10 +130,7 @@ def _why_not_built() -> str | None:
 
 @cache
 def _why_not_this_gpu() -> str | None:
-    """Return the reason why kernels cannot run on this NVIDIA GPU, or None if they can.
-
-    The reason is logged once.
-    """
+    """Return the reason why kernels cannot run on this NVIDIA GPU, or None, and log it once."""
     capability = compute_capability()
     if capability is None or capability >= _OLDEST_GPU:
         return None

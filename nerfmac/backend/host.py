@@ -17,10 +17,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: `$NERFMAC_CACHE` if set, otherwise a subfolder of the user's cache.
-
-    Raises `InputError` if the user has no home folder.
-    """
+    """Return the cache folder: `$NERFMAC_CACHE` if set, otherwise in the user's cache."""
     if folder := os.environ.get("NERFMAC_CACHE"):
         return user_path(folder)
     try:
@@ -41,7 +38,7 @@ def processors() -> int:
 
 
 def processor_name() -> str:
-    """Return the product name of the processor, as reported by the operating system."""
+    """Return the product name of the processor."""
     name = _cpuinfo("model name")
     if platform.system() == "Darwin":
         name = _sysctl("-n", "machdep.cpu.brand_string")
@@ -51,8 +48,7 @@ def processor_name() -> str:
 def processor_features() -> str:
     """Return the instruction sets of the processor, as reported by the operating system.
 
-    The product name is not sufficient, because virtual machines with the same product name may
-    support different instruction sets.
+    Virtual machines with the same processor name may support different instruction sets.
     """
     if platform.system() == "Darwin":
         return _sysctl("hw.optional", "machdep.cpu.features")  # on Apple silicon, and on Intel

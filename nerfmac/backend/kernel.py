@@ -165,10 +165,7 @@ class Kernel:
             names = ", ".join(self.inputs)
             raise InputError(f"{self.function} got {len(inputs)} arrays; expected {names}")
         if prod(grid) == 0:
-            return [
-                mx.zeros(shape, dtype)
-                for shape, dtype in zip(output_shapes, output_dtypes, strict=True)
-            ]
+            return list(map(mx.zeros, output_shapes, output_dtypes))
         build = _build(self, current_device(), tuple(name for name, _ in template))
         extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
         try:
@@ -243,16 +240,10 @@ _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", defaul
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Return a context manager that calls `launch` instead of launching kernels.
+    """Return a context manager that calls `launch` instead of launching this thread's kernels.
 
-    The replacement applies to all kernels that the current thread launches.
-
-    Args:
-        launch: Function that receives the compiled kernel and the keyword arguments of the launch,
-            and returns the list of outputs.
-
-    Returns:
-        Context manager that restores the previous launch function on exit.
+    `launch` receives the compiled kernel and the keyword arguments of the launch, and returns the
+    list of outputs.
     """
     before = _launch.set(launch)
     try:
@@ -269,8 +260,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
-        # MLX caches kernels by name. Kernels with different source code may share a function name,
-        # so the name also contains a digest of the source code.
+        # MLX caches kernels by name, but several source files may use the same function name.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](
@@ -289,10 +279,7 @@ _kernels: dict[int, Kernel] = {}  # keyed by the id of the built kernel, which `
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """Return the `Kernel` that a compiled kernel was built from.
-
-    `built` is the compiled kernel that `launched_by` passes to its function.
-    """
+    """Return the `Kernel` of a compiled kernel, which `launched_by` passes to its function."""
     return _kernels[id(built)]
 
 
@@ -301,8 +288,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
     Without this function, each kernel is compiled at its first launch, one kernel at a time. During
     `build_graph`, launches return zeros, so the graph must not depend on array values. On an Apple
-    GPU, the system compiles kernels at their first launch, so this function only logs a message.
-    Raises `BuildError` if compilation fails.
+    GPU, the system compiles kernels at their first launch, so only a message is logged.
     """
     if backend() == "metal":
         announce_compiling()

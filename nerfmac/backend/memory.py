@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import mlx.core as mx
@@ -37,10 +38,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Check the arguments of `limit_memory` without changing the limit.
-
-    Raises `InputError` if both limits are set, or if a limit is out of range.
-    """
+    """Raise `InputError` if the arguments of `limit_memory` are invalid."""
     if gib is not None and fraction is not None:
         raise InputError(
             "a memory limit and a fraction cannot be used together; remove one of them"
@@ -50,17 +48,10 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
-    """Limit the memory that MLX uses. By default, the limit is the whole device memory.
+    """Limit the memory that MLX uses, and return the limit in bytes.
 
-    Args:
-        gib: Limit in GiB, or None.
-        fraction: Limit as a fraction of the device memory, or None.
-
-    Returns:
-        The limit that was set, in bytes. It is at most the device memory.
-
-    Raises:
-        InputError: If both limits are set, or if a limit is out of range.
+    The limit is `gib` gibibytes, but at most the device memory, or a `fraction` of the device
+    memory. By default, it is the whole device memory.
     """
     check_memory_limit(gib, fraction)
     limit = available = memory_bytes()
@@ -114,12 +105,9 @@ def _group_limits(root: Path) -> Iterator[int]:
         for folder in (inner, *inner.parents):
             if not folder.is_relative_to(base):
                 break
-            # In a container, the control group's folder may be `base` itself, and the other folders
-            # may be missing.
-            try:
+            # In a container, all folders except `base` may be missing. A file may contain `max`.
+            with suppress(OSError, ValueError):
                 yield int((folder / name).read_text(encoding="utf-8"))
-            except (OSError, ValueError):  # ValueError: the file contains `max`
-                continue
 
 
 def _address_space() -> Iterator[int]:

@@ -1,9 +1,8 @@
 """Recording of Metal source code and kernel launches on any machine.
 
-MLX generates a kernel's signature when the kernel is called, and calling it requires Metal.
-However, `mx.export_function` can record a call on any machine. The recorded source code is the code
-that MLX passes to the Metal compiler, without MLX's header that includes metal_stdlib. Kernels can
-therefore be read, checked, and executed on a machine without an Apple GPU.
+`mx.export_function` records the source code that MLX passes to the Metal compiler, without MLX's
+header that includes metal_stdlib. Kernels can therefore be read, checked, and executed on a machine
+without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ class Launch(NamedTuple):
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
-        """Return arrays of zeros with the output shapes, as results of a launch that is not
-        executed."""
+        """Return arrays of zeros with the output shapes."""
         return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
 
 
@@ -54,8 +52,8 @@ StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
 def on_metal(stand_in: StandIn) -> Iterator[None]:
     """Return a context manager that simulates a Metal device and passes launches to `stand_in`.
 
-    Functions compiled with `mx.compile` run uncompiled, because compiled functions may contain
-    launches on another device.
+    Functions compiled with `mx.compile` run uncompiled, because they may contain launches on
+    another device.
     """
 
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
@@ -67,10 +65,9 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Launch]]:
-    """Return a context manager that records kernel launches in a dictionary instead of running
-    them.
+    """Return a context manager that records launches, keyed by kernel name, without running them.
 
-    The keys are kernel names. In the context, kernels return zeros with the output shapes.
+    In the context, kernels return zeros with the output shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -83,8 +80,7 @@ def recorded() -> Iterator[dict[str, Launch]]:
 
 
 def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Launch:
-    """Return the launch that `build(**call)` would execute, where `build` is an
-    `mx.fast.metal_kernel`."""
+    """Return the launch that `build(**call)` of an `mx.fast.metal_kernel` would execute."""
     recorded_arguments: list[list[Any]] = []
 
     def note(event: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """Return the kernels folder: inside the package if installed, next to it in the repository."""
+    """Return the kernels folder: inside the package if installed, otherwise next to it."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -35,14 +35,9 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """Return the source code that precedes every kernel on a back end.
+    """Return the shared constants and Metal names that precede every kernel on a back end.
 
-    Args:
-        dialect: `metal`, `cuda`, or `cpu`.
-
-    Returns:
-        Declarations of the shared constants, and the header that defines the Metal names that the
-        back end's language lacks.
+    `dialect` is `metal`, `cuda`, or `cpu`.
     """
     header = (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
     return declarations(dialect) + header
@@ -52,8 +47,7 @@ def dialect_source(dialect: str) -> str:
 def kernel_source(operation: str, dialect: str) -> str:
     """Return the source code of `kernels/<operation>.metal` with its headers.
 
-    `dialect` is `metal`, `cuda`, or `cpu`. If a dialect has a header with the same name as a common
-    header, the dialect's header is used.
+    If a dialect has a header with the same name as a common header, the dialect's header is used.
     """
     text = (kernels_folder() / f"{operation}.metal").read_text()
     return dialect_source(dialect) + "\n" + _pasted(text, _header_folders(dialect), set())
@@ -63,9 +57,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
     """Return the source code of a user-defined kernel with its headers.
 
     Headers are searched first in the folder that contains the file, then in `kernels/`. The result
-    contains `#line` directives, so that compiler messages refer to lines of the user's files. MLX
-    requires ASCII source code. Raises `InputError` if a file cannot be read, contains non-ASCII
-    characters, or includes a missing header.
+    contains `#line` directives, so that compiler messages refer to lines of the user's files.
     """
     folders = _header_folders(dialect)
     if isinstance(source, Path):
@@ -74,7 +66,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
 
 
 def read_ascii(path: Path) -> str:
-    """Read an ASCII text file. Raises `InputError` if the file cannot be read or is not ASCII."""
+    """Read an ASCII text file, because MLX requires ASCII source code."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:

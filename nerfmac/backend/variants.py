@@ -1,11 +1,9 @@
 """Selection between several implementations (variants) of the same operation.
 
-The fastest variant depends on the chip. A variant is selected, in order of precedence, with the
-context manager `using`, with the environment variable NERFMAC_VARIANTS (for example
-`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. The command `nerfmac tune`
-measures all variants and caches the fastest one for the chip, the MLX version, the kernel source
-code, and the model sizes (see `tuned_for`). If nothing selects a variant, the device's first
-variant is used. The selection applies when a graph is built, so it does not affect functions that
+A variant is selected, in order of precedence, with `using`, with the environment variable
+NERFMAC_VARIANTS (for example `hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`,
+which caches the fastest one for the chip, the MLX version, the kernel source code, and the model
+sizes. Otherwise, the device's first variant is used. The selection does not affect functions that
 `mx.compile` has already compiled.
 """
 
@@ -93,8 +91,7 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 def variant(name: str) -> str:
     """Return the selected variant of the operation `name` on the current device.
 
-    Variants chosen by `nerfmac tune` are used only inside the context manager `tuned_for`. Raises
-    `InputError` if NERFMAC_VARIANTS contains an unknown operation or variant.
+    Variants chosen by `nerfmac tune` are used only inside the context manager `tuned_for`.
     """
     sizes = _sizes.get()
     tuned = _stored(current_device(), sizes) if sizes else {}
@@ -103,18 +100,14 @@ def variant(name: str) -> str:
 
 
 def variants_here(config: Config) -> dict[str, str]:
-    """Return the variant selected for `config` on the current device, for each operation in
-    `VARIANTS`."""
+    """Return the variant of each operation for `config` on the current device."""
     with tuned_for(config):
         return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Return a context manager that selects the `chosen` variants for this thread.
-
-    Raises `InputError` if an operation or a variant is unknown.
-    """
+    """Return a context manager that selects the `chosen` variants for this thread."""
     _check(chosen, "variants")
     before = _using.set({**_using.get(), **chosen})
     try:
@@ -124,19 +117,16 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Return a context manager that makes the results of graphs bitwise reproducible.
+    """Return a context manager that makes this thread's results bitwise reproducible.
 
-    Only the hash encoding gradient adds floats atomically, in an order that varies between runs. In
-    the context, this thread uses the operation's variant `fixed`, which adds integers.
+    Only the hash encoding gradient adds floats atomically, in an order that varies between runs.
+    Its variant `fixed` adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:
-    """Return the variants that the environment variable NERFMAC_VARIANTS specifies.
-
-    Raises `InputError` if an operation or a variant is unknown.
-    """
+    """Return the variants that the environment variable NERFMAC_VARIANTS specifies."""
     return _parsed(os.environ.get(_VARIABLE, ""))
 
 
@@ -165,9 +155,8 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 def tuned_for(config: Config) -> Iterator[None]:
     """Return a context manager that selects the variants that `nerfmac tune` cached for `config`.
 
-    The selection applies to the current thread. The cached variants depend on the model sizes but
-    not on the scene's extent or resolution, so the results of `nerfmac tune` without a scene apply
-    to every scene.
+    The selection applies to the current thread. It does not depend on the scene's extent or
+    resolution.
     """
     before = _sizes.set(_sizes_of(config))
     try:
@@ -188,8 +177,7 @@ def _sizes_of(config: Config) -> str:
 
 
 def path(config: Config) -> Path:
-    """Return the path of the file that caches the variants for the current device and model
-    sizes."""
+    """Return the path of the cached variants for the current device and model sizes."""
     return _path(current_device(), _sizes_of(config))
 
 
@@ -198,10 +186,7 @@ def _path(device: str, sizes: str) -> Path:
 
 
 def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
-    """Write the variants `chosen` for the current device, and the measurements, to `path(config)`.
-
-    Returns the path. Raises `InputError` if the file cannot be written.
-    """
+    """Write the `chosen` variants and the measurements to `path(config)`, and return this path."""
     file = path(config)
     measured_on = {"device_name": device_name(), "mlx_version": version("mlx")}
     make_folder(file.parent)
@@ -211,7 +196,7 @@ def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any])
 
 
 def is_tuned(config: Config) -> bool:
-    """Return whether variants are cached for the current device and the model sizes in `config`."""
+    """Return whether variants are cached for the current device and model sizes."""
     return bool(_stored(current_device(), _sizes_of(config)))
 
 
@@ -232,8 +217,7 @@ def _stored(device: str, sizes: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str, sizes: str) -> str:
-    """Return a hash of everything that determines the fastest variants, such as the chip and the
-    kernel source code."""
+    """Return a hash of everything that determines the fastest variants."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -1,11 +1,12 @@
-"""Recovery after the macOS watchdog has stopped GPU work because it delayed the display.
+"""GPU failures: classification of MLX's error messages, and recovery on macOS.
 
-If the watchdog stops GPU work, MLX raises a `RuntimeError`, and the results of all unfinished
-launches are lost (ml-explore/mlx issue 3267). The function `resumed` then waits, enables the
-relaxed mode with shorter launches (`is_relaxed`), and continues after the last finished item.
-
-MLX considers arrays that were being computed at that moment to be evaluated, but their values are
-undefined. The caller must continue from arrays that had been evaluated earlier, or from new arrays.
+The messages are from MLX 0.32.4, which includes text of the macOS framework IOGPU or of the CUDA
+runtime. A later call than the one that failed may raise the error. If the macOS watchdog stops GPU
+work because it delayed the display, the results of all unfinished launches are lost (ml-explore/mlx
+issue 3267). `resumed` then waits, enables the relaxed mode with shorter launches (`is_relaxed`),
+and continues after the last finished item. MLX considers arrays that were being computed to be
+evaluated, but their values are undefined, so the caller must continue from arrays that had been
+evaluated earlier, or from new arrays.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend.faults import is_ended_by_macos
-
 log = logging.getLogger("nerfmac")
 
 Item = TypeVar("Item")
@@ -34,14 +33,76 @@ RETRIES = 3
 SHORTER = 4
 """Divisor of the target launch duration in the relaxed mode."""
 
+NO_MEMORY = (
+    "[malloc] Unable to allocate ",  # Metal and CUDA
+    "[metal::malloc] Attempting to allocate ",  # larger than the maximum buffer size
+    "[metal::malloc] Resource limit (",  # too many buffers
+    "Insufficient Memory",  # launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
+    " failed: out of memory",  # raised by a CUDA function
+)
+"""Phrases in MLX errors that indicate a lack of memory."""
+
+ENDED = (
+    "Impacting Interactivity",  # the launch delayed the display (ml-explore/mlx issue 3267)
+    "Caused GPU Timeout Error",
+    "Caused GPU Hang Error",
+    "Ignored (for causing prior/excessive GPU errors)",  # follows one of the errors above
+    " failed: the launch timed out and was terminated",  # CUDA, on a GPU with a display attached
+)
+"""Phrases in MLX errors that indicate that the operating system stopped GPU work."""
+
+TOO_MANY_THREADS = "maximum allowed threads per threadgroup"  # in a `ValueError`
+DISCARDED = "Discarded (victim of GPU error/recovery)"  # because other GPU work had failed
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Return whether MLX raised `error` because of a lack of memory."""
+    return any(sign in str(error) for sign in NO_MEMORY)
+
+
+def is_ended_by_macos(error: RuntimeError) -> bool:
+    """Return whether `error` means that macOS stopped GPU work, so that the process can continue.
+
+    The corresponding error on CUDA is not included, because all later CUDA calls would fail.
+    """
+    text = str(error)
+    return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))
+
+
+def in_words(error: RuntimeError | ValueError) -> str | None:
+    """Return an explanation of an MLX error, with advice, or None if the error is unknown."""
+    if isinstance(error, ValueError):
+        if TOO_MANY_THREADS not in str(error):
+            return None
+        return (
+            "a kernel needs more registers than this GPU has for a threadgroup of that size: "
+            f"{error}; launch a custom kernel with a smaller `group`, or report the error if you "
+            "do not use one"
+        )
+    if is_out_of_memory(error):
+        return f"no memory is left: {error}"
+    if any(sign in str(error) for sign in ENDED):
+        return (
+            f"the system stopped GPU work that delayed the display: {error}; "
+            "try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
+        )
+    if DISCARDED in str(error):
+        return (
+            "macOS discarded GPU work because earlier work failed, possibly of another program: "
+            f"{error}; try again"
+        )
+    return None
+
+
 _is_relaxed = False  # from the first failure to the end of the process
 
 
 def is_relaxed() -> bool:
     """Return whether macOS has stopped GPU work of this process.
 
-    If the result is True, the process is in the relaxed mode: at most one training step is in
-    flight, and the target duration of launches is divided by `SHORTER`.
+    In this relaxed mode, at most one training step is in flight, and the target duration of
+    launches is divided by `SHORTER`.
     """
     return _is_relaxed
 
@@ -54,14 +115,9 @@ def resumed(
 ) -> Iterator[Item]:
     """Yield items, and continue after the last finished item if the watchdog stops GPU work.
 
-    Args:
-        begin: Function that returns the remaining items, given the number of items that have
-            already been yielded. It is called with 0 first.
-        retries: Maximum number of consecutive attempts to continue.
-        on_failure: Callback after each failure, before the pause.
-
-    Raises:
-        RuntimeError: If MLX raises an error for another reason, or if all `retries` fail.
+    `begin` returns the items that remain, given the number of items already yielded. At most
+    `retries` consecutive attempts to continue are made, and `on_failure` is called before each of
+    them. Other errors are raised.
     """
     done = failures = 0
     while True:
@@ -81,12 +137,7 @@ def resumed(
 def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> Result:
     """Return the result of `compute`, and call it again if the watchdog stops the computation.
 
-    Args:
-        compute: Function that computes and evaluates its result.
-        on_failure: Callback as in `resumed`.
-
-    Raises:
-        RuntimeError: Under the same conditions as `resumed`.
+    `compute` must evaluate its result. The errors and `on_failure` are as in `resumed`.
     """
     return next(iter(resumed(lambda _done: (compute() for _ in range(1)), on_failure=on_failure)))
 
@@ -94,9 +145,8 @@ def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> 
 def to_numpy(array: mx.array) -> npt.NDArray[Any]:
     """Convert an MLX array to a NumPy array.
 
-    NumPy reads an MLX array through a C function (MLX's python/src/buffer.h). If the evaluation
-    fails inside this C function, the process ends. The array is therefore evaluated beforehand, so
-    that a failure raises an exception.
+    NumPy reads an MLX array through a C function, where a failed evaluation would end the process.
+    The array is therefore evaluated beforehand, so that a failure raises an exception.
     """
     mx.eval(array)
     return np.array(array)

@@ -27,21 +27,11 @@ FIRST_LEVELS = 0.25
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """Return weights that gradually enable levels from coarse to fine.
+    """Return weights in [0, 1] that enable levels from coarse to fine, float32 (levels,).
 
-    The weight of level k is
-
-        weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
-
-    where a grows linearly from `levels` / 4 to `levels` as `level_progress` grows from 0 to 1. This
-    is equation 14 of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
-
-    Args:
-        levels: Number of levels.
-        level_progress: float32 scalar in [0, 1].
-
-    Returns:
-        Weight of each level in [0, 1], float32 (levels,).
+    The weight of level k is (1 - cos(pi clip(a - k, 0, 1))) / 2, where a grows linearly from
+    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. This is equation 14
+    of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
     """
     active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
     part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
@@ -132,17 +122,12 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels with resolutions in geometric progression.
-
-        The coarsest level has `coarsest` cells along the cube, and the finest level has `finest`
-        cells per scene unit.
-        """
+        """Levels from `coarsest` cells along the cube to `finest` cells per scene unit."""
         finest = _FINEST if self.config.finest is None else self.config.finest
         return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
-        """Return levels in geometric progression, from `coarsest` to `finest` cells along the scene
-        cube."""
+        """Return levels with `coarsest` to `finest` cells along the scene cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         sizes = config.levels, config.log2_entries, config.coarsest, growth
@@ -159,41 +144,28 @@ class HashGrid(Encoding):
         return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
-        """Return a table with uniform random values in [-1e-4, 1e-4] (Müller et al. 2022, section
-        4)."""
+        """Return a table with uniform values in [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features.
-
-        All features of a level have the same weight.
-        """
+        """Return the coarse-to-fine weights (outputs,) of the features."""
         weights = coarse_to_fine_weights(self.config.levels, level_progress)
         return mx.repeat(weights, self.config.features)
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return the features (points, outputs) of scene positions (points, 3), computed by
-        `hash_encode`."""
+        """Return the features (points, outputs) of scene positions (points, 3)."""
         return hash_encode(position, parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):
-    """Multiresolution dense grids. Each vertex has its own table entry, without hashing.
-
-    The maximum number of table entries per level limits the resolution of the finest grid (Müller
-    et al. 2022, figure 2d).
-    """
+    """Multiresolution dense grids, without hashing (Müller et al. 2022, figure 2d)."""
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels with resolutions in geometric progression.
-
-        The coarsest level has `coarsest` cells along each side of the scene cube. The finest level
-        has the highest resolution for which every vertex still has its own table entry.
-        """
+        """Levels up to the highest resolution at which every vertex has its own table entry."""
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
         # In HashLevels, a level with c cells has ceil(c - 1) + 1 vertices along an axis. The result
         # is c or, because of rounding errors, c + 1. Subtracting 1 ensures that the vertices fit in
@@ -221,19 +193,12 @@ class Frequencies:
         return 3 * (1 + 2 * self.count)
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features.
-
-        `level_progress` is a scalar array in [0, 1].
-        """
+        """Return the coarse-to-fine weights (outputs,) of the features."""
         weights = coarse_to_fine_weights(self.count, level_progress)
         return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
 
     def __call__(self, points: mx.array) -> mx.array:
-        """Return the features (points, outputs) of `points` (points, 3) in [-1, 1]^3.
-
-        Each sine and cosine has three columns, one for each coordinate. The result is
-        differentiable.
-        """
+        """Return the differentiable features (points, outputs) of points (points, 3)."""
         factors = pi * mx.power(2.0, mx.arange(self.count).astype(mx.float32))
         angles = points[:, None] * factors[:, None]
         waves = mx.stack([mx.sin(angles), mx.cos(angles)], axis=2)
@@ -254,18 +219,14 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features. The weight of padding is
-        1."""
+        """Return the coarse-to-fine weights (outputs,), which are 1 for the padding."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return the features (points, outputs) of scene positions (points, 3).
-
-        The features are differentiable.
-        """
+        """Return the differentiable features (points, outputs) of scene positions (points, 3)."""
         encoded = self.frequencies(self.bounds.to_symmetric(position))
         padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())

@@ -30,8 +30,7 @@ class StackedMlps:
         }
 
     def init(self, density: mx.array, color: mx.array) -> Parameters:
-        """Return random initial weights in float32. `density` and `color` are random keys, one for
-        each network."""
+        """Return random float32 weights. `density` and `color` are random keys."""
         return {
             "density": uniform_by_layer(self.shape.density, density),
             "color": uniform_by_layer(self.shape.color, color),
@@ -45,27 +44,20 @@ class StackedMlps:
         ray: mx.array,
         used: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        """Return density (slots,) and color (slots, 3). The arguments are as in
-        `ops.networks.networks`."""
+        """Return density (slots,) and color (slots, 3), as `ops.networks.networks`."""
         weights = parameters["density"], parameters["color"]
         return networks(features, basis, ray, used, *weights, self.shape)
 
     def density(
         self, parameters: Parameters, features: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return density (points,) without a gradient.
-
-        The arguments are as in `ops.networks.networks_density`.
-        """
+        """Return density (points,) without a gradient, as `ops.networks.networks_density`."""
         weights = parameters["density"], parameters["color"]
         return networks_density(features, *weights, self.shape, used)
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """Return random weights of a network as a flat float32 array (shape.weights,).
-
-    `glorot_uniform` initializes the weights of each layer.
-    """
+    """Return Glorot uniform weights of each layer as a flat float32 array (shape.weights,)."""
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
         [

@@ -54,11 +54,7 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Sizes of the layers, keyed by layer name.
-
-        Each value is a tuple of two items: the number of inputs of each matrix, keyed by matrix
-        name, and the number of outputs of the layer.
-        """
+        """Number of inputs of each matrix, by name, and number of outputs of each layer."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -82,10 +78,7 @@ class VanillaNetwork:
         return specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Return initial parameters: zero biases and Glorot uniform weights.
-
-        All matrices of a layer are initialized together, as one matrix.
-        """
+        """Return zero biases and Glorot uniform weights, for all matrices of a layer as one."""
         parameters: Parameters = {}
         layers = self.layers
         keys = mx.random.split(key, len(layers))
@@ -99,10 +92,7 @@ class VanillaNetwork:
         return parameters
 
     def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
-        """Return the density (points,) and the last hidden layer's activations (points, width).
-
-        `points` (points, 3) are in [-1, 1]^3.
-        """
+        """Return the density (points,) and last activations (points, width) in [-1, 1]^3."""
         encoded = hidden = self.position(points)
         for layer in range(self.config.layers):
             is_fed = layer == self.config.skip + 1
@@ -116,8 +106,7 @@ class VanillaNetwork:
     ) -> tuple[mx.array, mx.array]:
         """Return density (points,) and color (points, 3) in [0, 1] at `points` in [-1, 1]^3.
 
-        `directions` (rays, 3) are unit vectors, and `ray` (points,) contains the int32 index of
-        each point's ray.
+        `ray` (points,) contains the int32 index of each point's unit vector in `directions`.
         """
         density, hidden = self.trunk(parameters, points)
         bottleneck = self._affine(parameters, "bottleneck", hidden)
@@ -126,8 +115,7 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "color", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in position frequencies by scaling the matrix rows of each feature with its
-        coarse-to-fine weight."""
+        """Scale the matrix rows of each position feature with its coarse-to-fine weight."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
@@ -140,8 +128,7 @@ class VanillaNetwork:
         matrix: str = "weight",
         addend: mx.array | None = None,
     ) -> mx.array:
-        """Multiply `inputs` by a layer's matrix, and add `addend` or, by default, the layer's
-        bias."""
+        """Multiply by a layer's matrix, and add `addend` or, by default, the layer's bias."""
         if addend is None:
             addend = parameters[f"{self.name}.{layer}.bias"]
         return mx.addmm(addend, inputs, parameters[f"{self.name}.{layer}.{matrix}"])
@@ -161,11 +148,11 @@ class VanillaField(Field):
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the parameters: first the coarse network's, then the fine network's."""
+        """Declarations of the parameters of the coarse network and of the fine network."""
         return self._coarse.parameter_specs | self._fine.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Return initial parameters of both networks, drawn with the random `key`."""
+        """Return random initial parameters of both networks."""
         coarse, fine = mx.random.split(key)
         return self._coarse.init(coarse) | self._fine.init(fine)
 
@@ -174,19 +161,14 @@ class VanillaField(Field):
     ) -> tuple[mx.array, mx.array]:
         """Return the fine network's density (slots,) per scene unit and color (slots, 3) in [0, 1].
 
-        `directions` (rays, 3) are unit vectors. The results are differentiable with respect to
-        `parameters` and to the sample positions.
+        Both are differentiable with respect to `parameters` and to the sample positions.
         """
         return self._evaluate(self._fine, parameters, samples, directions)
 
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return the coarse network's density (slots,) and color (slots, 3).
-
-        A `HierarchicalSampler` uses the coarse network as its proposal field. Arguments and results
-        are as in `__call__`, which evaluates the fine network.
-        """
+        """Return the coarse network's density and color, for a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
@@ -195,8 +177,7 @@ class VanillaField(Field):
         return self._fine.coarse_to_fine(coarse, level_progress)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density (points,) per scene unit at `position` (points, 3), without a
-        gradient."""
+        """Return the density (points,) per scene unit at `position`, without a gradient."""
         density, _ = self._fine.trunk(parameters, self._bounds.to_symmetric(position))
         return mx.stop_gradient(self._per_unit * density)
 

@@ -38,14 +38,12 @@ their intervals."""
 
 
 class RayBatches:
-    """Renderer that evaluates all samples of a batch of rays. The number of slots limits the batch
-    size."""
+    """Renderer that evaluates all samples of a batch of rays."""
 
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
     ) -> None:
-        """Create a renderer. `sampling` is the sampler state, and `slots` is the maximum number of
-        samples per batch."""
+        """Create a renderer, with the sampler's state `sampling` and at most `slots` samples."""
         self._rays = max(slots // sampler.most_samples, 1)
 
         def batch(origin: mx.array, direction: mx.array) -> Composited:
@@ -78,7 +76,7 @@ class SampleBatches:
     """
 
     def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
-        """Create a renderer. `slots` is the maximum number of samples per batch."""
+        """Create a renderer that evaluates at most `slots` samples in a batch."""
         self._slots = max(slots, FIRST_ROUND)
         self._rays = self._slots // FIRST_ROUND  # maximum number of rays in a batch
 
@@ -102,10 +100,7 @@ class SampleBatches:
         self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
-        """Return color, opacity, and depth of `rays`, in any order. `width` is not used.
-
-        The host waits for the device after each batch.
-        """
+        """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
         left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
         color = np.zeros((len(left), 3), np.float32)
@@ -132,19 +127,12 @@ class SampleBatches:
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
     ) -> tuple[list[Floats], Floats]:
-        """Composite the next samples of some rays.
+        """Composite the next `take` (n,) samples of the `chosen` rays, given by their indices (n,).
 
-        Args:
-            rays: All rays.
-            chosen: Indices (n,) of the rays to evaluate.
-            reaching: Transmittance (n,) in front of the samples.
-            take: Number (n,) of samples to evaluate on each ray.
-            skip: Number (n,) of samples of each ray that earlier rounds have evaluated.
-
-        Returns:
-            Color, opacity, and depth of the samples, and the distance (n,) at which the
-            transmittance falls to one half. If it does not fall to one half along these samples,
-            the distance is 0.
+        `reaching` (n,) is the transmittance in front of the samples, and `skip` (n,) the number of
+        samples that earlier rounds have evaluated. Returns color, opacity, and depth of the
+        samples, and the distance (n,) at which the transmittance falls to one half, or 0 if that
+        happens elsewhere.
         """
         padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
         ray, take_padded, skip_padded = (
@@ -158,10 +146,7 @@ class SampleBatches:
         return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Yield consecutive ranges of rays whose samples fit in the slots of a batch.
-
-        `take` is the number of samples of each ray.
-        """
+        """Yield ranges of rays with `take` samples each that together fit in the slots."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

@@ -1,5 +1,4 @@
-"""Color maps that convert numbers in [0, 1] to sRGB by linear interpolation between anchor
-colors."""
+"""Color maps that convert numbers in [0, 1] to sRGB, by interpolation between anchor colors."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ uniformly increasing brightness."""
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
-"""Anchors of the color maps that users can select, keyed by name."""
+"""Color maps that users can select."""
 
 
 def colored(values: mx.array, anchors: Anchors) -> mx.array:

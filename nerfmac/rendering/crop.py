@@ -65,15 +65,13 @@ def _overlapping(
 
 
 def _along(geometry: MarchGeometry, component: float) -> mx.array:
-    """Return `component` times the cell centers along a scene axis, float32 (cascades,
-    resolution)."""
+    """Return `component` times the cell centers along an axis, float32 (cascades, resolution)."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
     sizes = 2.0 ** np.arange(geometry.bounds.cascades)
     return mx.array((component * (sizes[:, None] * middle + SCENE_CENTER)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """Return half the extent of each cascade's cells along the direction `axis`, float32
-    (cascades,)."""
+    """Return half the extent of each cascade's cells along `axis`, float32 (cascades,)."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

@@ -1,5 +1,4 @@
-"""Evaluation of a split: render its views and compare the renderings with the photos on the
-device."""
+"""Evaluation of a split: render its views and compare them with the photos on the device."""
 
 from __future__ import annotations
 
@@ -93,15 +92,9 @@ class Evaluation(list[ViewQuality]):
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """Describe which views and rows of a split were measured.
+    """Describe the measured views and rows, as in "the middle 62 % of 1 of 9 test views".
 
-    Args:
-        views: Metrics of the views.
-        of: Number of views in the split.
-        split: Name of the split.
-
-    Returns:
-        Text such as "the middle 62 % of 1 of 9 test views".
+    `of` is the number of views in the split.
     """
     rows = views[0].row_fraction if views else 1.0
     middle = f"the middle {100.0 * rows:.0f} % of " if rows < 1.0 else ""
@@ -160,29 +153,19 @@ def evaluate(
     on_view: OnView | None = None,
     lpips: Lpips | None = None,
 ) -> Iterator[ViewQuality]:
-    """Render views and compare them with their photos.
+    """Render views and compare them with their photos. Yield the metrics of each view.
 
-    Masked pixels are copied from the photo to the rendering. PSNR and SSIM exclude them, and for
-    LPIPS, they are identical in both images. Images are not stored. They are passed to `on_view`.
+    PSNR and SSIM exclude masked pixels. For LPIPS, they are copied from the photo to the rendering.
+    Images are passed to `on_view` and not stored.
 
     If `seconds` is set, the number of views is limited so that the evaluation takes about this
-    long. The compared views are evenly spaced in the split. At least one view is compared. If a
-    single view takes longer than `seconds`, only its middle rows are compared. The time per view is
-    first estimated from the rendering time of a small image, and later from the mean rendering time
-    of finished views.
+    long. The compared views are evenly spaced in the split. If a single view takes longer than
+    `seconds`, only its middle rows are compared. The time per view is first estimated from the
+    rendering time of a small image, and later from the mean rendering time of finished views.
 
-    Args:
-        new_renderer: Function that creates the renderer. It is called once, and again each time
-            macOS stops GPU work (see `nerfmac.backend.watchdog`).
-        views: Views to compare.
-        background: Color behind renderings and transparent photos: `white` or `black`.
-        blend: Color space for compositing: `srgb` or `linear`.
-        seconds: Maximum evaluation time in seconds, or None to compare all views.
-        on_view: Callback for each view, or None.
-        lpips: LPIPS metric, or None.
-
-    Yields:
-        Metrics of each view. The metric of a split is the mean over its views.
+    `new_renderer` is called once, and again each time macOS stops GPU work (see
+    `nerfmac.backend.watchdog`). `background` is `white` or `black`, and `blend` is the color space
+    for compositing: `srgb` or `linear`.
 
     Raises:
         InputError: If a rendering is not finite.
@@ -228,10 +211,7 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Start rendering and comparing the middle rows of a view.
-
-    `fraction` is the number of compared rows as a fraction of all rows.
-    """
+    """Start rendering and comparing a `fraction` of the rows of a view, in the middle."""
     background, blend = light
     color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

@@ -8,21 +8,16 @@ Values are in [0, 1], C1 = 0.01^2, and C2 = 0.03^2 (Wang et al. 2004). The means
 s_x^2 and s_y^2, and the covariance s_xy are weighted by a Gaussian window of 11 x 11 pixels with a
 sigma of 1.5 pixels. The SSIM is computed per channel at every window position inside the image, and
 then averaged. scikit-image computes the same value with `gaussian_weights=True, sigma=1.5,
-use_sample_covariance=False, data_range=1`. By default, scikit-image uses a uniform 7 x 7 window
-instead.
+use_sample_covariance=False, data_range=1`.
 
-MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
-requires no compilation. NumPy arrays are compared on the host in float64. The results differ by at
-most 1e-3 dB in PSNR and 1e-4 in SSIM. To achieve this precision, SSIM is computed from the
+MLX arrays are compared on the device in float32, and NumPy arrays on the host in float64. The
+results differ by at most 1e-3 dB in PSNR and 1e-4 in SSIM. Therefore, SSIM is computed from the
 difference d = x - y and the centered sum c = x + y - 1, because their moments lose little precision
 to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
 
     mu_x^2 + mu_y^2 = ((1 + mu_c)^2 + mu_d^2) / 2          s_x^2 + s_y^2 = (s_c^2 + s_d^2) / 2
-
-As in papers, the PSNR of a set of images is the mean of the images' PSNR values, not the PSNR of
-their mean squared error.
 """
 
 from __future__ import annotations
@@ -48,32 +43,29 @@ TAPS = tuple(value / sum(_gauss) for value in _gauss)
 
 
 class Sums(NamedTuple):
-    """Terms of a mean, summed per row on the device that stores the images. `mean` adds up the
-    rows."""
+    """Sums of values over image rows, which the device may still be computing."""
 
-    parts: list[Image]  # each (rows,)
-    terms: int  # number of terms of the mean
+    parts: list[Image]  # sums (rows,) of consecutive rows
+    terms: int  # number of values in all rows
 
     def mean(self) -> float:
-        """Return the mean, summed in float64. The host waits for the device."""
+        """Return the mean of all values, summed in float64. The host waits for the device."""
         mx.eval(self.parts)
         return sum(float(np.sum(np.asarray(part, np.float64))) for part in self.parts) / self.terms
 
 
 def psnr(image: Image, target: Image) -> float:
-    """Return the peak signal-to-noise ratio of two `(h, w, 3)` images in [0, 1], in dB.
+    """Return the peak signal-to-noise ratio of two float (h, w, 3) images in [0, 1], in dB.
 
-    If the images are equal, the result is infinity. Raises `InputError` if the images have
-    different shapes or are not float arrays.
+    If the images are equal, the result is infinity.
     """
     return decibels(squared_error(image, target).mean())
 
 
 def ssim(image: Image, target: Image) -> float:
-    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1].
+    """Return the structural similarity of two float (h, w, 3) images in [0, 1].
 
-    If the images are equal, the result is 1. Raises `InputError` if the images have different
-    shapes, are not float arrays, or have a side of less than 11 pixels.
+    Each side must have at least 11 pixels.
     """
     return similarity(image, target).mean()
 
@@ -81,10 +73,9 @@ def ssim(image: Image, target: Image) -> float:
 def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
     """Correct each channel of `image` (h, w, 3) with the gain and offset that best fit `target`.
 
-    Gain and offset minimize the squared error over the pixels where `kept`, bool (h, w), is True,
-    or over all pixels if `kept` is None. The result is clipped to [0, 1]. With this correction,
-    views with unknown exposure or white balance can be compared, as in RawNeRF (Mildenhall et al.
-    2022) and, with additional terms, in Zip-NeRF.
+    Gain and offset minimize the squared error over the pixels where `kept`, bool (h, w), is True.
+    The result is clipped to [0, 1]. With this correction, views with unknown exposure or white
+    balance can be compared, as in RawNeRF (Mildenhall et al. 2022).
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)
@@ -97,20 +88,19 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
 
 
 def decibels(error: float) -> float:
-    """Convert a mean squared error to a PSNR in dB. If the error is 0, the PSNR is infinity."""
+    """Convert a mean squared error, or 0, to a PSNR in dB."""
     return -10.0 * math.log10(error) if error != 0.0 else math.inf
 
 
 def squared_error(image: Image, target: Image) -> Sums:
-    """Start computing the squared errors of all values on the device. Raises `InputError` as in
-    `psnr`."""
+    """Start computing the mean squared error on the device. The arguments are as in `psnr`."""
     x, y = _pair(image, target)
     d = (x - y).reshape(x.shape[0], -1)
     return Sums([_begun((d * d).sum(axis=1))], x.size)
 
 
 def similarity(image: Image, target: Image) -> Sums:
-    """Start computing the SSIM of all windows on the device. Raises `InputError` as in `ssim`."""
+    """Start computing the SSIM on the device. The arguments are as in `ssim`."""
     x, y = _pair(image, target)
     height, width, channels = x.shape
     if min(height, width) < WINDOW:
@@ -125,17 +115,10 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the sum of the SSIM of all windows in each row of windows.
+    """Return the sums (h - 10,) of the SSIM in each row of windows, of images (h, w, channels).
 
     The four moments are concatenated and filtered as one flat vector, where neighboring pixels have
     fixed offsets. Windows that extend beyond the end of a row or a moment are discarded.
-
-    Args:
-        x: Image (h, w, channels).
-        y: Image with the same shape as `x`.
-
-    Returns:
-        Sums (h - 10,). The windows have 11 rows, so an image has h - 10 rows of windows.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0
@@ -158,8 +141,7 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return, for each value, the mean of this value and the next ten values at intervals of
-    `stride`, weighted by `TAPS`."""
+    """Return the mean, with weights `TAPS`, of each value and the next ten at distance `stride`."""
     count = values.shape[0] - (WINDOW - 1) * stride
     shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
     total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
@@ -169,21 +151,20 @@ def _blur(values: Image, stride: int) -> Image:
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Concatenate all values of `parts` to one flat vector. The parts are either all MLX or all
-    NumPy arrays."""
+    """Concatenate all values to one flat vector."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`. If `values` is an MLX array, the device starts computing it."""
+    """Return `values`, which the device starts computing if they are an MLX array."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values
 
 
 def _pair(image: Image, target: Image) -> tuple[Image, Image]:
-    """Validate both images and return them in float32 on the device or in float64 on the host."""
+    """Return both images in float32 on the device or, for NumPy arrays, in float64 on the host."""
     for name, values in (("image", image), ("target", target)):
         if values.ndim != 3 or values.shape[2] != 3 or values.size == 0:
             raise InputError(f"{name} has shape {tuple(values.shape)}; expected (height, width, 3)")

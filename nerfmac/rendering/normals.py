@@ -13,8 +13,8 @@ grid instead of the surface. Normals computed from four or six points, or withou
 noisy."""
 
 FLOOR = 1e-3
-"""Density per scene unit that is added before taking the logarithm, so that much smaller densities
-have no effect."""
+"""Density per scene unit that is added to each density before its logarithm is computed, so that
+much smaller densities have no effect."""
 
 LEAST = 1e-4
 """Minimum length of the sum of corner * log(density + FLOOR) for a unit normal. Where the density
@@ -27,9 +27,9 @@ def normals(
 ) -> mx.array:
     """Return unit normals (points, 3) at `position` (points, 3). They point toward lower density.
 
-    `density` maps positions (points, 3) to density (points,) per scene unit. The density is
-    evaluated at the corners of a cube around each position. `reach` (points,) is half the side of
-    each cube, in scene units. Where the density is constant, the normal is close to zero.
+    `density` maps positions (points, 3) to density (points,) per scene unit. It is evaluated at the
+    corners of a cube around each position. `reach` (points,) is half the side of each cube, in
+    scene units. Where the density is constant, the normal is close to zero.
     """
     corners = mx.array(CORNERS)
     around = position[:, None] + corners * reach[:, None, None]

@@ -19,10 +19,9 @@ GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Measure the rendering time in seconds per pixel.
+    """Measure the rendering time in seconds per pixel, with smaller images from all cameras.
 
-    The measurement renders smaller images from all cameras. All images use the first camera's lens,
-    scaled to the smaller size.
+    All images use the first camera's lens, scaled to the smaller size.
     """
     lens, pixels = cameras[0].lens, TRIAL
     while True:
@@ -48,11 +47,10 @@ def middle_rows(camera: Camera, count: int) -> Camera:
 
 
 def spread(count: int) -> list[int]:
-    """Return the numbers 0 to `count` - 1 in an order in which every prefix is almost evenly
-    spaced.
+    """Return the numbers 0 to `count` - 1 in an order in which every prefix is evenly spaced.
 
-    The order is the van der Corput sequence: first 0, then the half, the quarters, the eighths, and
-    so on.
+    The order is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so
+    on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

@@ -1,8 +1,6 @@
-"""LPIPS, a perceptual distance between two images that is computed from an image classifier's
-features.
+"""LPIPS (Zhang et al. 2018), a perceptual distance between images, version 0.1 with AlexNet.
 
-Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both images are scaled to [-1, 1], normalized
+Both images are scaled to [-1, 1], normalized
 per channel, and passed through AlexNet's five convolutions. The features x and y after each
 convolution are normalized to unit length per pixel. LPIPS is defined as
 
@@ -57,12 +55,10 @@ class Lpips:
     """LPIPS metric with weights from a file."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read weights from a .safetensors or .npz file that uses the array names of the package
-        lpips.
+        """Read weights from a .safetensors or .npz file with the array names of the package lpips.
 
         The names are `net.sliceN.M.weight` and `.bias`, with M as in torchvision's AlexNet, and
-        `linN.model.1.weight`. Other names are ignored. Raises `InputError` if weights are missing
-        or have a wrong shape.
+        `linN.model.1.weight`. Other names are ignored.
         """
         arrays = _read(Path(path))
         self._layers = []
@@ -75,11 +71,9 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """Return the LPIPS of two (h, w, 3) images in [0, 1] as a float32 scalar. Equal images have
-        LPIPS 0.
+        """Return the LPIPS, a float32 scalar, of two (h, w, 3) images in [0, 1].
 
-        Raises `InputError` if the shapes differ or are not (h, w, 3), or if a side has fewer than
-        31 pixels.
+        Each side must have at least 31 pixels.
         """
         if image.shape != target.shape or image.ndim != 3 or image.shape[2] != 3:
             raise InputError(
@@ -125,10 +119,7 @@ def _inflated_bytes(path: Path) -> int:
 def _weights(
     arrays: dict[str, mx.array], pattern: str, shape: tuple[int, ...], path: str | Path
 ) -> mx.array:
-    """Return the first array with a name that matches `pattern`, as float32.
-
-    Raises `InputError` if no name matches or the shape is not `shape`.
-    """
+    """Return the first array with a name that matches `pattern`, as float32."""
     matches = [values for name, values in arrays.items() if re.fullmatch(pattern, name)]
     if not matches:
         raise InputError(f"{path} has no {pattern.replace(chr(92), '')}; expected {RECIPE}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from io import BytesIO
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.backend import Arrays, compile_seldom, to_numpy, unfused
+from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, unfused
+from nerfmac.backend.watchdog import SHORTER, is_relaxed
 from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
@@ -21,10 +24,10 @@ from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.median_depth import median_distance
 from nerfmac.rendering.batches import RayBatches, SampleBatches
-from nerfmac.rendering.tiles import Tiles
 from nerfmac.sampling.sampler import Sampler
 
 FloatImage = npt.NDArray[np.float32]
+Result = TypeVar("Result")
 
 
 class Rendered(NamedTuple):
@@ -56,17 +59,10 @@ def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
 def shade(
     field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
 ) -> tuple[Composited, mx.array]:
-    """Evaluate a field at samples, and composite the samples.
+    """Composite a field's samples of rays with unit `directions` (rays, 3).
 
-    Args:
-        field: Field to render.
-        parameters: Parameters of the field.
-        samples: Samples of the rays.
-        directions: Unit directions (rays, 3).
-        reaching: Transmittance in front of the samples, as in `median_distance`.
-
-    Returns:
-        The composited rays, and their median distances (rays,) as in `median_distance`.
+    The result contains the composited rays, and their median distances (rays,). These depend on
+    `reaching`, the transmittance (rays,) in front of the samples, as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
@@ -83,22 +79,60 @@ def tracer_of(
 ) -> Tracer:
     """Return the fastest available function that renders rays of a field.
 
-    Args:
-        field: Field to render.
-        parameters: Parameters of the field.
-        sampler: Sampler of the field.
-        sampling: State of the sampler.
-        slots: Maximum number of samples to evaluate at a time if no kernel can trace whole rays.
-        occupied: Cells to sample. By default, the occupied cells of the sampler.
-
-    Returns:
-        Function that renders rays, see `nerfmac.fields.field.Tracer`.
+    `sampling` is the sampler's state. If no kernel can trace whole rays, at most `slots` samples
+    are evaluated at a time. `occupied` replaces the sampler's occupied cells.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
         return RayBatches(partial(shade, field, parameters), sampler, parameters, sampling, slots)
     traced = field.tracer(parameters, occupied)
     return traced or SampleBatches(partial(shade, field, parameters), occupied, slots)
+
+
+FIRST_TILE, SMALLEST_TILE, LARGEST_TILE = 2**14, 2**10, 2**20
+"""Number of rays in the first tile on a GPU, and minimum and maximum numbers of rays in later
+tiles."""
+TILE_SECONDS = 0.05
+"""Target rendering time of a tile."""
+
+
+class Tiles:
+    """Adapts the number of rays in a tile so that a launch takes about `TILE_SECONDS`.
+
+    If a launch delays the display, macOS stops it after a second or less (ml-explore/mlx issue
+    3267). The time per ray is measured, because it depends on the GPU, the field, and the haze in
+    the scene. In the relaxed mode (`nerfmac.backend.watchdog`), the target time and the first tile
+    are smaller. Launches on a CPU do not delay the display.
+    """
+
+    def __init__(self) -> None:
+        self._target = TILE_SECONDS / (SHORTER if is_relaxed() else 1)
+        first = SMALLEST_TILE if is_relaxed() else FIRST_TILE
+        self.rays = LARGEST_TILE if current_device() == "cpu" else first
+        """Maximum number of rays in the next tile."""
+
+    def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
+        """Run `trace` for one tile, return its result, and adapt the size of the next tile.
+
+        To measure a tile, the method first waits for all earlier launches and then for the tile. It
+        does not measure the last tile, or a tile that has the maximum size.
+        """
+        if is_last or self.rays == LARGEST_TILE:
+            result = trace()
+            mx.async_eval(result)
+            return result
+        mx.synchronize()
+        start = time.perf_counter()
+        result = trace()
+        mx.eval(result)
+        self._learn(time.perf_counter() - start)
+        return result
+
+    def _learn(self, seconds: float) -> None:
+        if seconds > self._target:
+            self.rays = max(self.rays // 2, SMALLEST_TILE)
+        elif seconds < self._target / 8:
+            self.rays = min(self.rays * 4, LARGEST_TILE)
 
 
 class Renderer:

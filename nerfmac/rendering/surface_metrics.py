@@ -1,17 +1,11 @@
 """Surface metrics: depth errors and normal errors.
 
-PSNR does not measure how far away the density along a ray is. For example, density at any distance
-can have the correct color of a textureless floor. Rendered depth is therefore compared with sparse
-points from structure from motion that were excluded from training. The depth error is relative to
-the point's true distance d from the camera:
-
-    error = |depth - d| / d
-
-Sparse points exist only on textured surfaces. Textureless surfaces between them are compared with
-the ground plane of the points (see `nerfmac.geometry.ground_plane`). A pixel is compared if its ray
-intersects the plane inside the convex hull of the points on the plane. Objects in front of the
-plane count as errors, so even a perfect field does not reach 1. Therefore, compare this metric only
-between runs of the same scene.
+PSNR does not measure how far away the density along a ray is. Rendered depth is therefore compared
+with the distances from the camera to sparse points that were excluded from training. Sparse points
+exist only on textured surfaces, so other pixels are compared with the ground plane of the points
+(see `nerfmac.geometry.ground_plane`), if their rays intersect the plane inside the convex hull of
+the points on the plane. Objects in front of the plane count as errors, so even a perfect field does
+not reach 1. Therefore, compare this metric only between runs of the same scene.
 """
 
 from __future__ import annotations
@@ -36,14 +30,10 @@ class DepthErrors(NamedTuple):
 
 
 def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
-    """Compare depths with true distances.
+    """Return statistics of |depth - distance| / distance, or None if the arrays are empty.
 
-    Args:
-        depth: Rendered distances (n,) from the camera, or 0 in empty space.
-        distance: True distances (n,) in the same unit, greater than 0.
-
-    Returns:
-        Statistics of |depth - distance| / distance, or None if the arrays are empty.
+    `depth` (n,) contains rendered distances from the camera, or 0 in empty space, and `distance`
+    (n,) the true distances in the same unit, greater than 0.
     """
     if not len(distance):
         return None
@@ -53,10 +43,8 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
 
 
 def normal_angles(normal: Array, truth: Array) -> Array:
-    """Return the angles (n,) in degrees between normals and true normals, both (n, 3).
-
-    If a vector has length 0, the angle is 90 degrees.
-    """
+    """Return the angles (n,) in degrees between vectors (n, 3). For a zero vector, it is 90
+    degrees."""
     length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
     cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)
     return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))

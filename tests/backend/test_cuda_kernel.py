@@ -6,7 +6,7 @@ No GPU is needed: NVIDIA's compiler and MLX's launch function are replaced.
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import Kernel, compile_ahead, cuda_kernel, kernel, nvrtc
+from nerfmac.backend import Kernel, compile_ahead, cuda_kernel, kernel
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import pretended
 from nerfmac.common.checks import InputError
@@ -39,8 +39,8 @@ def cuda(tmp_path, monkeypatch):
 
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cuda_kernel, "compute_capability", lambda: (9, 0))
-    monkeypatch.setattr(nvrtc, "compile_cubin", compile_cubin)
-    monkeypatch.setattr(nvrtc, "version", lambda: "13.0")
+    monkeypatch.setattr(cuda_kernel, "compile_cubin", compile_cubin)
+    monkeypatch.setattr(cuda_kernel, "compiler_version", lambda: "13.0")
     monkeypatch.setattr(cuda_kernel.mx.fast, "precompiled_cuda_kernel", launch)
     for cached in (cuda_kernel._binary, cuda_kernel._cubin, kernel._build):
         cached.cache_clear()
@@ -102,14 +102,14 @@ def test_a_users_kernel_that_does_not_compile_is_his_mistake(power, cuda, monkey
     def refuse(name, *_):
         raise BuildError(f"nvrtc failed on {name}:\nexpected a semicolon")
 
-    monkeypatch.setattr(nvrtc, "compile_cubin", refuse)
+    monkeypatch.setattr(cuda_kernel, "compile_cubin", refuse)
     with pytest.raises(InputError, match=r"power.*nvrtc"):
         run(power, mx.zeros((5, 7)))
 
 
 def test_without_nvidias_compiler_that_is_said(monkeypatch):
-    monkeypatch.setattr(nvrtc, "_LIBRARIES", ("libnone.so.1", "libnone.so.2"))
-    nvrtc._library.cache_clear()
+    monkeypatch.setattr(cuda_kernel, "_LIBRARIES", ("libnone.so.1", "libnone.so.2"))
+    cuda_kernel._library.cache_clear()
     with pytest.raises(BuildError, match=r"libnone\.so\.1.*libnone\.so\.2"):
-        nvrtc.compile_cubin("power", SOURCE, (9, 0))
-    nvrtc._library.cache_clear()
+        cuda_kernel.compile_cubin("power", SOURCE, (9, 0))
+    cuda_kernel._library.cache_clear()

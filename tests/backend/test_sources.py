@@ -53,28 +53,20 @@ def test_a_header_is_pasted_once_however_often_it_is_included(tmp_path, monkeypa
     assert words == ["//", "dialect", "int", "two;", "int", "one;", "int", "toy;"]
 
 
-@pytest.mark.parametrize(("dialect", "tile"), [("cpu", "own;"), ("metal", "shared;")])
+@pytest.mark.parametrize(("dialect", "tile"), [("cpu", ["two;", "own;"]), ("metal", ["shared;"])])
 def test_a_header_is_the_dialects_own_where_it_has_one(tmp_path, monkeypatch, dialect, tile):
     files = {
         "dialects/cpu/prelude.h": "cpu;",
         "dialects/metal/prelude.h": "metal;",
-        "dialects/cpu/tile.h": "own;",
+        "dialects/cpu/tile.h": '#include "two.h"\nown;',
         "dialects/cuda/tile.h": "another;",
         "tile.h": "shared;",
-        "two.h": '#include "tile.h"\ntwo;',
-        "toy.metal": '#include "two.h"\n#include "tile.h"\ntoy;',
-    }
-    assert text_of(files, dialect, tmp_path, monkeypatch) == [f"{dialect};", tile, "two;", "toy;"]
-
-
-def test_a_dialects_own_header_may_include_a_shared_one(tmp_path, monkeypatch):
-    files = {
-        "dialects/cpu/prelude.h": "cpu;",
-        "dialects/cpu/tile.h": '#include "two.h"\nown;',
+        "one.h": '#include "tile.h"\none;',
         "two.h": "two;",
-        "toy.metal": '#include "tile.h"\ntoy;',
+        "toy.metal": '#include "one.h"\n#include "tile.h"\ntoy;',
     }
-    assert text_of(files, "cpu", tmp_path, monkeypatch) == ["cpu;", "two;", "own;", "toy;"]
+    words = text_of(files, dialect, tmp_path, monkeypatch)
+    assert words == [f"{dialect};", *tile, "one;", "toy;"]
 
 
 SHADERS = sorted((sources.kernels_folder() / "wgsl").glob("*.wgsl"))

@@ -45,22 +45,18 @@ def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch
     keep(TINY, {"march_count": "two", GRADIENT: "summed"}, {})
     assert is_tuned(TINY)
     with tuned_for(TINY):
-        the_order_of_precedence(monkeypatch)
+        assert (variant("march_count"), variant(GRADIENT)) == ("two", "summed")
+        monkeypatch.setenv("NERFMAC_VARIANTS", " march_count = eight ,")
+        assert (variant("march_count"), variant(GRADIENT)) == ("eight", "summed")
+        with using(march_count="one"):
+            with using(hash_encode_gradient="fixed"):
+                assert (variant("march_count"), variant(GRADIENT)) == ("one", "fixed")
+            assert (variant("march_count"), variant(GRADIENT)) == ("one", "summed")
+        assert variant("march_count") == "eight"
     monkeypatch.delenv("NERFMAC_VARIANTS")
     assert variant("march_count") == "four"  # no sizes are known
     with tuned_for(BASE):
         assert variant("march_count") == "four"
-
-
-def the_order_of_precedence(monkeypatch):
-    assert (variant("march_count"), variant(GRADIENT)) == ("two", "summed")
-    monkeypatch.setenv("NERFMAC_VARIANTS", " march_count = eight ,")
-    assert (variant("march_count"), variant(GRADIENT)) == ("eight", "summed")
-    with using(march_count="one"):
-        with using(hash_encode_gradient="fixed"):
-            assert (variant("march_count"), variant(GRADIENT)) == ("one", "fixed")
-        assert (variant("march_count"), variant(GRADIENT)) == ("one", "summed")
-    assert variant("march_count") == "eight"
 
 
 @pytest.mark.parametrize(

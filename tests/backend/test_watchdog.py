@@ -1,14 +1,51 @@
-"""Work continues after macOS has ended the GPU's work, and only then."""
+"""MLX's messages of GPU failures are recognized, and work continues after macOS has ended it."""
+
+from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.backend import apple, device, to_numpy, watchdog
-from nerfmac.backend.watchdog import RETRIES, is_relaxed, resumed, retried
-from nerfmac.rendering import tiles
-from tests.backend.test_faults import DISCARDED, ENDED, NO_MEMORY, OTHERS
+from nerfmac.backend.watchdog import (
+    RETRIES,
+    in_words,
+    is_out_of_memory,
+    is_relaxed,
+    resumed,
+    retried,
+)
+from nerfmac.rendering.renderer import SMALLEST_TILE, Tiles
 
+FAILED = "[METAL] Command buffer execution failed: "
+NO_MEMORY = (
+    "[malloc] Unable to allocate 268435456 bytes.",
+    "[metal::malloc] Attempting to allocate 30601641984 bytes which is greater than the maximum "
+    "allowed buffer size of 30150672384 bytes.",
+    "[metal::malloc] Resource limit (499000) exceeded.",
+    FAILED + "Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory).",
+    "cudaMallocAsync(&data, size, stream) failed: out of memory.",
+    "cuLaunchKernel(kernel, ...) failed: out of memory.",
+)
+ENDED = (
+    FAILED
+    + "Impacting Interactivity (0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
+    FAILED + "Caused GPU Timeout Error (00000002:kIOGPUCommandBufferCallbackErrorTimeout).",
+    FAILED + "Caused GPU Hang Error (00000003:kIOGPUCommandBufferCallbackErrorHang).",
+    FAILED + "Ignored (for causing prior/excessive GPU errors) "
+    "(00000004:kIOGPUCommandBufferCallbackErrorSubmissionsIgnored).",
+    "cudaStreamSynchronize(stream) failed: the launch timed out and was terminated.",
+)
+DISCARDED = (
+    FAILED + "Discarded (victim of GPU error/recovery) "
+    "(00000005:kIOGPUCommandBufferCallbackErrorInnocentVictim)."
+)
+OTHERS = (
+    "[metal_kernel] Unable to build metal library from source",
+    FAILED + "Caused GPU Address Fault Error (0000000b:kIOGPUCommandBufferCallbackErrorPageFault).",
+    "cudaGraphLaunch(graph, stream) failed: an illegal memory access was encountered.",
+    "[metal::Device] Unable to load kernel nerfmac_adam",
+)
 ON_METAL = [text for text in (*ENDED, DISCARDED) if "[METAL]" in text]
 
 
@@ -81,11 +118,11 @@ def test_a_single_result_is_computed_again(pauses):
 
 def test_launches_are_shorter_afterwards(monkeypatch):
     with device.pretended("metal", 13):
-        before = apple.additions_per_launch(floats=True), tiles.Tiles()
+        before = apple.additions_per_launch(floats=True), Tiles()
         monkeypatch.setattr(watchdog, "_is_relaxed", True)
-        after = apple.additions_per_launch(floats=True), tiles.Tiles()
+        after = apple.additions_per_launch(floats=True), Tiles()
     assert after[0] == pytest.approx(before[0] / 4)
-    assert after[1].rays == tiles.LEAST < before[1].rays
+    assert after[1].rays == SMALLEST_TILE < before[1].rays
     for each in (before[1], after[1]):
         each.rays = 2**16
         each._learn(0.03)
@@ -101,3 +138,47 @@ def test_an_array_is_evaluated_before_numpy_reads_it(monkeypatch):
     monkeypatch.setattr(np, "array", None)
     with pytest.raises(RuntimeError, match="Impacting"):
         to_numpy(mx.arange(3))
+
+
+@pytest.mark.parametrize("text", [*NO_MEMORY, *ENDED, DISCARDED])
+def test_a_failure_is_told_with_the_message_of_mlx(text):
+    error = RuntimeError(text)
+    assert is_out_of_memory(error) == (text in NO_MEMORY)
+    assert text in (in_words(error) or "")
+    assert ("another program" in (in_words(error) or "")) == (text == DISCARDED)
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_another_error_is_not_explained(text):
+    assert in_words(RuntimeError(text)) is None
+
+
+THREADS = (
+    "[metal_kernel] Thread group size (256) is greater than  the maximum allowed threads per "
+    "threadgroup (192)."
+)
+
+
+def test_a_threadgroup_that_is_too_large_is_explained():
+    words = in_words(ValueError(THREADS)) or ""
+    assert THREADS in words
+    assert "`group`" in words
+    assert in_words(ValueError("could not convert string to float")) is None
+    assert in_words(ValueError(NO_MEMORY[0])) is None
+
+
+METALS = (b"[metal::malloc] Attempting to allocate ", b"[metal::malloc] Resource limit (")
+LAUNCHES = (b"[METAL] Command buffer execution failed: {}.",)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param((*METALS, *LAUNCHES), marks=pytest.mark.metal),
+        pytest.param((b"out of memory", b"{} failed: {}."), marks=pytest.mark.cuda),
+    ],
+)
+def test_the_installed_mlx_still_says_so(parts):
+    (library,) = Path(mx.__file__).with_name("lib").glob("libmlx.*")
+    content = library.read_bytes()
+    assert all(part in content for part in (b"[malloc] Unable to allocate ", *parts))

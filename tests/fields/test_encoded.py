@@ -98,18 +98,6 @@ def test_color_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_di
     assert np.array(got).max() <= 1.0
 
 
-def test_color_depends_on_the_rays_own_direction_and_density_on_none():
-    field, parameters = field_and_parameters()
-    samples, directions = drawn()
-    turned = mx.where(mx.arange(COUNTS.size)[:, None] == 2, -directions, directions)
-    one, other = (field(parameters, samples, each) for each in (directions, turned))
-    assert mx.array_equal(one[0], other[0])
-    is_turned = np.array(samples.ray) == 2
-    change = np.abs(np.array(one[1] - other[1])).max(axis=1)
-    assert change[is_turned].min() > 1e-3
-    assert change[~is_turned].max() == 0.0
-
-
 def test_slots_of_no_ray_do_not_matter():
     field, parameters = field_and_parameters()
     samples, directions = drawn(USED + 20)
@@ -205,14 +193,6 @@ def test_gradients_reach_every_parameter():
         values = np.array(slope)
         assert np.isfinite(values).all(), name
         assert values.any(), name
-
-
-def test_density_alone_gives_the_color_network_no_gradient():
-    field, parameters = field_and_parameters()
-    samples, directions = drawn()
-    slopes = mx.grad(lambda p: field(p, samples, directions)[0].sum())(parameters)
-    assert not np.array(slopes["color"]).any()
-    assert np.array(slopes["density"]).any()
 
 
 def test_the_positions_gradient_is_the_finite_difference_along_each_axis():

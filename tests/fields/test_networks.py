@@ -8,22 +8,11 @@ import pytest
 
 from nerfmac.fields.field import shapes_of
 from nerfmac.fields.networks import StackedMlps, uniform_by_layer
-from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 SHAPE = NetworksShape(16, 32, 1, 1)
-
-
-def drawn(slots: int) -> dict[str, mx.array]:
-    keys = mx.random.split(mx.random.key(slots), 2)
-    return {
-        "features": mx.random.normal((slots, 16), key=keys[0]),
-        "basis": mx.random.normal((slots, 16), key=keys[1]),
-        "ray": mx.arange(slots, dtype=mx.int32)[::-1],
-        "used": mx.array([slots], mx.int32),
-    }
 
 
 def test_the_flat_weights_split_into_the_layers_matrices():
@@ -32,12 +21,6 @@ def test_the_flat_weights_split_into_the_layers_matrices():
     matrices = shape.split(flat)
     assert [matrix.shape for matrix in matrices] == [(16, 32), (32, 32), (32, 48)]
     assert mx.concatenate([m.reshape(-1) for m in matrices]).tolist() == flat.tolist()
-
-
-def test_the_color_network_takes_the_embedding_and_as_many_numbers_of_the_direction():
-    shape = NetworksShape(48, 64, 3, 2)
-    assert shape.density == MlpShape(48, 64, 3, 16)
-    assert shape.color == MlpShape(32, 64, 2, 16)
 
 
 def test_fresh_weights_are_uniform_within_glorots_bound_of_their_layer():
@@ -62,14 +45,3 @@ def test_each_network_is_drawn_from_its_own_key():
     assert {name: each.shape for name, each in one.items()} == shapes
     assert mx.array_equal(one["density"], uniform_by_layer(SHAPE.density, keys[0]))
     assert mx.array_equal(one["color"], uniform_by_layer(SHAPE.color, keys[1]))
-
-
-def test_the_parameters_by_name_are_the_operations_weights():
-    mlps, given = StackedMlps(SHAPE), drawn(21)
-    parameters = mlps.init(*mx.random.split(mx.random.key(2), 2))
-    weights = parameters["density"], parameters["color"]
-    want = networks(**given, density_weights=weights[0], color_weights=weights[1], shape=SHAPE)
-    for got, each in zip(mlps(parameters, **given), want, strict=True):
-        assert mx.array_equal(got, each)
-    alone = networks_density(given["features"], *weights, SHAPE)
-    assert mx.array_equal(mlps.density(parameters, given["features"]), alone)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from math import sqrt
 
 import mlx.core as mx
-import mlx.optimizers as optim
 import numpy as np
 import pytest
 from numerics import assert_matches
@@ -249,20 +248,3 @@ def test_each_networks_parameters_get_a_gradient_from_its_own_error_alone():
         for name, values in gradient.items():
             assert np.isfinite(np.array(values)).all(), name
             assert mx.any(values != 0.0).item() == name.startswith(own), name
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_training_lowers_the_error_of_both_networks(seed):
-    parameters = VanillaField(SMALL, Bounds(1.0)).init(mx.random.key(seed))
-    optimizer = optim.Adam(1e-2, bias_correction=True)
-    slope = mx.grad(lambda *inputs: errors(*inputs).sum())
-    unseen = rays_toward(512, mx.random.key(100 + seed)), mx.full((512, 20), 0.5)
-    before = np.array(errors(parameters, *unseen))
-    for number in range(60):
-        keys = mx.random.split(mx.random.key(1000 * seed + number))
-        drawn = mx.random.uniform(shape=(128, 20), key=keys[1])
-        gradient = slope(parameters, rays_toward(128, keys[0]), drawn)
-        parameters = optimizer.apply_gradients(gradient, parameters)
-        mx.eval(parameters)
-    after = np.array(errors(parameters, *unseen))
-    assert (after < before / 3).all()

@@ -15,8 +15,8 @@ from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
-from nerfmac.rendering import tiles
-from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles
+from nerfmac.rendering import renderer
+from nerfmac.rendering.renderer import FIRST_TILE, LARGEST_TILE, SMALLEST_TILE, Tiles
 
 IMAGE = 1920 * 1080
 M1 = 13  # its generation of GPU
@@ -34,11 +34,11 @@ def m1_seconds(work: Work) -> float:
 @pytest.fixture
 def gpu(monkeypatch):
     """A GPU with a simulated clock that traces `rate` rays per second, and a record of tiles."""
-    monkeypatch.setattr(tiles.mx, "synchronize", lambda: None)
+    monkeypatch.setattr(renderer.mx, "synchronize", lambda: None)
 
     def trace_image(tracing: Tiles, rate: float, pixels: int = IMAGE) -> list[float]:
         now, took = [0.0], []
-        monkeypatch.setattr(tiles.time, "perf_counter", lambda: now[0])
+        monkeypatch.setattr(renderer.time, "perf_counter", lambda: now[0])
         while pixels > 0:
             rays = min(tracing.rays, pixels)
 
@@ -65,9 +65,9 @@ def test_no_tile_takes_long_whatever_the_gpu(gpu, rate):
 def test_a_quick_gpu_soon_gets_large_tiles_and_a_slow_one_small_ones(gpu):
     quick, slow = Tiles(), Tiles()
     assert len(gpu(quick, 1e9)) < 8
-    assert quick.rays == MOST
+    assert quick.rays == LARGEST_TILE
     gpu(slow, 1e5)
-    assert LEAST <= slow.rays < FIRST
+    assert SMALLEST_TILE <= slow.rays < FIRST_TILE
     assert 1e5 * 0.02 < slow.rays < 1e5 * 0.05
 
 
@@ -93,12 +93,12 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
     assert "networks_gradient" in longest
     # An image's rays have as many samples as in a photo's fog, and wait for each other: a
     # third of a chip's rate is much.
-    position = mx.zeros((110 * FIRST, 3))
+    position = mx.zeros((110 * FIRST_TILE, 3))
     count = mx.array([0, len(position)], mx.int32)
     samples = Samples(position, *3 * [mx.zeros(len(position), mx.int32)], count, count[1:])
 
     def seen():
-        return trainer.field(state.parameters, samples, mx.zeros((FIRST, 3)))
+        return trainer.field(state.parameters, samples, mx.zeros((FIRST_TILE, 3)))
 
     traced = launches(seen, on_metal=True, generation=M1)
     longest["trace"] = 3 * sum(m1_seconds(each.work) for each in traced)

@@ -25,13 +25,6 @@ def room_for(size):
         signal.signal(signal.SIGXFSZ, handler)
 
 
-@pytest.fixture(scope="module")
-def trained(scene, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "run"
-    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
-    return out
-
-
 def told(capsys):
     """Return the only line on standard error other than progress bars and log."""
     complaint = capsys.readouterr().err

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import nerfmac as library
-from nerfmac.app.run import Run, train
+from nerfmac.app.run import Run
 from nerfmac.app.scenes import image_cache
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
@@ -23,13 +23,6 @@ from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.killed import held
 from tests.scene_factory import CONFIG, nerfmac
-
-
-@pytest.fixture(scope="module")
-def trained(scene, tmp_path_factory):
-    out = tmp_path_factory.mktemp("runs") / "run"
-    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
-    return out
 
 
 def test_of_two_captures_into_one_folder_the_second_is_refused(tmp_path, capsys):

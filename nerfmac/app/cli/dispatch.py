@@ -15,8 +15,8 @@ from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
-from nerfmac.backend.faults import in_words
 from nerfmac.backend.variants import from_environment
+from nerfmac.backend.watchdog import in_words
 from nerfmac.common.checks import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError

@@ -32,8 +32,8 @@ from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, recorded_p
 from nerfmac.app.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
-from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
+from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config import Config, override

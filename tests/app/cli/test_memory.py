@@ -17,7 +17,7 @@ from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
-from tests.backend.test_faults import THREADS
+from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
 

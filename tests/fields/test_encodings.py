@@ -1,13 +1,14 @@
-"""Finer levels fade in, from the coarsest quarter to all, in every kind of field."""
+"""Encodings: the features of frequencies, and finer levels that fade in."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
+from numerics import assert_matches
 
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import coarse_to_fine_weights, encoding_of
+from nerfmac.fields.encodings import Frequencies, coarse_to_fine_weights, encoding_of
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
@@ -57,3 +58,45 @@ def test_a_coarse_field_changes_less_over_a_short_way_and_the_whole_one_is_as_it
     assert whole.keys() == parameters.keys()
     for part, values in whole.items():
         np.testing.assert_allclose(np.array(values), np.array(parameters[part]), atol=1e-6)
+
+
+ROUNDOFF = 2.0**-24
+EDGES = np.array([[1.0, -1.0, 0.0], [-1.0, 0.5, 2.0**-12]])
+
+
+def points() -> np.ndarray:
+    drawn = np.random.default_rng(5).uniform(-1.0, 1.0, (33, 3))
+    return np.concatenate([EDGES, drawn]).astype(np.float32).astype(np.float64)
+
+
+def encoded(points: np.ndarray, count: int) -> np.ndarray:
+    """Equation 4 with the points in front, in float64."""
+    columns = [points]
+    for k in range(count):
+        columns += [np.sin(2.0**k * np.pi * points), np.cos(2.0**k * np.pi * points)]
+    return np.concatenate(columns, axis=1)
+
+
+@pytest.mark.parametrize("count", [1, 4, 10])
+def test_the_encoding_is_the_points_and_then_sine_and_cosine_of_each_frequency(count):
+    encoding = Frequencies(count)
+    got = encoding(mx.array(points(), mx.float32))
+    assert got.shape == (35, encoding.outputs)
+    # A sine's argument is at most pi 2^(count - 1), and rounded.
+    rel = 2 * np.pi * 2.0 ** (count - 1) * ROUNDOFF
+    assert_matches(got, encoded(points(), count), rel=rel, name="features")
+
+
+def test_the_gradient_is_that_of_the_formula():
+    weight = np.random.default_rng(6).normal(size=(35, Frequencies(4).outputs))
+
+    def loss(points: mx.array) -> mx.array:
+        return (Frequencies(4)(points) * mx.array(weight, mx.float32)).sum()
+
+    got = mx.grad(loss)(mx.array(points(), mx.float32))
+    want = np.empty((35, 3))
+    for axis in range(3):
+        step = 1e-6 * np.eye(3)[axis]
+        change = encoded(points() + step, 4) - encoded(points() - step, 4)
+        want[:, axis] = (change * weight).sum(axis=1) / 2e-6
+    assert_matches(got, want, rel=64 * np.pi * 8 * ROUNDOFF, name="gradient")
