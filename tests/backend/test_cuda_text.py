@@ -49,11 +49,9 @@ def complaints(folder, name, text):
     """Return the error messages of nvcc for a program; empty if it compiles.
 
     At run time NVRTC compiles the program for the GPU only. nvcc also compiles it for the host, and
-    the host headers use attributes called `device` and define `ulong`. Therefore the program does
-    not define these names here.
+    the host headers use attributes called `device`. Therefore no macro has that name here.
     """
     text = text.replace("#define METAL_FUNC __device__ __forceinline__\n#define device\n", "")
-    text = re.sub(r"\bulong\b", "ulong_", text)
     text = re.sub(r"\bdevice\b", "", text.replace("METAL_FUNC", "__device__ __forceinline__"))
     path = folder / f"{name}.cu"
     path.write_text(text)
