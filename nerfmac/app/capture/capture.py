@@ -113,7 +113,7 @@ def capture_scene(
             with the next 40 images. `exhaustive` matches all pairs. `auto` uses `sequential` for a
             video, and for photos if their names follow the order of capture. If the names do not
             follow this order, or if cameras are missing or contradict the order, `auto` uses
-            `exhaustive` for fewer than 100 images and `window` for more images. `auto` returns the
+            `exhaustive` for up to 99 images and `window` for 100 or more. `auto` returns the
             result with more cameras that agree with the order.
         focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
             focal length is read from EXIF. For images without EXIF, several focal lengths are tried
@@ -264,8 +264,8 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose the photos or the video frame numbers to use, none if the capture has images
-    already."""
+    """Choose the photos or video frame numbers to use. If the capture already has images, choose
+    none."""
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []

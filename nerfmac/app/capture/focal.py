@@ -17,7 +17,7 @@ cameras."""
 TRIAL_IMAGES = 16
 """Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Images with as many matches to each of two other images are preferred in a trial."""
+"""A trial prefers images with at least this many matches to each of two other images."""
 REJECTED = 4.0
 """Maximum reprojection error in pixels. COLMAP rejects observations with a larger error."""
 LARGE_ERROR = 0.6

@@ -25,7 +25,7 @@ SPACING = 0.06
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
 """Default range of the number of stretches, which are sections with a given amount of motion."""
 NEAR = 0.7
-"""Central fraction of a stretch, in which the sharpest frame is searched first."""
+"""Central fraction of a stretch, which is searched first for the sharpest frame."""
 BLURRED = 0.35
 """Sharpness of a blurred frame, relative to the median of neighboring selected frames."""
 NEIGHBORS = 9

@@ -12,7 +12,7 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, keyed by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches of a matching pair. COLMAP does not register images with fewer."""
+"""Minimum number of matches in a matching pair. With fewer, COLMAP does not register images."""
 WINDOW, LONG_WINDOW = 10, 40
 """Number of next images to match, for `--matching sequential` and `--matching window`."""
 NEAREST = 12

@@ -25,8 +25,8 @@ LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
 def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
-    """Write `transforms.json` and `points.ply`. `is_object` specifies whether images are cut
-    out."""
+    """Write `transforms.json` and `points.ply`. `is_object` specifies whether the
+    images show a cut-out object."""
     images = sorted(structure.model.images, key=lambda image: image.name)
     poses = [camera_to_file(image) for image in images]
     rows = structure.points[structure.points[:, 7] >= SEEN_BY]

@@ -25,7 +25,7 @@ class Keyframe:
         pose: Camera-to-scene pose, float64 (3, 4).
         fov: Vertical field of view in radians, between 0 and pi.
         seconds: Time in seconds since the previous keyframe, above 0 and up to 3600. If None, the
-            camera moves at the mean speed of the segments that have a time. For the first keyframe
+            camera moves at the mean speed of the segments with a duration. For the first keyframe
             of an open path, this attribute is ignored.
         ease: Whether the camera slows down before this keyframe, stops, and speeds up again.
 

@@ -70,7 +70,7 @@ def beginning(folder: Path) -> Iterator[None]:
 
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """Return a scene record with the path of `source`, the same scene in another place.
+    """Return a scene record with the path of `source`, the same scene at another path.
 
     The training views, the extent, and the `masks` option must be the same as in the record. The up
     direction, the placement, the mean color, the subject, and other options may differ.

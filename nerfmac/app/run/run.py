@@ -1,4 +1,4 @@
-"""`Run`, a scene's field during or after training, in memory and as a folder.
+"""`Run`, the field of a scene during or after training, in memory and as a folder.
 
     config.json             all settings of the run
     scene.json              path of the images, and the training cameras

@@ -164,8 +164,8 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Decide from point colors whether undecided images are upright; None if they are not
-    decisive."""
+    """Decide from point colors whether undecided images are upright. If the colors are not
+    decisive, return None."""
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)

@@ -22,7 +22,7 @@ MIN_AGREEMENT = 0.1
 """Minimum length of the mean up axis of cameras with a common up direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal: weight 1."""
+"""Weight of the mean up axis in `estimated_up`, relative to the weight 1 of the right axes."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:

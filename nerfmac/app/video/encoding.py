@@ -166,8 +166,8 @@ def _ask(program: str, *question: str) -> str:
 
 
 def file_url(path: Path) -> str:
-    """Return a path with the prefix `file:`. Otherwise, ffmpeg takes a colon for the end of a
-    protocol and a leading minus for an option."""
+    """Return a path with the prefix `file:`. Without it, ffmpeg interprets a colon as the
+    end of a protocol and a leading minus as an option."""
     return f"file:{path}"
 
 

@@ -128,8 +128,8 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """If there is no folder `images`, return a list with the `images_N` with the smallest N, if
-    any."""
+    """If there is no folder `images`, return a list with the folder `images_N` with the smallest N,
+    if any."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}

@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return the frames with a pose and an existing image, and log a warning about other frames."""
+    """Return the frames with a pose and an existing image. Log a warning about the other frames."""
     given = file.objects("frames")
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
