@@ -56,7 +56,8 @@ class Cubin(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Name without the digest. The file name in the cache begins with it."""
+        """Name of the program without the digest. The name of its file in the cache begins with
+        this string."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:

@@ -92,7 +92,8 @@ class VanillaNetwork:
         return parameters
 
     def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
-        """Return the density (points,) and last activations (points, width) in [-1, 1]^3."""
+        """Return the density (points,) and the last activations (points, width) at `points` in [-1,
+        1]^3."""
         encoded = hidden = self.position(points)
         for layer in range(self.config.layers):
             is_fed = layer == self.config.skip + 1
@@ -148,7 +149,7 @@ class VanillaField(Field):
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the parameters of the coarse network and of the fine network."""
+        """Parameter declarations for the coarse and the fine network."""
         return self._coarse.parameter_specs | self._fine.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:

@@ -70,7 +70,7 @@ class DepthView:
     @cached_property
     def weight(self) -> Floats:
         """Weight (h, w) of each pixel in the fusion: the absolute cosine of the angle between its
-        ray and the surface normal. It is 0 for pixels without a surface and next to such pixels."""
+        ray and the surface normal. It is 0 for pixels without a surface and for their neighbors."""
         with np.errstate(invalid="ignore"):
             down, across = np.gradient(self._positions, axis=(0, 1))
             normal = np.cross(across, down)

@@ -251,8 +251,8 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(config: Config) -> str:
-    """Return an HTML table of all settings of the run, with the value of the preset if it
-    differs."""
+    """Return an HTML table of the run's settings. If a setting differs from the preset, the table
+    also shows the value in the preset."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
         (

@@ -100,7 +100,7 @@ def tune(
 def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS
 ) -> Iterator[Tuned]:
-    """Measure every variant of every operation, without saving the selection."""
+    """Measure every variant of every operation, without saving which variants are fastest."""
     # All kernels are compiled in parallel, including the kernels that compute the inputs of the
     # trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())

@@ -113,7 +113,8 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """Time (n,) of each keyframe, from 0 (start of the path) to 1 (end), as in `at`."""
+        """Times (n,) of the keyframes, from 0 (start of the path) to 1 (end), like the argument of
+        `at`."""
         return self._timing.times[: len(self.keyframes)]
 
     @property

@@ -173,7 +173,8 @@ class Timing:
 
 
 def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
-    """Return the speeds (n,) at the knots, a weighted harmonic mean of the slopes on both sides."""
+    """Return the speed (n,) at each knot, the weighted harmonic mean of the slopes on both
+    sides."""
     if len(times) == 1:
         return np.zeros(1)
     spans = np.diff(times)

@@ -34,7 +34,7 @@ class Training:
 
     @property
     def is_done(self) -> bool:
-        """Whether the limit of steps or seconds is reached."""
+        """Whether the step limit or the time limit has been reached."""
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:

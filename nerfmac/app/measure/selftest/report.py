@@ -76,7 +76,7 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record which test case runs now, or None after the last one of the device."""
+        """Record the test case that starts now, or None after the device's last test case."""
         self._device["running"] = what
         self.save()
 
@@ -135,7 +135,8 @@ class Findings:
             return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
-        """Return the maximum bandwidth and rate of operations of the device, as in `Ceilings`."""
+        """Return the device's peak bandwidth and arithmetic rates, keyed by the fields of
+        `Ceilings`."""
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
