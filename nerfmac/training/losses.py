@@ -113,8 +113,8 @@ class RayBatch(NamedTuple):
 
     @property
     def weights(self) -> mx.array:
-        """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` as
-        in `packed`.
+        """Weight of each sample in the color of its ray, float32 (slots,). Like `packed`, raises
+        `InputError` for the rays of a proposal field.
 
         `samples.ray` contains each sample's ray index. The weight of unused slots is 0.
         """
@@ -123,8 +123,8 @@ class RayBatch(NamedTuple):
 
     @property
     def distances(self) -> mx.array:
-        """Distance of each sample from its camera, float32 (slots,). Raises `InputError` as in
-        `packed`."""
+        """Distance of each sample from its camera, float32 (slots,). Like `packed`, raises
+        `InputError` for the rays of a proposal field."""
         return self.packed[1].distance
 
 

@@ -241,8 +241,8 @@ class Step:
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.
 
-        The mask is 0 for masked pixels and for rays that lack slots for some of their samples. For
-        all other rays, it is 1.
+        The mask is 0 for masked pixels and for rays whose samples do not all fit in the sample
+        budget (see `Samples.fits`). For all other rays, it is 1.
         """
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
