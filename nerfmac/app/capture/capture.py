@@ -51,14 +51,12 @@ from nerfmac.common.installing import install
 from nerfmac.common.json_reader import read_fields
 from nerfmac.common.lock import locked
 
-HOME = Path("captures")
-"""Default parent folder of captured scenes, in the working folder."""
+HOME = Path("captures")  # Default parent folder of captured scenes, in the working folder.
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
 """Options that may change when a capture is resumed, because they do not affect the images."""
-MIN_IMAGES = 3
-"""Minimum number of images that a capture requires."""
+MIN_IMAGES = 3  # Minimum number of images that a capture requires.
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
 MIN_FOLDED = 2

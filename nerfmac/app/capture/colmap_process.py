@@ -33,8 +33,7 @@ MAX_SIDE = 1600
 LENS_MODEL = "RADIAL"
 """COLMAP camera model with one focal length, k1, and k2. A mostly flat scene does not determine the
 second focal length of the OPENCV model."""
-PAIRS_AT_A_TIME = 60
-"""Number of pairs after which matches are stored and progress is reported."""
+PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
 
 
 def main(stage: str, folder: Path) -> None:

@@ -14,18 +14,13 @@ from nerfmac.common.checks import InputError
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for
 cameras."""
-TRIAL_IMAGES = 16
-"""Maximum number of images in a focal length trial."""
-ENOUGH = 100
-"""A trial prefers images with at least this many matches to each of two other images."""
+TRIAL_IMAGES = 16  # Maximum number of images in a focal length trial.
+ENOUGH = 100  # A trial prefers images with at least this many matches to each of two other images.
 REJECTED = 4.0
 """Maximum reprojection error in pixels. COLMAP rejects observations with a larger error."""
-LARGE_ERROR = 0.6
-"""A model with a larger mean reprojection error in pixels may be wrong."""
-SAME = 1.02
-"""Two focal lengths count as equal if their ratio is at most this value."""
-OTHER = 1.1
-"""Two focal lengths contradict each other if their ratio exceeds this value."""
+LARGE_ERROR = 0.6  # A model with a larger mean reprojection error in pixels may be wrong.
+SAME = 1.02  # Two focal lengths count as equal if their ratio is at most this value.
+OTHER = 1.1  # Two focal lengths contradict each other if their ratio exceeds this value.
 AS_GOOD = 1.05
 """A trial is equally good if its error is at most this multiple of the smallest error."""
 NEARLY_ALL = 0.9

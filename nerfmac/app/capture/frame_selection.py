@@ -14,22 +14,16 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 
-BLOCK = 64
-"""Side of a block in pixels, in a frame of half the size."""
-MIN_CONTRAST = 3.0
-"""Minimum standard deviation of the gray values (0 to 255) of a measured block."""
-FAR = 4.0
-"""Shift, in pixels at half size, at which the current frame becomes the reference frame."""
-SPACING = 0.06
-"""Motion of the image between selected frames, relative to its longer side."""
+BLOCK = 64  # Side of a block in pixels, in a frame of half the size.
+MIN_CONTRAST = 3.0  # Minimum standard deviation of the gray values (0 to 255) of a measured block.
+FAR = 4.0  # Shift, in pixels at half size, at which the current frame becomes the reference frame.
+SPACING = 0.06  # Motion of the image between selected frames, relative to its longer side.
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
 """Default range of the number of stretches, which are sections with a given amount of motion."""
-NEAR = 0.7
-"""Central fraction of a stretch, which is searched first for the sharpest frame."""
+NEAR = 0.7  # Central fraction of a stretch, which is searched first for the sharpest frame.
 BLURRED = 0.35
 """Sharpness of a blurred frame, relative to the median of neighboring selected frames."""
-NEIGHBORS = 9
-"""Number of neighboring selected frames for which the median sharpness is computed."""
+NEIGHBORS = 9  # Number of neighboring selected frames for which the median sharpness is computed.
 
 log = logging.getLogger("nerfmac")
 

@@ -45,8 +45,7 @@ DIAGONAL_35MM = 43.27
 (CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
-QUALITY = 95
-"""JPEG quality of images that are not copied."""
+QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 

@@ -15,8 +15,7 @@ MATCHED = 30
 """Minimum number of matches in a matching pair. With fewer, COLMAP does not register images."""
 WINDOW, LONG_WINDOW = 10, 40
 """Number of next images to match, for `--matching sequential` and `--matching window`."""
-NEAREST = 12
-"""Maximum number of nearby cameras that each camera is additionally paired with."""
+NEAREST = 12  # Maximum number of nearby cameras that each camera is additionally paired with.
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the maximum angle between viewing axes for reliable SIFT matches."""
 

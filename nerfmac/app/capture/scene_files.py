@@ -19,8 +19,7 @@ from nerfmac.common.files import write_json
 from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
-SEEN_BY = 3
-"""Minimum number of images of a point in `points.ply`. Other points are often wrong."""
+SEEN_BY = 3  # Minimum number of images of a point in `points.ply`. Other points are often wrong.
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 

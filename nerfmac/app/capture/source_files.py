@@ -14,8 +14,7 @@ from nerfmac.common.checks import InputError
 Digests = dict[str, str]
 """Content hash of each file, keyed by its path in the source folder."""
 
-EXAMPLES = 3
-"""Maximum number of file names in a message."""
+EXAMPLES = 3  # Maximum number of file names in a message.
 
 log = logging.getLogger("nerfmac")
 

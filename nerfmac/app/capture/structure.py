@@ -40,8 +40,7 @@ from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
 """Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
-MIN_CAMERAS = 3
-"""Minimum number of cameras in a model, and of images in a trial."""
+MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
 ALL_BELOW = 100

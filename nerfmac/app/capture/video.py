@@ -24,8 +24,7 @@ log = logging.getLogger("nerfmac")
 
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
-GRAY_SIZE = 640
-"""Longer side, in pixels, of gray frames. A blur of a few pixels is still visible."""
+GRAY_SIZE = 640  # Longer side, in pixels, of gray frames. A blur of a few pixels is still visible.
 MAX_COMPARED = 4000
 """Maximum number of measured frames. In longer videos, every nth frame is measured."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
@@ -33,8 +32,7 @@ CUT = ("partial file", "corrupt input packet", "ended prematurely")
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
 """Common names of the transfer functions of HDR videos, keyed by their ffmpeg names."""
-WHITE = 203
-"""Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408."""
+WHITE = 203  # Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408.
 
 
 class Video(NamedTuple):

@@ -36,9 +36,7 @@ GROUPS = {
     },
 }
 """One-line description of each command. The groups follow the typical order of use."""
-
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
-
 END = """Example: train on a video for five minutes, then open the result.
   nerfmac train video.mp4 --seconds 300 --out runs/room
   nerfmac view runs/room
@@ -46,7 +44,6 @@ END = """Example: train on a video for five minutes, then open the result.
 `nerfmac COMMAND --help` lists the options of a command; `nerfmac --version`
 prints the version. Every command accepts --log-file FILE. Set NERFMAC_LOG=debug
 to print debug messages to standard error."""
-
 _HELP = ("-h", "--help", "--help-all")
 
 

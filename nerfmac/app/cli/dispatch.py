@@ -24,9 +24,7 @@ from nerfmac.training.method import Method
 
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
 """Names of the commands with a `main` function that accepts a `Method`."""
-
 _PASSING_ON = {"view"}  # Commands that pass arguments after `--` to another program.
-
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 
 

@@ -18,7 +18,6 @@ from nerfmac.config import Config
 
 WIDTH = 80
 FLAG_COLUMNS = 25  # Width of options and their values; longer ones get separate lines.
-
 COMMON = {
     "train": "out seconds steps preset device resume downscale max-images split up "
     "refine.poses seed video",
@@ -27,7 +26,6 @@ COMMON = {
 }
 """Options on the short help page of each command. The help pages of other commands list all
 options."""
-
 EXAMPLES = {
     "data": ("", "fox"),
     "capture": ("video.mp4 --out captures/room",),
@@ -56,7 +54,6 @@ EXAMPLES = {
     "selftest": ("--report selftest.json",),
 }
 """Arguments of the examples on the help page of each command."""
-
 DEFAULTS = (
     "The listed defaults are the defaults of the preset base. Other presets change some of these "
     "defaults. The file config.json in a run folder lists all settings of the run."

@@ -13,7 +13,6 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from traitlets import Unicode
 
 PATIENCE = 60.0  # Maximum time in seconds that the page waits for the cell to finish.
-
 KERNEL = "python3"
 
 

@@ -36,9 +36,7 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32  # Default --samples-per-pixel with --depth-of-field or --motion-blur.
-
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
-
 MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
 MAX_FRAMES = 1_000_000  # Frames of eleven hours at 24 fps, and one gigabyte of camera data.
 PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.

@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
-
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",
     "capture": "process process-data ns-process-data colmap colmap2nerf sfm convert",
@@ -25,7 +24,6 @@ COMMANDS = {
     "bench": "benchmark",
 }
 """Synonyms of commands. The keys are the words to type after `nerfmac`."""
-
 FLAGS = {
     "--steps": "--iterations --iters --n-iters --num-iterations --max-num-iterations "
     "--epochs --n-epochs --num-epochs --n-steps --num-steps --max-steps --training-steps",

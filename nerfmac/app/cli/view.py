@@ -28,7 +28,6 @@ NEEDED = ("jupyterlab", "anywidget")  # Packages from the extra `notebook`.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"  # JupyterLab's file manager.
-
 HELP = (
     "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
     "S, and D to move, and double-click on a point to look at it."

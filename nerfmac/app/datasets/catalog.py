@@ -15,8 +15,7 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 
-WIDTH = 80
-"""Width of the listing in columns."""
+WIDTH = 80  # Width of the listing in columns.
 
 
 @dataclass(frozen=True)

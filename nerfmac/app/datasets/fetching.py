@@ -26,10 +26,8 @@ from nerfmac.version import version
 
 MAX_INFLATION = 20
 """Maximum ratio of the extracted size to the archive size. Point lists compress well."""
-TIMEOUT = 30.0
-"""A connection is considered broken if no data arrives for this number of seconds."""
-CHUNK = 2**18
-"""Number of bytes received at a time."""
+TIMEOUT = 30.0  # A connection is considered broken if no data arrives for this number of seconds.
+CHUNK = 2**18  # Number of bytes received at a time.
 AGAIN = "run the same command again"
 
 

@@ -9,10 +9,8 @@ from html import escape
 import numpy as np
 
 WIDTH, HEIGHT = 480, 280
-LEFT, RIGHT, TOP, BOTTOM = 58, 14, 30, 44
-"""Margins of the plot in SVG units."""
-TICKS = 5
-"""Approximate number of ticks per axis."""
+LEFT, RIGHT, TOP, BOTTOM = 58, 14, 30, 44  # Margins of the plot in SVG units.
+TICKS = 5  # Approximate number of ticks per axis.
 COLOR = "#2f6fd0"
 
 

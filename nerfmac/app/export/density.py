@@ -27,14 +27,11 @@ from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import Box
 
 MAX_RESOLUTION = 4096
-BATCH = 2**18
-"""Number of points for which the density is evaluated at a time."""
-SLAB = 2**18
-"""Approximate number of points for which the occupancy grid is looked up at a time."""
+BATCH = 2**18  # Number of points for which the density is evaluated at a time.
+SLAB = 2**18  # Approximate number of points for which the occupancy grid is looked up at a time.
 BYTES = 6
 """Approximate memory per grid point in bytes: 4 for the density and 2 for surface extraction."""
-SHARE = 0.8
-"""Maximum fraction of the available memory that an export may use."""
+SHARE = 0.8  # Maximum fraction of the available memory that an export may use.
 
 
 class Lattice(NamedTuple):

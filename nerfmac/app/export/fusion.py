@@ -26,10 +26,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.renderer import Renderer
 
-MAX_VIEWS = 64
-"""Maximum number of depth images, rendered from evenly spaced training cameras."""
-MAX_SIDE = 1024
-"""Maximum number of pixels along the longer side of a rendered depth image."""
+MAX_VIEWS = 64  # Maximum number of depth images, rendered from evenly spaced training cameras.
+MAX_SIDE = 1024  # Maximum number of pixels along the longer side of a rendered depth image.
 MAX_TANGENT = 2.0
 """Maximum tangent of half a depth image's field of view, because a pinhole camera cannot cover the
 whole field of view of a fisheye camera."""
@@ -40,10 +38,8 @@ EMPTY = 0.2
 """Weight of a view for lattice points far in front of a surface or of the background. Near a
 surface, the maximum weight is 1. The weight is low, because rays at object edges may miss the
 object by chance and must not make it thinner."""
-OPAQUE = 0.5
-"""Minimum opacity of a pixel that shows a surface."""
-BATCH = 2**18
-"""Number of lattice points that are compared with a view at a time."""
+OPAQUE = 0.5  # Minimum opacity of a pixel that shows a surface.
+BATCH = 2**18  # Number of lattice points that are compared with a view at a time.
 
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]

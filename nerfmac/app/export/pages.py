@@ -32,9 +32,7 @@ QUALITY = 92
 """JPEG quality (0 to 100) of the images on a page. Metrics are computed before JPEG compression."""
 MAX_ERROR = 0.2
 """Mean absolute error over the color channels, in [0, 1], at the end of the colormap (yellow)."""
-WORST = 5
-"""Maximum number of views in the list of the worst views."""
-
+WORST = 5  # Maximum number of views in the list of the worst views.
 HEAD = """<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">

@@ -21,15 +21,12 @@ from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer, to_bytes
 
 MAX_COUNT = 100_000_000
-RAYS = 2**16
-"""Number of rays that are traced at a time."""
-OPAQUE = 0.5
-"""Minimum opacity of a ray that ends at a surface."""
+RAYS = 2**16  # Number of rays that are traced at a time.
+OPAQUE = 0.5  # Minimum opacity of a ray that ends at a surface.
 CELLS = 256
 """Number of cells along the unit cube. Normals are computed from densities at half a cell from the
 point along each axis. Outside the unit cube, cells grow with the distance from its center."""
-FRUITLESS = 4
-"""Number of consecutive batches without a point after which the search stops."""
+FRUITLESS = 4  # Number of consecutive batches without a point after which the search stops.
 
 Batch = tuple[npt.NDArray[np.floating], ...]
 

@@ -29,8 +29,7 @@ from nerfmac.config import Config
 from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
-WORST = 3
-"""Maximum number of test views, those with the lowest PSNR, that are shown with images."""
+WORST = 3  # Maximum number of test views, those with the lowest PSNR, that are shown with images.
 AROUND, LONGEST = 4, 480
 """Number of images along an orbit around the scene, and maximum length of their longer side in
 pixels."""

@@ -29,11 +29,8 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 
-STILL_SIZE = 960, 600
-"""Width and height of the still image in pixels."""
-
-STILL_QUALITY = 85
-"""JPEG quality of the still image."""
+STILL_SIZE = 960, 600  # Width and height of the still image in pixels.
+STILL_QUALITY = 85  # JPEG quality of the still image.
 
 Color = tuple[float, float, float]
 

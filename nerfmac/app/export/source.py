@@ -25,8 +25,7 @@ from nerfmac.ops.march import Occupied
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 
-BATCH = 2**16
-"""Number of surface points for which normals and colors are evaluated at a time."""
+BATCH = 2**16  # Number of surface points for which normals and colors are evaluated at a time.
 
 Coordinates = npt.NDArray[np.float64]
 

@@ -23,8 +23,7 @@ surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
 """Candidate thresholds in density per scene unit, from 1 to 1000."""
 RAYS = 4096
-STEPS = 256
-"""Number of ray steps along the longest side of the box."""
+STEPS = 256  # Number of ray steps along the longest side of the box.
 MAX_DISTANCE = 8.0
 """Maximum distance, in steps, between the level set and the surface on a ray. Holes count as this
 distance."""
@@ -32,8 +31,7 @@ SLACK = 1.0
 """Tolerance, in steps, for preferring `DEFAULT`: its mean distance may exceed the smallest mean
 distance by this value. Grazing rays favor lower densities, because they pass through less of the
 surface."""
-BATCH = 2**18
-"""Number of points for which the density is evaluated at a time."""
+BATCH = 2**18  # Number of points for which the density is evaluated at a time.
 
 
 def surface_threshold(

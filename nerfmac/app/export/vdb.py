@@ -20,16 +20,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-LEAF = 8
-"""Number of points along a side of a leaf."""
-BRANCHES = 16, 32
-"""Number of children along a side of a lower node and of an upper node."""
+LEAF = 8  # Number of points along a side of a leaf.
+BRANCHES = 16, 32  # Number of children along a side of a lower node and of an upper node.
 VERSION, LIBRARY = 224, (12, 0)
 """Versions of the file layout and of the OpenVDB library that writes it."""
-ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression flags: zlib, and omitted inactive values."""
-NAME = b"density"
-"""Grid name that Blender and Houdini expect in a volume."""
+ZIPPED, ACTIVE_ONLY = 1, 2  # Bits of the compression flags: zlib, and omitted inactive values.
+NAME = b"density"  # Grid name that Blender and Houdini expect in a volume.
 TREE = b"Tree_float_5_4_3"
 """Type name of the grid: value type and base-2 logarithms of the node side lengths."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"

@@ -23,13 +23,11 @@ Pair = tuple[Frame, Frame]
 
 log = logging.getLogger("nerfmac")
 
-MIN_COMMON = 3
-"""A comparison requires at least this number of common images."""
+MIN_COMMON = 3  # A comparison requires at least this number of common images.
 SAME = 0.998
 """Minimum correlation of thumbnails of the same image. Video frames and their JPEG copies have at
 least 0.9992, and consecutive frames 0.98 (median)."""
-TINY = 1e-12
-"""Lower bound on lengths that are used as denominators, to avoid division by zero."""
+TINY = 1e-12  # Lower bound on lengths that are used as denominators, to avoid division by zero.
 
 
 @dataclass(frozen=True, eq=False)

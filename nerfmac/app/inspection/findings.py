@@ -9,8 +9,7 @@ from pathlib import Path
 
 from nerfmac.app.scenes import Frame, Scene
 
-MAX_LINES = 5
-"""Maximum number of findings of one kind that are listed individually."""
+MAX_LINES = 5  # Maximum number of findings of one kind that are listed individually.
 EXAMPLES = 3
 """Number of examples that are listed if there are more than `MAX_LINES` findings of one kind."""
 

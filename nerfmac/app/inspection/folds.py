@@ -20,10 +20,8 @@ from nerfmac.geometry.cameras import Camera
 
 MIN_IMAGES = 12
 """An order of capture is recognized only if there are at least this number of images."""
-NEAR = 30.0
-"""Maximum angle in degrees between the viewing axes of neighboring images."""
-ALIKE = 0.1
-"""Quantile of the correlations between neighboring images that similar images reach."""
+NEAR = 30.0  # Maximum angle in degrees between the viewing axes of neighboring images.
+ALIKE = 0.1  # Quantile of the correlations between neighboring images that similar images reach.
 
 
 def fold_findings(

@@ -16,13 +16,10 @@ from nerfmac.app.inspection.findings import summed_up
 from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
-SIZE = 640
-"""Maximum length of the longer side of a measured image in pixels."""
+SIZE = 640  # Maximum length of the longer side of a measured image in pixels.
 THUMBNAIL = (32, 32)
-BLURRED = 0.2
-"""Sharpness of a blurred image, relative to the median over all images."""
-ALIKE = 1.0
-"""Mean difference of gray values (0 to 255) below which two thumbnails are equal."""
+BLURRED = 0.2  # Sharpness of a blurred image, relative to the median over all images.
+ALIKE = 1.0  # Mean difference of gray values (0 to 255) below which two thumbnails are equal.
 DARK, BRIGHT = 25.0, 235.0
 """Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35

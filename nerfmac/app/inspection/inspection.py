@@ -34,8 +34,7 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 
-MAX_POINTS = 6000
-"""Maximum number of points in the drawing. This limits the size of the notebook."""
+MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{

@@ -38,7 +38,6 @@ from nerfmac.common.timeline import Timeline, interval, recording
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
 LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
-
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
     f"{'M atomics':>10}{'GB/s':>10}{'GFLOP/s':>10}{'of limit':>14}  {'dtype':18}{'runs as'}"

@@ -26,16 +26,12 @@ from nerfmac.rendering.renderer import Renderer
 Vectors = npt.NDArray[np.float64]
 
 MAX_GAP = math.radians(100.0)  # Maximum gap between azimuths that a path may cross.
-
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
 """Standard differences in azimuth (radians), elevation (radians), and distance (relative to the
 median). At each of these differences, the weight of a training camera decreases to 0.6."""
-
 MAX_ELEVATION = math.radians(85.0)  # At 90 degrees, the azimuth would be undefined.
 PARALLEL_DISTANCE = 4.0  # Distance of parallel cameras' center, relative to their spread.
-
 CIRCLE = 2.0 * math.pi
-
 VIEWS = 12  # Maximum number of cameras for rendering images.
 SIDE = 16  # Shorter side of the rendered images in pixels.
 MIDDLE = 0.5  # Side of the used part in the middle of an image, relative to the image.

@@ -26,12 +26,9 @@ Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)  # Maximum elevation of an orbiting view, in radians.
 CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
-
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32
 cannot distinguish the samples of neighboring rays."""
-
-
 FILLED = 0.5  # Fraction of the image height that the subject fills in the initial view.
 NEAREST = 0.5  # Minimum distance of the initial view, relative to the training cameras.
 

@@ -24,14 +24,12 @@ log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
-
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
     "a step": "--march.max-samples",
 }
 """Command-line options that reduce the memory use of each part in the result of `needed_memory`."""
-
 _FLOAT = 4  # bytes of a float32
 
 

@@ -14,23 +14,19 @@ from nerfmac.app.scenes.scene import Scene
 from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 
-PANEL = 640
-"""Side length in pixels of the square panel of each viewing direction."""
-OVERSAMPLING = 2
-"""Supersampling factor, because Pillow draws without antialiasing."""
+PANEL = 640  # Side length in pixels of the square panel of each viewing direction.
+OVERSAMPLING = 2  # Supersampling factor, because Pillow draws without antialiasing.
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
-LEGEND = 330 * OVERSAMPLING
-"""Width of the legend in pixels of the supersampled image."""
+LEGEND = 330 * OVERSAMPLING  # Width of the legend in pixels of the supersampled image.
 MARGIN = 0.12
 WITHIN = 0.9
 """Fraction of the points that the image must show. Distant points would make the cameras tiny."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side length of the box around cameras and points."""
-WIDEST_CUBE = 1.5
-"""Larger cubes, relative to the box around cameras and points, are cropped."""
+WIDEST_CUBE = 1.5  # Larger cubes, relative to the box around cameras and points, are cropped.
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Polyline along all edges of a cube. Bit k of an index is 1 at the larger coordinate on axis k."""
 

@@ -19,10 +19,8 @@ from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
-MAX_BYTES = 4 * 2**30
-"""Maximum size of the cache in bytes."""
-MIN_BYTES = 2**18
-"""Photos whose files have fewer bytes are decoded fast enough without the cache."""
+MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
+MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
 METHOD = "mean of blocks"
 """Part of the cache keys. Change this name if the downscaling method changes pixels."""
 

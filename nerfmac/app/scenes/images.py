@@ -26,7 +26,6 @@ EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
 """File extensions of supported images, in lower case. Upper case is also supported."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
-
 _RAW = ("dng", "cr2", "cr3", "nef", "arw", "orf", "rw2", "raf", "pef", "srw")
 UNSUPPORTED = {
     **{f".{extension}": "camera raw" for extension in _RAW},
@@ -48,18 +47,12 @@ UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
-
-OPAQUE = 250
-"""Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors."""
-
+OPAQUE = 250  # Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors.
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
-UNREADABLE = (Exception,)
-"""Pillow decoders may raise exceptions of any type for invalid files."""
+UNREADABLE = (Exception,)  # Pillow decoders may raise exceptions of any type for invalid files.
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 """Formats that image files may have, independent of their names. Pillow would read some other
 formats with external programs: Ghostscript would execute a PostScript file."""
-
-
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
 """Images with more than LARGE_PIXELS pixels and more pixels per byte of the file are refused.
 Photos have about ten pixels per byte; the header of a tiny file may claim 30,000x30,000 pixels."""

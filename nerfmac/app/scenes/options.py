@@ -24,7 +24,6 @@ GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 
 MAX_EXTENT = 128.0
 """Maximum side length of the scene cube in scene units, as `aabb_scale` in instant-ngp."""
-
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
 UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"
 AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

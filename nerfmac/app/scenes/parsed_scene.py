@@ -23,8 +23,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
-TEST_EVERY = 8
-"""Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF)."""
+TEST_EVERY = 8  # Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF).
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]

@@ -25,14 +25,12 @@ SURROUNDED_EXTENT = 4.0
 MAX_EXTENT = 16.0
 """Maximum extent, in scene units, that is fitted to points if the cameras do not face outward. In a
 larger cube, the cells in the middle would be too coarse."""
-OUTWARD_EXTENT = 64.0
-"""Maximum extent in scene units if the cameras face outward, as in a room."""
+OUTWARD_EXTENT = 64.0  # Maximum extent in scene units if the cameras face outward, as in a room.
 ROOM_EXTENT = 32.0
 """Extent in scene units without points if the cameras face outward. Walls are about ten units
 away."""
 WITHIN = 0.95
 """Fraction of the visible points that the cube must contain. The others are often outliers."""
-
 OUTWARD = 0.6
 """Minimum fraction of the cameras that must look away from the center to face outward."""
 

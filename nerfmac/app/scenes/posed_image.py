@@ -31,12 +31,10 @@ from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.tracks import Tracks
 
-MAX_POINTS = 4000
-"""Maximum number of sparse points for comparing colors."""
+MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
 MAX_VIEWS, NEIGHBORS = 6, 3
 """Maximum number of undecided images, and of images that each of them is compared with."""
-SIDE = 512
-"""Longer side, in pixels, of the downscaled images that are used for reading colors."""
+SIDE = 512  # Longer side, in pixels, of the downscaled images that are used for reading colors.
 MIN_OBSERVATIONS = 40
 """Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2

@@ -12,15 +12,9 @@ from nerfmac.geometry.placement import Direction
 
 Array = npt.NDArray[np.float64]
 
-RIGID_WITHIN = 1e-2
-"""Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R."""
-
-UP = (0.0, 0.0, 1.0)
-"""Default up direction, as in nerfstudio and Blender."""
-
-MIN_AGREEMENT = 0.1
-"""Minimum length of the mean up axis of cameras with a common up direction."""
-
+RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
+UP = (0.0, 0.0, 1.0)  # Default up direction, as in nerfstudio and Blender.
+MIN_AGREEMENT = 0.1  # Minimum length of the mean up axis of cameras with a common up direction.
 UP_AXIS_WEIGHT = 0.01
 """Weight of the mean up axis in `estimated_up`, relative to the weight 1 of the right axes."""
 

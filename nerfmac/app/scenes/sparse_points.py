@@ -16,40 +16,28 @@ from nerfmac.geometry.cameras import Camera
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-PATCHES = 8
-"""Number of patches along each side of an image."""
+PATCHES = 8  # Number of patches along each side of an image.
 MAX_VIEWS, MAX_POINTS = 64, 20000
 """Maximum numbers of evenly spaced views and points that `patch_medians` uses."""
-
-MAX_STRAYS = 0.15
-"""At most this fraction of the cameras or points can be outliers."""
+MAX_STRAYS = 0.15  # At most this fraction of the cameras or points can be outliers.
 FAR = 4.0
 """Minimum distance of an outlier from the median camera position, relative to the median
 distance."""
 SMOOTH = 0.1
 """Maximum median of |log(r / r')| for points on a surface, where r and r' are the distances of two
 points in similar directions. Measured: 0.003 to 0.035 on surfaces, 0.2 to 1 in space."""
-MIN_SURFACE_POINTS = 5
-"""A surface is recognized only if it has at least this number of points."""
-MAX_COMPARED = 1000
-"""Maximum number of points that are compared with each other, evenly spaced."""
-
-NEAR_FRACTION = 0.75
-"""Distance of the near plane, relative to the distance of the nearest points."""
-OUTLIERS = 0.01
-"""Fraction of the nearest points in an image that are ignored as possible outliers."""
-MIN_POINTS_IN_IMAGE = 50
-"""Images with fewer points are not used to determine the near plane."""
-MAX_NEAR_POINTS = 2**15
-"""Maximum number of points that determine the near plane, evenly spaced."""
+MIN_SURFACE_POINTS = 5  # A surface is recognized only if it has at least this number of points.
+MAX_COMPARED = 1000  # Maximum number of points that are compared with each other, evenly spaced.
+NEAR_FRACTION = 0.75  # Distance of the near plane, relative to the distance of the nearest points.
+OUTLIERS = 0.01  # Fraction of the nearest points in an image that are ignored as possible outliers.
+MIN_POINTS_IN_IMAGE = 50  # Images with fewer points are not used to determine the near plane.
+MAX_NEAR_POINTS = 2**15  # Maximum number of points that determine the near plane, evenly spaced.
 MIDDLE = 0.5
 """Width and height of the central region of a photo, relative to the size of the photo."""
 MIN_CAMERAS = 0.7
 """Minimum fraction of the cameras that show a point of the subject in the central region."""
-MIN_SUBJECT_POINTS = 20
-"""Minimum number of points of a subject."""
-INSIDE = 0.9
-"""Fraction of the subject points that the sphere contains."""
+MIN_SUBJECT_POINTS = 20  # Minimum number of points of a subject.
+INSIDE = 0.9  # Fraction of the subject points that the sphere contains.
 
 
 def patch_medians(

@@ -13,7 +13,6 @@ from nerfmac.common.json_reader import Fields
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 """Window bits with which zlib detects from the header whether a stream is gzip or zlib."""
-
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
 """Maximum ratio of the decompressed size to the file size. A decompressed size of up to

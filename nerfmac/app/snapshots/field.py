@@ -36,12 +36,10 @@ TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
 """Multiple to which each type of network pads the number of rows of its last layer."""
 LAYERS = range(1, 5)
-FINEST = 2048.0
-"""Default number of cells per scene unit at the finest level."""
+FINEST = 2048.0  # Default number of cells per scene unit at the finest level.
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
 """Maximum number of levels, base-2 logarithm of entries per level, and cells along an axis."""
-UNLIMITED = 62
-"""Value of `log2_entries` for a dense grid, large enough that no level is hashed."""
+UNLIMITED = 62  # Value of `log2_entries` for a dense grid, large enough that no level is hashed.
 
 
 @dataclass(frozen=True)

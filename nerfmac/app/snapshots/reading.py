@@ -37,8 +37,7 @@ from nerfmac.training.optimizer import no_moments
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-VERSION = 1
-"""Oldest snapshot version that is supported. instant-ngp has the same limit."""
+VERSION = 1  # Oldest snapshot version that is supported. instant-ngp has the same limit.
 SMALLEST_EXTENT = 1e-3
 """Minimum side length of the scene cube in scene units. instant-ngp writes 1 or more."""
 Array = npt.NDArray[np.float32]

@@ -14,7 +14,6 @@ OUTPUTS = ("rgb", "depth", "normal", "opacity")
 DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
-
 MAX_SAMPLES = 1024  # Maximum number of rays per pixel.
 
 

@@ -31,10 +31,8 @@ from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.geometry.cameras import Camera
 
 FORMATS = ("png", "exr", "npz")
-
 RECORD = "series.json"
 FAST = 1  # zlib compression level of frames that are stored until their video is complete.
-
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
 """Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of
 channels."""

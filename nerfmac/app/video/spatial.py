@@ -15,13 +15,11 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}  # stereo_mode in the box st3d.
-
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
 """Number of bytes before the first inner box of each nested box, down to the H.264 sample entry.
 
 ISO/IEC 14496-12, sections 8 and 12.1.3.
 """
-
 CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}  # Boxes with offsets of images, and their type.
 
 

@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from nerfmac.app.viewer.widget import Viewer as Viewer
 
 
-INSTALL = install("notebook")
-"""Command that installs the packages that the widget requires."""
+INSTALL = install("notebook")  # Command that installs the packages that the widget requires.
 
 
 def __getattr__(name: str) -> Any:

@@ -23,13 +23,10 @@ from nerfmac.ops.march import (
     write_samples,
 )
 
-MIN_STEP = 1 / 16
-"""Minimum marching step, relative to the side length of the smallest cell."""
-
+MIN_STEP = 1 / 16  # Minimum marching step, relative to the side length of the smallest cell.
 STEP_GROWTH = 1 / 1024
 """Length of a marching step, relative to the distance from the camera: about the width of a pixel
 in an image with a width of 1000 pixels."""
-
 NEIGHBOR_OFFSET = 1e-3
 """Distance, relative to the side length of a cell, from its face to the point that is used to look
 up the neighboring cell."""

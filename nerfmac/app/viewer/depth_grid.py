@@ -20,20 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-CELL = 5
-"""Side length of a cell in pixels of the full image."""
-
-MAX_CELLS = 160
-"""Maximum number of cells per row and per column."""
-
+CELL = 5  # Side length of a cell in pixels of the full image.
+MAX_CELLS = 160  # Maximum number of cells per row and per column.
 OUTLINE = 1.1
 """An outline crosses the cells around a vertex if the ratio of their maximum to their mean inverse
 distance exceeds this value."""
-
 RIM = 1
 """Width in pixels of the border around a near surface. Border pixels mix the colors of the surface
 and the background, and move with the surface."""
-
 MAX_CODE = 2**16 - 1
 
 Values = npt.NDArray[np.float32]

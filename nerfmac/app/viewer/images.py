@@ -39,12 +39,8 @@ from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-FACE_BRIGHTNESS = (0.8, 0.62, 1.0)
-"""Brightness factors of cell faces perpendicular to x, y, and z."""
-
-CELL_VARIATION = 0.12
-"""Maximum random difference in brightness between cells."""
-
+FACE_BRIGHTNESS = (0.8, 0.62, 1.0)  # Brightness factors of cell faces perpendicular to x, y, and z.
+CELL_VARIATION = 0.12  # Maximum random difference in brightness between cells.
 CASCADE_COLORS = (
     (0.96, 0.72, 0.30),
     (0.40, 0.70, 0.90),
@@ -53,8 +49,6 @@ CASCADE_COLORS = (
     (0.70, 0.60, 0.90),
 )
 """sRGB colors of the cascades, from the innermost to the outermost. The colors repeat."""
-
-
 SURFACE_OPACITY = 0.5
 """Minimum opacity of a pixel that shows a surface. When the page warps an image, less opaque
 pixels, such as haze, move like the background."""

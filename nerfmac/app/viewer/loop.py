@@ -27,40 +27,28 @@ log = logging.getLogger("nerfmac")
 SLICE = {True: 0.02, False: 0.1}
 """Training time in seconds between two checks for messages, while the camera moves (True) or
 not."""
-
 MAX_TRAINING_SHARE = 0.95
 """Maximum fraction of the device time for training. The remaining time is used for drawing."""
-
 TOUCH = 10.0
 """Time in seconds after a user action during which `Settings.share` divides the device time between
 training and drawing."""
-
 WATCHED_SHARE = 0.05
 """Drawing time as a fraction of the training time, while the page is visible but not in use."""
-
 MAX_WAIT = 1.8
 """Maximum training time in seconds between two images, while the page is visible but not in use."""
-
-FIRST_WAIT = 0.6
-"""The same at the start of training, when images change fastest."""
-
+FIRST_WAIT = 0.6  # The same at the start of training, when images change fastest.
 WAIT_GROWTH = 0.2
 """Maximum training time between two images, as a fraction of the training time so far. The product
 is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
-
 PATIENCE = 3.0
 """Maximum time in seconds to wait for the first image on a page before images are read and kernels
 are compiled."""
-
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
-
 KEPT_SIZE = 320, 240
 """Maximum width and height in pixels of the image that is stored in the notebook if no page has
 been opened."""
-
-MEMORY = 1.0
-"""Time constant, in seconds of device time, of the exponential decay in `DeviceTime`."""
+MEMORY = 1.0  # Time constant, in seconds of device time, of the exponential decay in `DeviceTime`.
 
 
 class DeviceTime:

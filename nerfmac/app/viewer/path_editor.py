@@ -26,15 +26,10 @@ from nerfmac.geometry.cameras import Camera
 MOVE_KEYFRAMES = 16
 """Number of keyframes that approximate a move around the scene, with an error of less than one
 degree."""
-
 KEYFRAMES = "keyframes"
 """Name that selects the path through the keyframes of the user, instead of a move."""
-
-LINE_POINTS = 96
-"""Number of points of the line that the page draws for the path."""
-
-STRIP = 2**16
-"""Approximate number of pixels in a strip of an image."""
+LINE_POINTS = 96  # Number of points of the line that the page draws for the path.
+STRIP = 2**16  # Approximate number of pixels in a strip of an image.
 
 Render = Callable[[Camera], "Future[np.ndarray]"]
 

@@ -11,23 +11,17 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 """Width and height of an image relative to the full size, from 1 to 1/32. Each entry has half the
 number of pixels of the previous entry. Functions that are compiled for one of these sizes can be
 reused."""
-
 MIN_FRACTION = 1 / 8
 """Minimum number of pixels of an image, as a fraction of the full image, unless drawing this number
 takes longer than the maximum time."""
-
 MAX_SECONDS = 0.15
 """Default maximum drawing time in seconds for an image with `MIN_FRACTION` of the pixels."""
-
 GROWTH = 4
 """Maximum growth of the pixel count, relative to the largest recent image, while images are
 enlarged to `MIN_FRACTION`, because estimates for still larger images are uncertain."""
-
 LATE = 1.25
 """An image is late if its drawing time exceeds the allowed time by more than this factor."""
-
-RECENT = 12
-"""Number of recent images that the estimates are fitted to."""
+RECENT = 12  # Number of recent images that the estimates are fitted to.
 
 
 class PixelBudget:

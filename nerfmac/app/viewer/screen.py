@@ -32,55 +32,38 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
-MOVING = 1 / 60
-"""Allowed time in seconds for an image while the camera moves."""
-
+MOVING = 1 / 60  # Allowed time in seconds for an image while the camera moves.
 WARPED = 0.15
 """Allowed time in seconds for an image of a page that warps images. Warping an older but larger
 image gives a better view than a newer but smaller image."""
-
-REFRESH = 0.11
-"""Allowed time in seconds for an image during training if the camera does not move."""
-
+REFRESH = 0.11  # Allowed time in seconds for an image during training if the camera does not move.
 STRIP = 1 / 30
 """Allowed time in seconds for a strip of an image. Messages are handled between two strips."""
-
 MAX_WARPED = 0.5
 """Maximum time in seconds for an image with an eighth of the pixels, if the page warps images. A
 smaller image would be less sharp than the warp of an earlier image."""
-
 BREATH = 0.5
 """Idle time after an image for a page that warps images, as a fraction of the drawing time on a
 CPU, because the page and the kernel often share the CPU."""
-
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 """Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). The
 estimate is low because an untrained field is haze, and rays have about a hundred times as many
 samples in haze."""
-
 HAZE_STEPS = 128
 """Number of training steps during which images have at most `HAZE_PIXELS` pixels. In these steps,
 the field changes from transparent to dense haze, so earlier drawing times predict nothing."""
-
 HAZE_PIXELS = 2**14
-
-MIDDLE = 0.5
-"""Width and height of the intermediate image, relative to the full size."""
-
+MIDDLE = 0.5  # Width and height of the intermediate image, relative to the full size.
 MAX_UNANSWERED = 2
 """Maximum number of images that have been sent but not yet acknowledged by the page."""
-
 LOST = 1.0
 """Time in seconds after which one more image is sent to a page that does not acknowledge images.
 
 The page may have been closed, or a running cell may delay the acknowledgments. Therefore, the
 interval between two images increases up to `MAX_LOST`.
 """
-
 MAX_LOST = 10.0
-
-MAX_SIDE = 3840
-"""Maximum length of the longer side of an image in pixels."""
+MAX_SIDE = 3840  # Maximum length of the longer side of an image in pixels.
 
 
 @dataclass

@@ -19,7 +19,6 @@ from nerfmac.geometry.lenses import Lens
 
 JPEG_QUALITY = {True: 90, False: 80}
 """JPEG quality of full images (True) and of smaller images (False)."""
-
 MIN_MESSAGE = 2**16
 """Minimum size in bytes of a message with an image. Shorter messages are padded.
 
@@ -27,7 +26,6 @@ Jupyter Server uses Nagle's algorithm: data that does not fill a TCP segment wai
 delayed acknowledgment. TCP segments on the loopback interface are slightly shorter than
 `MIN_MESSAGE`.
 """
-
 PICK_RADIUS = 2
 """Radius in pixels around a click. All depths within this radius are used, so that a click can hit
 thin objects."""

@@ -39,13 +39,10 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Maximum time in seconds between two moves of a moving camera, even if the pointer is still
 pressed."""
-
 MEASURED = 4.0
 """Maximum time in seconds for measuring the quality on held-out views. The viewer neither draws nor
 trains during the measurement."""
-
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
-
 OUTPUT_OF_MODE = {
     "color": "rgb",
     "depth": "depth",

@@ -13,15 +13,9 @@ from nerfmac.app.viewer.session import Message, Session
 from nerfmac.backend import device_name
 from nerfmac.geometry.bounds import Bounds
 
-INTERVAL = 0.2
-"""Minimum time in seconds between two state messages while the page is in use."""
-
-WATCHED_INTERVAL = 1.0
-"""The same while the page is visible but not in use."""
-
-MARGIN = 1.5
-"""Ratio of the side length of the initial crop box to the diameter of the subject."""
-
+INTERVAL = 0.2  # Minimum time in seconds between two state messages while the page is in use.
+WATCHED_INTERVAL = 1.0  # The same while the page is visible but not in use.
+MARGIN = 1.5  # Ratio of the side length of the initial crop box to the diameter of the subject.
 IDLE_INTERVAL = 2.0
 """The same while the page is not visible. The page needs about 17 ms of CPU time to handle a
 message, often on the same CPU cores as the training."""

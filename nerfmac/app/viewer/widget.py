@@ -49,7 +49,6 @@ UNSAVED = (
     "another viewer has %d steps of %s that are not saved; save them with "
     "nerfmac.Viewer.unsaved()[0].save(FOLDER), and close that viewer with .close()"
 )
-
 SAVED = """<style>
 .nerfmac-saved { display: none; }
 .jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }

@@ -35,20 +35,15 @@ MODEL_FOLDERS = (
     *("dense/0/sparse", "dense/sparse", ""),
 )
 """Folders in a scene that may contain a model or numbered model folders."""
-
-IMAGE_FOLDERS = ("images", "input")
-"""Folders in a scene that may contain its images."""
-
+IMAGE_FOLDERS = ("images", "input")  # Folders in a scene that may contain its images.
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
-
 FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
 SUPPORTED = (
     *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
     *FISHEYE,
 )
-MIN_CAMERAS = 3
-"""Minimum number of cameras for aligning two coordinate systems."""
+MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
 

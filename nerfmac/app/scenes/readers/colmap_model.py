@@ -40,7 +40,6 @@ Point = tuple[int, list[float], float]
 
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
 """Binary layout of an observation: its pixel position, and the ID of its 3D point or -1."""
-
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
 

@@ -32,7 +32,6 @@ TINY = 8
 rejected, because they look like fractions of the image size instead of pixels."""
 SQUARE = 1.2
 """Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
-
 CONTRADICTION = 0.02
 """Maximum relative difference between the focal length and the one of the field of view."""
 
