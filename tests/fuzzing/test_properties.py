@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.paths.curve import matrices
 from nerfmac.app.paths.formats import read_path
-from nerfmac.app.paths.quaternions import matrices
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.masks import mask_of
+from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
-from nerfmac.app.scenes.poses import rotation_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import leads_out, read_json, write_json

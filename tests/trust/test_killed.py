@@ -6,7 +6,7 @@ import crash
 import pytest
 
 from nerfmac.app.capture import capture, capture_scene
-from nerfmac.app.capture.source_files import digests_of
+from nerfmac.app.capture.inputs import digests_of
 from nerfmac.app.run import Run
 from tests.app.capture.structures import write_images
 from tests.scene_factory import FLAGS, nerfmac

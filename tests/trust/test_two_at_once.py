@@ -14,7 +14,7 @@ from PIL import Image
 
 import nerfmac as library
 from nerfmac.app.run import Run
-from nerfmac.app.scenes import image_cache
+from nerfmac.app.scenes import images
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
 from nerfmac.common.files import read_json
@@ -89,15 +89,15 @@ def read_kernel():
 
 
 def cache_path():
-    return image_cache.folder() / "photo.png"
+    return images.image_cache_folder() / "photo.png"
 
 
 def keep_image(index):
-    image_cache._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
+    images._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
 
 
 def read_image():
-    found = image_cache._read(cache_path())
+    found = images._read(cache_path())
     assert found is not None
     assert found.shape == (300, 400, 3)
 

@@ -12,12 +12,13 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import (
     MAX_35MM,
     MIN_35MM,
     CapturedImage,
+    changes,
     choose_frames,
+    digests_of,
     focal_in_pixels,
     images_in,
     is_input,
@@ -26,9 +27,10 @@ from nerfmac.app.capture.inputs import (
     take_frames,
     take_images,
     unsupported_in,
+    without_copies,
 )
+from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.scene_files import write_scene
-from nerfmac.app.capture.source_files import changes, digests_of, without_copies
 from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
 from nerfmac.app.capture.video import report_colors
 from nerfmac.app.scenes import holds_scene, load_scene

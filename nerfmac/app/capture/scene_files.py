@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.capture.structure import Structure
-from nerfmac.app.scenes.placement import fit
+from nerfmac.app.scenes.placement import fit, leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.app.scenes.poses import leveling
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.files import write_json

@@ -27,10 +27,18 @@ from nerfmac.app.capture.focal import (
     is_settled,
     trial_images,
 )
-from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
 from nerfmac.app.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.app.capture.inputs import CapturedImage
-from nerfmac.app.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
+from nerfmac.app.capture.pairs import (
+    LONG_WINDOW,
+    FoldCheck,
+    Pairs,
+    check_folds,
+    in_sequence,
+    in_space,
+    is_walk,
+    linked,
+)
 from nerfmac.app.capture.video import GRAY_SIZE
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file

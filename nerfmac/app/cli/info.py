@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import version
 
 from nerfmac.app.cli.options import Info
-from nerfmac.app.scenes import image_cache
+from nerfmac.app.scenes.images import image_cache_folder
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler
 from nerfmac.backend.fallback import why_reference
@@ -37,7 +37,7 @@ def main(arguments: Info) -> int:
         "C++ compiler": _compiler(),
         "kernels": str(kernels_folder()),
         "kernel cache": str(cache_folder()),
-        "image cache": str(image_cache.folder()),
+        "image cache": str(image_cache_folder()),
         "preset auto": config.preset,
         "loss scaling": _guard(),
     }

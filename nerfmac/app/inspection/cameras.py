@@ -8,7 +8,7 @@ from math import atan, degrees
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.inspection.findings import summed_up
+from nerfmac.app.inspection.images import summed_up
 from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 

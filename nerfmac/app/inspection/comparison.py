@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.app.inspection.findings import shown_names
-from nerfmac.app.inspection.images import measure_images, normalized
+from nerfmac.app.inspection.images import measure_images, normalized, shown_names
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress

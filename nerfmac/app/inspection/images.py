@@ -1,10 +1,17 @@
-"""Detection of images that are blurred, poorly exposed, or copies of other images."""
+"""Detection of images that are blurred, poorly exposed, copies of other images, or matched
+ambiguously, and formatting of findings as text.
+
+Ambiguous matches (see `capture.pairs`) are probable if consecutive images look similar although
+their cameras look in very different directions. Thumbnails are compared, without feature matching.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +19,11 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.capture.frame_selection import laplacian_variance
-from nerfmac.app.inspection.findings import summed_up
-from nerfmac.app.scenes import Frame
-from nerfmac.app.scenes.image_cache import decode_once
+from nerfmac.app.capture.pairs import WALKED, angles, folded_leaps
+from nerfmac.app.scenes import Frame, Scene
+from nerfmac.app.scenes.images import decode
+from nerfmac.common.files import counted
+from nerfmac.geometry.cameras import Camera
 
 SIZE = 640  # Maximum length of the longer side of a measured image in pixels.
 THUMBNAIL = (32, 32)
@@ -50,7 +59,7 @@ def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
 
 
 def _measure(frame: Frame) -> ImageMeasures:
-    pixels = decode_once(frame.image, 4, frame.name, frame.reduce, upright=frame.is_upright)
+    pixels = decode(frame.image, 4, frame.name, frame.reduce, upright=frame.is_upright)
     over_white = Image.new("RGBA", pixels.shape[1::-1], "white")
     over_white.alpha_composite(Image.fromarray(pixels))
     image = over_white.convert("L")
@@ -127,3 +136,97 @@ def _exposure_fault(image: ImageMeasures, backdrop: tuple[float, float], median:
         shown = f"mean {image.brightness:.0f} of 255 instead of {median:.0f}"
         return f"{than} than the others: {shown}"
     return ""
+
+
+MAX_LINES = 5  # Maximum number of findings of one kind that are listed individually.
+EXAMPLES = 3
+"""Number of examples that are listed if there are more than `MAX_LINES` findings of one kind."""
+
+
+def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
+    """Return `lines`. If there are more than `MAX_LINES`, return one line "N images PREDICATE, such
+    as: ..." instead."""
+    if len(lines) <= MAX_LINES:
+        return list(lines)
+    return [f"{len(lines)} images {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
+
+
+def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
+    """Return the names of frames for findings: image paths relative to the scene folder, or frame
+    names for images in memory. The names in scene files may be absolute paths from another
+    machine."""
+    paths = [frame.image for frame in frames if isinstance(frame.image, Path)]
+    if not paths:
+        return [frame.name for frame in frames]
+    folders = {os.path.abspath(path.parent) for path in paths}
+    if scene.path is not None:
+        at = os.path.abspath(scene.path)
+        folders.add(at if os.path.isdir(at) else os.path.dirname(at))
+    root = os.path.commonpath(folders)
+    return [
+        Path(os.path.relpath(frame.image, root)).as_posix()
+        if isinstance(frame.image, Path)
+        else frame.name
+        for frame in frames
+    ]
+
+
+MIN_IMAGES = 12
+"""An order of capture is recognized only if there are at least this number of images."""
+NEAR = 30.0  # Maximum angle in degrees between the viewing axes of neighboring images.
+CORRELATED = (
+    0.1  # Quantile of the correlations between neighboring images that similar images reach.
+)
+
+
+def fold_findings(
+    names: Sequence[str],
+    cameras: Sequence[Camera],
+    thumbnail: Callable[[int], npt.NDArray[np.floating]],
+) -> list[str]:
+    """Report ambiguous pairs of images that are consecutive in name order.
+
+    If there are fewer than `MIN_IMAGES` images, or if the name order is not the order of capture,
+    the result is empty. `thumbnail` returns the thumbnail of the image with a given index. All
+    thumbnails have the same size. The function is called only if the cameras alone do not exclude
+    ambiguous matches.
+    """
+    order = sorted(range(len(names)), key=lambda index: counted(names[index]))
+    if len(order) < MIN_IMAGES:
+        return []
+    axes = np.stack([cameras[index].pose[:, 2] for index in order]).astype(np.float64)
+    difference = angles(axes)
+    step = np.diagonal(difference, 1)
+    if (step < NEAR).mean() < WALKED:
+        return []
+
+    @cache
+    def likeness() -> npt.NDArray[np.float64]:
+        small = normalized([thumbnail(index) for index in order])
+        return small @ small.T
+
+    lines = [
+        f"{names[order[leap]]} and {names[order[leap + 1]]} are successive and look alike, but "
+        f"their cameras look {step[leap]:.0f} degrees apart: an object that looks the same from "
+        "two sides may have been reconstructed incorrectly"
+        for leap in folded_leaps(difference, likeness).tolist()
+        if likeness()[leap, leap + 1]
+        >= np.quantile(np.diagonal(likeness(), 1)[step < NEAR], CORRELATED)
+    ]
+    return summed_up(lines, "look like the next one, but their cameras are inconsistent")
+
+
+def folds_of_training(scene: Scene) -> list[str]:
+    """Return the `fold_findings` of the training images of a scene. The thumbnails are computed
+    from the decoded images on the device."""
+    views = scene.views("train", progress=False)
+
+    def thumbnail(index: int) -> npt.NDArray[np.floating]:
+        image = views.image(index)
+        step = max(min(image.shape[:2]) // (4 * THUMBNAIL[0]), 1)
+        gray = Image.fromarray(np.array(image[::step, ::step, :3])).convert("L")
+        return np.asarray(gray.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
+
+    frames = scene.splits["train"]
+    cameras = [frame.camera for frame in frames]
+    return fold_findings(shown_names(scene, frames), cameras, thumbnail)

@@ -23,9 +23,13 @@ from nerfmac.app.inspection.cameras import (
     impossible_findings,
     lens_findings,
 )
-from nerfmac.app.inspection.findings import shown_names
-from nerfmac.app.inspection.folds import fold_findings, folds_of_training
-from nerfmac.app.inspection.images import image_findings, measure_images
+from nerfmac.app.inspection.images import (
+    fold_findings,
+    folds_of_training,
+    image_findings,
+    measure_images,
+    shown_names,
+)
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.measure.ceilings import measure_ceilings
 from nerfmac.app.measure.inputs import StepInputs
 from nerfmac.app.measure.launches import trained
-from nerfmac.app.measure.timing import Timing, measure
+from nerfmac.app.measure.timing import Timing, measure, measure_ceilings
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, kernels_disabled, working_dtype

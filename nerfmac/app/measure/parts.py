@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.ceilings import Ceilings
 from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_launches, total
-from nerfmac.app.measure.timing import Timing, measure, measure_interleaved, quartiles
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_interleaved, quartiles
 from nerfmac.app.run import Run
 from nerfmac.backend import current_device, uncompiled
 from nerfmac.common.timeline import Entry, Timeline, recording

@@ -12,7 +12,6 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
 from nerfmac.app.measure.parts import (
     STAGES,
@@ -26,7 +25,7 @@ from nerfmac.app.measure.parts import (
     time_launch,
     time_step,
 )
-from nerfmac.app.measure.timing import Timing
+from nerfmac.app.measure.timing import Ceilings, Timing, measure_ceilings
 from nerfmac.app.run import Run
 from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import references

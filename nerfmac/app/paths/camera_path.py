@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.curve import Curve, Timing
+from nerfmac.app.paths.curve import Curve, Timing, matrices, quaternions
 from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.app.paths.quaternions import matrices, quaternions
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path, write_json

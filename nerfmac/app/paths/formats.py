@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.paths.curve import matrices, quaternions
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.app.paths.quaternions import matrices, quaternions
 from nerfmac.common.checks import prefix_errors
 from nerfmac.common.json_reader import Fields
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from nerfmac.app.scenes.poses import leveling
+from nerfmac.app.scenes.placement import leveling
 from nerfmac.app.scenes.scene import Scene
 from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera

@@ -2,12 +2,20 @@
 
 Sizes and pixels are upright, after applying the EXIF orientation, unless stated otherwise. Alpha is
 straight (not premultiplied).
+
+Downscaled images are stored in a disk cache, so that large photos are decoded only once. The file
+name is a digest of the photo's path, size, and modification time and of the downscaling factor.
+Users may delete all cached files.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder
 from nerfmac.common.installing import needed
 
 Pixels = npt.NDArray[np.uint8]
@@ -120,7 +130,7 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image file or pixels, uint8 (h, w, 3 or 4).
+    """Decode an image file or pixels, uint8 (h, w, 3 or 4). Downscaled large files are cached.
 
     Args:
         channels: Number of channels of the result, 3 or 4. Images without alpha get alpha 255.
@@ -133,7 +143,20 @@ def decode(
     Returns:
         Pixels, uint8 (h, w, channels).
     """
-    return with_channels(decode_reduced(image, name, reduce, upright=upright), channels, name)
+    cached = _cached_path(image, reduce, upright)
+    pixels = None if cached is None else _read(cached)
+    if pixels is None:
+        pixels = decode_reduced(image, name, reduce, upright=upright)
+        if cached is not None:
+            _write(cached, pixels)
+    if pixels.shape[2] > channels:
+        raise InputError(
+            f"image {name} has an alpha channel, but the other images have none; convert it to RGB"
+        )
+    if pixels.shape[2] < channels:
+        opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
+        return np.concatenate([pixels, opaque], axis=2)
+    return pixels
 
 
 def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
@@ -155,19 +178,6 @@ def decode_reduced(
         whole_image = Image.fromarray(pixels)
         whole = whole_image.width // reduce * reduce, whole_image.height // reduce * reduce
         pixels = np.asarray(whole_image.reduce(reduce, (0, 0, *whole)))
-    return pixels
-
-
-def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Return pixels (h, w, 3 or 4) with 3 or 4 channels. The added alpha is 255. Alpha is not
-    removed."""
-    if pixels.shape[2] > channels:
-        raise InputError(
-            f"image {name} has an alpha channel, but the other images have none; convert it to RGB"
-        )
-    if pixels.shape[2] < channels:
-        opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
-        return np.concatenate([pixels, opaque], axis=2)
     return pixels
 
 
@@ -229,3 +239,61 @@ def _from_sixteen_bits(image: Image.Image) -> Image.Image:
     # Pillow's conversion clips at 255, so almost every pixel would become white.
     gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
     return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")
+
+
+MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
+MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
+METHOD = "mean of blocks"
+"""Part of the cache keys. Change this name if the downscaling method changes pixels."""
+
+log = logging.getLogger("nerfmac")
+
+
+def image_cache_folder() -> Path:
+    """Return the cache folder for downscaled images."""
+    return cache_folder() / "images"
+
+
+def trim(max_bytes: int = MAX_BYTES) -> None:
+    """Remove the least recently used images until the cache has at most `max_bytes` bytes."""
+    with suppress(OSError):  # Another process may trim the cache at the same time.
+        files = [(path.stat(), path) for path in image_cache_folder().glob("*.png")]
+        files.sort(key=lambda file: file[0].st_mtime_ns, reverse=True)
+        total = 0
+        for about, path in files:
+            total += about.st_size
+            if total > max_bytes:
+                path.unlink(missing_ok=True)
+
+
+def _cached_path(image: Path | Pixels, reduce: int, upright: bool) -> Path | None:
+    """Return the file of an image in the cache, or None if the image is not cached."""
+    if reduce == 1 or not isinstance(image, Path) or not image.is_file():
+        return None
+    about = image.stat()
+    if about.st_size < MIN_BYTES:
+        return None
+    key = str(image.resolve()), about.st_size, about.st_mtime_ns, METHOD, reduce, upright
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+    return image_cache_folder() / f"{name}.png"
+
+
+def _read(cached: Path) -> Pixels | None:
+    try:
+        with Image.open(cached) as image:
+            if image.mode not in ("RGB", "RGBA"):
+                return None
+            pixels = np.asarray(image)
+        os.utime(cached)  # Marks the file as recently used.
+        return pixels
+    except UNREADABLE:
+        return None
+
+
+def _write(cached: Path, pixels: Pixels) -> None:
+    try:
+        make_folder(cached.parent)
+        with appearing(cached) as partial:
+            Image.fromarray(pixels).save(partial, "PNG", compress_level=1)
+    except (InputError, OSError) as error:
+        log.debug("cannot cache a downscaled image: %s", error)

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from nerfmac.app.scenes.images import is_cut_out
 from nerfmac.app.scenes.masks import masked
 from nerfmac.app.scenes.options import SceneOptions, Split
-from nerfmac.app.scenes.placement import fit
+from nerfmac.app.scenes.placement import UP, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
-from nerfmac.app.scenes.poses import UP, leveling
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Direction, Placement

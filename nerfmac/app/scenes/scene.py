@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.app.scenes.image_cache import decode_once, trim
-from nerfmac.app.scenes.images import decode_mask
+from nerfmac.app.scenes.images import decode, decode_mask, trim
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
@@ -194,9 +193,7 @@ def _decoding(
 
     def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
         frame, (width, height) = frames[index], cameras.sizes[index]
-        image = decode_once(
-            frame.image, channels, frame.name, frame.reduce, upright=frame.is_upright
-        )
+        image = decode(frame.image, channels, frame.name, frame.reduce, upright=frame.is_upright)
         if image.shape[:2] != (height, width):
             raise InputError(
                 f"{frame.name} has {image.shape[1]}x{image.shape[0]} pixels, but its camera is for "

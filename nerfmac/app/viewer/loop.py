@@ -13,10 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from nerfmac.app.viewer.messages import handle
+from nerfmac.app.viewer.messages import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVAL, Status, handle
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
-from nerfmac.app.viewer.status import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVAL, Status
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend.watchdog import retried
 from nerfmac.common.checks import InputError

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nerfmac.app.viewer.depth_grid import deflated_grid
 from nerfmac.app.viewer.images import Drawn, Images
 from nerfmac.app.viewer.pixel_budget import MAX_SECONDS, PixelBudget
 from nerfmac.app.viewer.screen_image import (
     JPEG_QUALITY,
     ScreenImage,
     Target,
+    deflated_grid,
     encode_jpeg,
     relative_lens,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.fold_check import FoldCheck
+from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import Structure
 from nerfmac.app.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 

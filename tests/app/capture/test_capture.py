@@ -9,7 +9,7 @@ import pytest
 
 from nerfmac.app.capture import capture, capture_scene, captured, structure
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
-from nerfmac.app.capture.fold_check import FoldCheck
+from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import Solver, step_name
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video

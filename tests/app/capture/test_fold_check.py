@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.capture.fold_check import check_folds, is_walk, linked
-from nerfmac.app.capture.pairs import MATCHED, in_sequence
+from nerfmac.app.capture.pairs import MATCHED, check_folds, in_sequence, is_walk, linked
 
 NAMES = [f"{number}.jpg" for number in range(24)]
 """Names in image order. The alphabetical order differs, because 10.jpg follows 9.jpg."""

@@ -7,8 +7,8 @@ import pytest
 
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
-from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import CapturedImage
+from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import NoCamerasError, Solver
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of

@@ -132,7 +132,7 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
         is_kernel = runs_kernel("spherical_harmonics")
         return wrong(outputs) if is_kernel and directions.shape[0] == 2 else outputs
 
-    monkeypatch.setattr("nerfmac.app.measure.selftest.encodings.spherical_harmonics", spoilt)
+    monkeypatch.setattr("nerfmac.app.measure.selftest.fields.spherical_harmonics", spoilt)
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 1
     line = next(x for x in capsys.readouterr().out.splitlines() if "spherical_harmonics-2 " in x)

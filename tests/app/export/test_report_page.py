@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.export import report_page, write_report
-from nerfmac.app.export.curves import ticks
+from nerfmac.app.export.report_page import ticks
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.config import override

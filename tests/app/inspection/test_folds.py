@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection.folds import fold_findings, folds_of_training
+from nerfmac.app.inspection.images import fold_findings, folds_of_training
 from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens

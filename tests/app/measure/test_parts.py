@@ -5,10 +5,9 @@ import json
 import pytest
 
 from nerfmac.app.measure import parts as module
-from nerfmac.app.measure.ceilings import Ceilings
 from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.app.measure.parts import Part, kernel_parts, parts, stages, time_step
-from nerfmac.app.measure.timing import Bar, Timing, measure_interleaved
+from nerfmac.app.measure.timing import Bar, Ceilings, Timing, measure_interleaved
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.paths import figure_of_eight, orbit, spiral, tour
-from nerfmac.app.paths.quaternions import logarithm, quaternions
+from nerfmac.app.paths.curve import logarithm, quaternions
 from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
 from tests.app.paths.test_orbit import CENTER, LENS, UPS, rig, seen_from

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.paths.quaternions import quaternions
+from nerfmac.app.paths.curve import quaternions
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
 
 NUMBERS = {

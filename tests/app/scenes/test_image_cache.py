@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.scenes import image_cache, load_scene
-from nerfmac.app.scenes.image_cache import decode_once, trim
-from nerfmac.app.scenes.images import decode
+from nerfmac.app.scenes import images, load_scene
+from nerfmac.app.scenes.images import decode, decode_reduced, trim
 from tests.app.scenes.scene_files import save, write_transforms
 
 SIZE = 400, 300
@@ -28,7 +27,7 @@ def noise(seed, channels=3):
 @pytest.fixture
 def image(tmp_path):
     save(tmp_path / "a.png", noise(1))
-    assert (tmp_path / "a.png").stat().st_size >= image_cache.MIN_BYTES
+    assert (tmp_path / "a.png").stat().st_size >= images.MIN_BYTES
     return tmp_path / "a.png"
 
 
@@ -40,17 +39,17 @@ def decoded(monkeypatch):
         names.append(name)
         return real(image, name, reduce, upright=upright)
 
-    real = image_cache.decode_reduced
-    monkeypatch.setattr(image_cache, "decode_reduced", count)
+    real = images.decode_reduced
+    monkeypatch.setattr(images, "decode_reduced", count)
     return names
 
 
 @pytest.mark.parametrize("channels", [3, 4])
 def test_an_image_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, decoded, channels):
     save(tmp_path / "a.png", noise(2, channels))
-    wanted = decode(tmp_path / "a.png", channels, "a", 3)
+    wanted = decode_reduced(tmp_path / "a.png", "a", 3)
     for _ in range(2):
-        np.testing.assert_array_equal(decode_once(tmp_path / "a.png", channels, "a", 3), wanted)
+        np.testing.assert_array_equal(decode(tmp_path / "a.png", channels, "a", 3), wanted)
     assert decoded == ["a"]
     assert len(list(cache.iterdir())) == 1
 
@@ -58,7 +57,7 @@ def test_an_image_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, deco
 @pytest.mark.parametrize("what", ["pixels", "time"])
 def test_an_image_that_changed_is_decoded_anew(image, decoded, what):
     Image.fromarray(noise(6)).save(image, "BMP")  # BMP files of one image size are equally long.
-    decode_once(image, 3, "a", 2)
+    decode(image, 3, "a", 2)
     about = image.stat()
     if what == "pixels":
         save(image, np.concatenate([noise(5), noise(6)]))
@@ -66,13 +65,13 @@ def test_an_image_that_changed_is_decoded_anew(image, decoded, what):
     else:
         Image.fromarray(noise(7)).save(image, "BMP")
         os.utime(image, ns=(about.st_atime_ns, about.st_mtime_ns + 1000))
-    np.testing.assert_array_equal(decode_once(image, 3, "a", 2), decode(image, 3, "a", 2))
+    np.testing.assert_array_equal(decode(image, 3, "a", 2), decode_reduced(image, "a", 2))
     assert decoded == ["a", "a"]
 
 
 @pytest.mark.parametrize("broken", [b"", b"no image", None, "a folder", "gray"])
 def test_a_broken_file_in_the_cache_is_not_believed(image, cache, decoded, broken):
-    wanted = decode_once(image, 3, "a", 2)
+    wanted = decode(image, 3, "a", 2)
     (kept,) = cache.iterdir()
     content = kept.read_bytes()
     kept.unlink()
@@ -82,40 +81,40 @@ def test_a_broken_file_in_the_cache_is_not_believed(image, cache, decoded, broke
         save(kept, np.zeros((4, 4), np.uint8))
     else:
         kept.write_bytes(content[: len(content) // 2] if broken is None else broken)
-    np.testing.assert_array_equal(decode_once(image, 3, "a", 2), wanted)
+    np.testing.assert_array_equal(decode(image, 3, "a", 2), wanted)
     assert decoded == ["a", "a"]
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(image, tmp_path, monkeypatch, cache):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
-    assert decode_once(image, 3, "a", 2).shape == (150, 200, 3)
+    assert decode(image, 3, "a", 2).shape == (150, 200, 3)
     monkeypatch.setenv("NERFMAC_CACHE", str(cache.parent))
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("PIL.Image.Image.save", full)
-    assert decode_once(image, 3, "a", 2).shape == (150, 200, 3)
+    assert decode(image, 3, "a", 2).shape == (150, 200, 3)
     assert list(cache.iterdir()) == []
 
 
 def test_small_files_whole_images_and_arrays_are_not_kept(image, tmp_path, cache):
     save(tmp_path / "small.png", noise(1)[:20, :20])
-    decode_once(tmp_path / "small.png", 3, "small", 2)
-    decode_once(image, 3, "a")
-    decode_once(noise(4), 3, "array", 2)
+    decode(tmp_path / "small.png", 3, "small", 2)
+    decode(image, 3, "a")
+    decode(noise(4), 3, "array", 2)
     assert not cache.exists()
 
 
 def test_what_was_not_used_for_longest_is_removed_first(tmp_path, cache):
     for name in "abcd":
         save(tmp_path / f"{name}.png", noise(ord(name)))
-        decode_once(tmp_path / f"{name}.png", 3, name, 2)
+        decode(tmp_path / f"{name}.png", 3, name, 2)
     by_age = sorted(cache.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     for age, path in enumerate(by_age):
         os.utime(path, (1000 + age, 1000 + age))
-    decode_once(tmp_path / "a.png", 3, "a", 2)  # it is used again
+    decode(tmp_path / "a.png", 3, "a", 2)  # it is used again
     size = max(path.stat().st_size for path in by_age)
     trim(2 * size + 100)
     assert sorted(cache.iterdir()) == sorted([by_age[0], by_age[3]])
@@ -131,7 +130,7 @@ def test_a_scene_is_read_from_the_cache_and_the_cache_kept_small(tmp_path, cache
         save(tmp_path / f"images/00{index}.png", noise(index))
     before = np.array(load_scene(path, downscale=4).views("train").pixels)
     assert len(list(cache.iterdir())) == 2
-    monkeypatch.setattr(image_cache, "decode_reduced", lambda *_, **__: pytest.fail("decoded"))
+    monkeypatch.setattr(images, "decode_reduced", lambda *_, **__: pytest.fail("decoded"))
     np.testing.assert_array_equal(load_scene(path, downscale=4).views("train").pixels, before)
     monkeypatch.undo()
     monkeypatch.setenv("NERFMAC_CACHE", str(cache.parent))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.paths.quaternions import quaternions
+from nerfmac.app.paths.curve import quaternions
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels

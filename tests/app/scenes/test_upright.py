@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.poses import leveling
+from nerfmac.app.scenes.placement import leveling
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import (

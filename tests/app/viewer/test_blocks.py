@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.blocks import first_blocks, first_samples
+from nerfmac.app.viewer.images import first_blocks, first_samples
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays

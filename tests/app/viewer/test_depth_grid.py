@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.depth_grid import deflated_grid, inverse_grid
+from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 
 
 def vertices(length, cells):

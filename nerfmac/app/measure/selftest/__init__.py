@@ -13,12 +13,13 @@ from nerfmac.app.measure.selftest.comparison import Outcome as Outcome
 from nerfmac.app.measure.selftest.comparison import case_of as case_of
 from nerfmac.app.measure.selftest.comparison import compare as compare
 from nerfmac.app.measure.selftest.comparison import compare_all as compare_all
-from nerfmac.app.measure.selftest.encodings import (
+from nerfmac.app.measure.selftest.fields import (
     adam_cases,
     hash_encode_cases,
+    networks_cases,
     spherical_harmonics_cases,
+    trace_cases,
 )
-from nerfmac.app.measure.selftest.fields import networks_cases, trace_cases
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,

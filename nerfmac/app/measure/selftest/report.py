@@ -15,9 +15,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.app.measure.ceilings import measure_ceilings
 from nerfmac.app.measure.launches import Launched, by_kernel, launches, recorded_launches
-from nerfmac.app.measure.timing import measure
+from nerfmac.app.measure.timing import measure, measure_ceilings
 from nerfmac.app.measure.tuning import try_variants
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import builtin_scene_path, load_scene

@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.readers import blender, colmap, llff, polycam, record3d, transforms
+from nerfmac.app.scenes.readers import colmap, llff, phones, transforms
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
 
 PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
 """File extensions of archives, including Record3D archives."""
-BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
+BLENDER_FILES = tuple(transforms.file_name(split) for split in transforms.SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
     f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D) or "
@@ -42,7 +42,7 @@ def read_scene(path: Path) -> ParsedScene:
                 f"{path} is not a scene: expected a folder or a {SOUGHT}. {NEEDS_POSES}"
             )
         if path.name in BLENDER_FILES:
-            return blender.read_blender(path.parent)
+            return transforms.read_blender(path.parent)
         return transforms.read_transforms(path, read_fields(path))
     refuse_run(path)
     if not path.is_dir():
@@ -63,17 +63,17 @@ def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
     """Return a function that reads the scene in `folder`, or None if the format is unknown."""
     read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
-        read = partial(blender.read_blender, folder)
+        read = partial(transforms.read_blender, folder)
     elif (path := folder / transforms.FILE_NAME).exists():
         read = partial(_read_transforms, path)
     elif (model := colmap.model_folder(folder)) is not None:
         read = partial(colmap.read_colmap, colmap.scene_folder(folder), model)
     elif (folder / llff.FILE_NAME).exists():
         read = partial(llff.read_llff, folder / llff.FILE_NAME)
-    elif (metadata := record3d.metadata_of(folder)) is not None:
-        read = partial(record3d.read_record3d, metadata)
-    elif (keyframes := polycam.keyframes_of(folder)) is not None:
-        read = partial(polycam.read_polycam, folder, *keyframes)
+    elif (metadata := phones.metadata_of(folder)) is not None:
+        read = partial(phones.read_record3d, metadata)
+    elif (keyframes := phones.keyframes_of(folder)) is not None:
+        read = partial(phones.read_polycam, folder, *keyframes)
     elif (other := _other_json(folder)) is not None:
         read = partial(transforms.read_transforms, *other)
     return read

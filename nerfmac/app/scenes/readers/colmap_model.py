@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.poses import rotation_of
+from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 
 PARAMETERS = {

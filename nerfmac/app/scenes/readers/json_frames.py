@@ -19,8 +19,8 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.options import MAX_EXTENT
+from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.app.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.readers.frame_lens import lens_of
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields

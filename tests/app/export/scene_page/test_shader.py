@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.app.export.traced_field import TracedField, quantized
+from nerfmac.app.export.scene_page import TracedField, quantized
 from nerfmac.app.run import Run
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves

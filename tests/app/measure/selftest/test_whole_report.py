@@ -5,10 +5,10 @@ import json
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.measure.ceilings import Ceilings
 from nerfmac.app.measure.launches import Launched
 from nerfmac.app.measure.selftest import report as found_out
 from nerfmac.app.measure.selftest.report import FINDINGS, Findings, Report
+from nerfmac.app.measure.timing import Ceilings
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.backend import choose_device, device
 from tests.scene_factory import CONFIG

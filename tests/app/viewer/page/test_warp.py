@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.viewer.depth_grid import deflated_grid
-from nerfmac.app.viewer.screen_image import encode_jpeg, relative_lens
+from nerfmac.app.viewer.screen_image import deflated_grid, encode_jpeg, relative_lens
 from nerfmac.rendering.metrics import psnr
 from tests.app.viewer.page.driver import START
 from tests.app.viewer.page.seen import seen
