@@ -22,7 +22,7 @@ NERFMAC = f"""#!{sys.executable}
 import sys
 import nerfmac.app.cli
 from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.logs import without_log_file
+from nerfmac.app.cli.printing import without_log_file
 from nerfmac.app.cli.options import OPTIONS
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:

@@ -60,7 +60,7 @@ def open_video(path: Path) -> Video:
     """Read the frame count, the duration, and other properties of a video file."""
     with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
-        command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
+        command = [ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
         command += ["-f", "null", "-"]
         null = subprocess.DEVNULL
         code = subprocess.run(command, stdin=null, stdout=null, stderr=errors).returncode
@@ -74,8 +74,8 @@ def open_video(path: Path) -> Video:
 
 
 def gray_frames(video: Video) -> Iterator[Pixels]:
-    """Yield every `video.step`-th frame as a gray image, uint8 (h, w). The longer side is at most
-    `GRAY_SIZE` pixels."""
+    """Yield the frames 0, n, 2 n, and so on of a video as gray images, uint8 (h, w), where n is
+    `video.step`. The longer side of the images has at most `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
     return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
 
@@ -115,7 +115,7 @@ def _tone_map(path: Path) -> str:
 
 def _hdr(path: Path) -> str:
     """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
-    command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
+    command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
     stream = next((line for line in lines if "Video:" in line), "")
@@ -123,7 +123,7 @@ def _hdr(path: Path) -> str:
 
 
 def _has_filters() -> bool:
-    filters = subprocess.run([_ffmpeg(), "-filters"], capture_output=True, check=False).stdout
+    filters = subprocess.run([ffmpeg(), "-filters"], capture_output=True, check=False).stdout
     return all(f" {name} " in filters.decode() for name in ("zscale", "tonemap"))
 
 
@@ -143,7 +143,7 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
+    command = [ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
@@ -174,12 +174,13 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
             raise _unreadable(path, errors.read().decode(errors="replace"))
 
 
-def _ffmpeg() -> str:
-    import imageio_ffmpeg  # Imported lazily: only videos require it.
-
+def ffmpeg() -> str:
+    """Return the path of ffmpeg."""
     try:
+        import imageio_ffmpeg  # Imported lazily: only videos require it.
+
         return str(imageio_ffmpeg.get_ffmpeg_exe())
-    except RuntimeError as error:
+    except (ImportError, RuntimeError) as error:
         raise InputError(
             f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
             "IMAGEIO_FFMPEG_EXE to its path"

@@ -51,7 +51,7 @@ class NamedPath:
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """Return the path in scene coordinates of `run`."""
+        """Return the path in the scene coordinates of `run`."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))

@@ -10,9 +10,16 @@ from typing import Any, NoReturn
 
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import flags_of
-from nerfmac.app.cli.logs import logged, without_log_file
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
+from nerfmac.app.cli.printing import (
+    logged,
+    printable,
+    printing_quoted,
+    refuse,
+    until_closed,
+    with_flag,
+    without_log_file,
+)
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.variants import from_environment

@@ -20,9 +20,9 @@ from nerfmac.app.video import (
     CameraSamples,
     RenderOptions,
     blurred,
+    check_output,
     check_video,
     even,
-    refuse_existing,
     render_video,
 )
 from nerfmac.backend import choose_device
@@ -166,7 +166,7 @@ def _check(arguments: Render, fps: float, out: Path) -> None:
             f"cannot render to '{out}': expected a video file ({', '.join(VIDEOS)}) or a folder "
             "name without a file extension"
         )
-    refuse_existing(out, resume=arguments.resume, overwrite=arguments.overwrite)
+    check_output(out, resume=arguments.resume, overwrite=arguments.overwrite)
 
 
 def _cameras(

@@ -32,19 +32,19 @@ AGAIN = "run the same command again"
 
 
 def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = True) -> Path:
-    """Download a public scene.
-
+    """Download a public scene to the folder OUT/COLLECTION/SCENE, and return this folder.
     If the scene folder already exists, nothing is downloaded. An archive is stored next to its
     scenes, so that its other scenes need no further download. If a download is interrupted, the
     next call resumes it.
 
     Args:
         name: Name of the scene, as SCENE or COLLECTION/SCENE.
-        out: Folder to download to.
+        out: Folder that contains a folder for each collection. If the folder does not exist, it is
+            created.
         progress: Whether to show a progress bar.
 
     Returns:
-        The scene folder, OUT/COLLECTION/SCENE.
+        Path of the scene folder, OUT/COLLECTION/SCENE, which `load_scene` can read.
 
     Raises:
         InputError: If the scene is unknown, the network is not available, the checksum is wrong, or
@@ -74,12 +74,7 @@ def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = T
 
 
 def _bar(name: str, size: int | None, progress: bool) -> Any:
-    options: dict[str, Any] = {
-        "unit": "B",
-        "unit_scale": True,
-        "disable": not progress,
-        "delay": 0.2,
-    }
+    options: Any = {"unit": "B", "unit_scale": True, "disable": not progress, "delay": 0.2}
     return tqdm(desc=name, total=size, **options)
 
 

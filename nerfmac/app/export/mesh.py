@@ -26,12 +26,13 @@ from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
 from nerfmac.app.export.mesh_quality import WITHIN, held_out_share, pieces_of
 from nerfmac.app.export.shape_files import EXTENSIONS, needed, write_shape
-from nerfmac.app.export.source import Region, Source, training_rays
+from nerfmac.app.export.source import Region, Source
 from nerfmac.app.run import Run
+from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.rendering.crop import Box
 
 Vertices = npt.NDArray[np.float64]
@@ -325,7 +326,7 @@ def _ray_points(
         The step in scene units, scene positions (rays, points, 3), and a boolean array (rays,
         points) that is True for points inside the box.
     """
-    rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
+    rays = random_rays(Cameras.stack(cameras), RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)
     placement = source.placement
     # The slabs of the box are computed in file coordinates, because the box is axis-aligned only

@@ -10,12 +10,14 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.app.export.shape_files import write_shape
-from nerfmac.app.export.source import Region, Source, training_rays
+from nerfmac.app.export.source import Region, Source
 from nerfmac.app.run import Run
+from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.geometry.bounds import from_center
+from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer, to_bytes
@@ -81,7 +83,7 @@ def extract_points(
         InputError: If an argument is out of range, or the cameras see no surface.
     """
     checks.number("count", count, low=1, high=MAX_COUNT, whole=True)
-    source, cameras, renderer = Source.of(run), run.cameras, run.renderer()
+    source, cameras, renderer = Source.of(run), Cameras.stack(run.cameras), run.renderer()
     everywhere = Region(np.full(3, -np.inf), np.full(3, np.inf))
     region = everywhere if crop is None else source.region(crop)
     random = np.random.default_rng(run.config.seed)
@@ -89,7 +91,7 @@ def extract_points(
     total = fruitless = 0
     with tqdm(total=count, desc="points", unit="point", disable=not progress) as bar:
         while total < count and fruitless < FRUITLESS:
-            batch = _ray_ends(source, renderer, region, training_rays(cameras, RAYS, random))
+            batch = _ray_ends(source, renderer, region, random_rays(cameras, RAYS, random))
             new = min(len(batch[0]), count - total)
             batches.append(tuple(values[:new] for values in batch))
             total, fruitless = total + new, 0 if new else fruitless + 1

@@ -20,7 +20,7 @@ from nerfmac.app.export.pages import (
     table,
     view_section,
 )
-from nerfmac.app.run import Run, read_scalars
+from nerfmac.app.run import Run, read_scalars, scaled_size
 from nerfmac.app.scenes.images import decode
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
@@ -156,8 +156,7 @@ def _images(run: Run, folder: Path, *, has_test: bool) -> str:
     """Return the HTML of the preview image, and of renderings from positions around the scene. If
     `has_test` is True, the preview is a rendering of a test view next to its photo."""
     lens = run.scene.cameras[0].lens
-    scale = min(1.0, LONGEST / max(lens.width, lens.height))
-    size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
+    size = scaled_size(lens, min(1.0, LONGEST / max(lens.width, lens.height)))
     around = "".join(
         figure(
             run.render(camera, run.scene.backdrop).color,

@@ -16,7 +16,6 @@ import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from math import atan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ import numpy.typing as npt
 
 from nerfmac.app.export.pages import check_page, jpeg_url, scene_name
 from nerfmac.app.paths import View
+from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.run import Run
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
@@ -134,17 +134,12 @@ def _first_view(run: Run, camera_path: PagePath | None) -> View:
     if camera_path is None:
         return view
     camera = camera_path.cameras[0]
-    return view.stand(camera.pose).with_fov(_fov(camera))
-
-
-def _fov(camera: Camera) -> float:
-    """Return the vertical field of view in radians, without distortion."""
-    return 2.0 * atan(camera.lens.tangents[1])
+    return view.stand(camera.pose).with_fov(vertical_fov(camera.lens))
 
 
 def _path_values(path: PagePath) -> dict[str, Any]:
     frames = [
-        [round(float(number), 6) for number in (*camera.pose.ravel(), _fov(camera))]
+        [round(float(number), 6) for number in (*camera.pose.ravel(), vertical_fov(camera.lens))]
         for camera in path.cameras
     ]
     return {"fps": path.fps, "closed": path.closed, "frames": frames}

@@ -20,11 +20,11 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.ply_points import COLORS, ply_bytes
 from nerfmac.common import installing
 from nerfmac.geometry.color import srgb_to_linear
 
 EXTENSIONS = (".ply", ".obj", ".glb")
-CHANNELS = ("red", "green", "blue")
 FAR = 100.0
 """Maximum ratio of the largest coordinate to the longest side of a shape for single precision.
 Rounding steps are then about 1e-5 times the longest side."""
@@ -38,14 +38,14 @@ log = logging.getLogger("nerfmac")
 
 
 def need_libraries() -> None:
-    """Raise `InputError` if a library of the extra `export` is not installed."""
+    """Raise `InputError` if a library is missing that the `export` extra installs."""
     for module in ("skimage.measure", "trimesh"):
         needed(module)
 
 
 def needed(module: str) -> Any:
-    """Import and return a module of the extra `export`. If it is not installed, raise `InputError`
-    with the installation command."""
+    """Import and return a module that the `export` extra installs. If the module is missing, raise
+    `InputError` with the installation command."""
     return installing.needed(module, "export", "meshes and points need")
 
 
@@ -60,7 +60,11 @@ def write_shape(
     """Write positions (v, 3), unit normals (v, 3), and sRGB colors (v, 3), with triangles of vertex
     indices (f, 3), or points if f is 0. The file extension determines the format."""
     if path.suffix.lower() == ".ply":
-        path.write_bytes(_ply(vertices, normals, colors, faces))
+        precise = vertices.T.astype("<f8" if _is_far(vertices) else "<f4")
+        columns = [*zip("xyz", precise, strict=True)]
+        columns += zip(("nx", "ny", "nz"), normals.T.astype("<f4"), strict=True)
+        columns += zip(COLORS, colors.T, strict=True)
+        path.write_bytes(ply_bytes(columns, faces))
         return
     trimesh, is_glb = needed("trimesh"), path.suffix.lower() == ".glb"
     offset = np.zeros(3)
@@ -87,31 +91,6 @@ def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
     """Return whether float32 is insufficient for the distance of the vertices from the origin."""
     side = float(np.ptp(vertices, axis=0).max(initial=0.0)) if len(vertices) else 0.0
     return bool(np.abs(vertices).max(initial=0.0) > FAR * max(side, 1e-12))
-
-
-def _ply(
-    vertices: npt.NDArray[np.float64],
-    normals: npt.NDArray[np.float32],
-    colors: npt.NDArray[np.uint8],
-    faces: npt.NDArray[np.int32],
-) -> bytes:
-    """Return the content of a binary PLY file, without a face element if there are no faces."""
-    number = ("double", "<f8") if _is_far(vertices) else ("float", "<f4")
-    columns = [
-        *((name, *number, vertices[:, axis]) for axis, name in enumerate("xyz")),
-        *((f"n{name}", "float", "<f4", normals[:, axis]) for axis, name in enumerate("xyz")),
-        *((name, "uchar", "u1", colors[:, axis]) for axis, name in enumerate(CHANNELS)),
-    ]
-    rows = np.empty(len(vertices), [(name, kind) for name, _, kind, _ in columns])
-    for name, _, _, values in columns:
-        rows[name] = values
-    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
-    header += [f"property {kind} {name}" for name, kind, _, _ in columns]
-    corners = np.empty(len(faces), [("count", "u1"), ("vertex", "<i4", 3)])
-    corners["count"], corners["vertex"] = 3, faces
-    if len(faces):
-        header += [f"element face {len(faces)}", "property list uchar int vertex_indices"]
-    return "\n".join([*header, "end_header", ""]).encode() + rows.tobytes() + corners.tobytes()
 
 
 def _glb(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -16,10 +15,8 @@ from nerfmac.common.checks import InputError, finite
 from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.cells import Cells, cells_of, number_of
 from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.crop import Box
@@ -181,11 +178,3 @@ class Source(NamedTuple):
         ray, start = mx.arange(count, dtype=mx.int32), mx.arange(count + 1, dtype=mx.int32)
         samples = Samples(position, one, one, ray, start, mx.ones(count, mx.int32))
         return self.field(self.parameters, samples, direction)[1]
-
-
-def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Generator) -> Rays:
-    """Return rays in scene coordinates through random pixel positions of random cameras."""
-    view = random.integers(0, len(cameras), count, np.int32)
-    sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
-    pixel = random.random((count, 2)) * sizes[view]
-    return rays_through(Cameras.stack(cameras), mx.array(view), mx.array(pixel, mx.float32))

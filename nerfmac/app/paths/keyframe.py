@@ -1,7 +1,8 @@
-"""`Keyframe`, a camera of a path with its timing."""
+"""`Keyframe`, a camera pose and field of view on a camera path."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,14 @@ RIGID_WITHIN = 1e-3  # Tolerance of |R^T R - I| for rotations R, for rounded num
 MAX_SECONDS = 3600.0  # Maximum time in seconds between two keyframes.
 
 
+def vertical_fov(lens: Lens) -> float:
+    """Return the vertical field of view in radians, ignoring distortion."""
+    return 2.0 * math.atan(lens.tangents[1])
+
+
 @dataclass(frozen=True, eq=False)
 class Keyframe:
-    """Camera of a path, with its timing.
+    """Camera pose and field of view on a camera path, with the time of the camera at this pose.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).

@@ -97,17 +97,11 @@ def _spiral(rig: Rig, turn: float) -> Camera:
 
 
 def _figure_of_eight(rig: Rig, turn: float) -> Camera:
-    middle, half = _front(rig)
-    low, high = rig.heights(EIGHT[1])
-    azimuth = middle + min(half, EIGHT[0]) * math.sin(turn)
-    return rig.camera(azimuth, _between(low, high, math.sin(2.0 * turn)))
-
-
-def _front(rig: Rig) -> tuple[float, float]:
-    """Return the azimuth of the middle of the camera arc and half the width of the arc, in radians.
-    For a full circle, the azimuth is its start."""
     start, arc = rig.arc
-    return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
+    middle = start if rig.goes_round else start + 0.5 * arc
+    low, high = rig.heights(EIGHT[1])
+    azimuth = middle + min(0.5 * arc, EIGHT[0]) * math.sin(turn)
+    return rig.camera(azimuth, _between(low, high, math.sin(2.0 * turn)))
 
 
 def _between(low: float, high: float, position: float) -> float:
@@ -119,11 +113,7 @@ orbit = Move(_orbit, 5.0)
 spiral = Move(_spiral, 10.0)
 figure_of_eight = Move(_figure_of_eight, 6.0)
 
-MOVES = {
-    "orbit": orbit,
-    "spiral": spiral,
-    "figure-of-eight": figure_of_eight,
-}
+MOVES = {"orbit": orbit, "spiral": spiral, "figure-of-eight": figure_of_eight}
 """Moves, keyed by their names in the command line and in the viewer."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.keyframe import Keyframe
+from nerfmac.app.paths.keyframe import Keyframe, vertical_fov
 from nerfmac.app.paths.moves import orbit
 from nerfmac.app.paths.rig import center_of
 from nerfmac.common import checks
@@ -88,7 +88,7 @@ class View:
 
     @classmethod
     def _of(cls, camera: Camera, center: Vector, up: npt.ArrayLike) -> Self:
-        fov = 2.0 * math.atan(0.5 * camera.lens.height / camera.lens.fl_y)
+        fov = vertical_fov(camera.lens)
         return cls(camera.pose.astype(np.float64), center, np.asarray(up, np.float64), fov)
 
     @property

@@ -327,10 +327,7 @@ def _on_plane(
     renderer: Renderer, cameras: Cameras, plane: GroundPlane, split: str, seed: int
 ) -> dict[str, float]:
     """Compute depth errors at random pixels with rays that intersect the plane inside its hull."""
-    random = np.random.default_rng(seed)
-    view = random.integers(0, len(cameras), MAX_RAYS, np.int32)
-    pixel = random.random((MAX_RAYS, 2)) * np.array(cameras.sizes)[view]
-    rays = rays_through(cameras, mx.array(view), mx.array(pixel, mx.float32))
+    rays = random_rays(cameras, MAX_RAYS, np.random.default_rng(seed))
     distance = np.array(plane.distance(rays), np.float64)
     is_on = np.flatnonzero(np.isfinite(distance))
     if not len(is_on):
@@ -341,6 +338,13 @@ def _on_plane(
         f"plane_within_{percent}_percent_{split}": float((error <= percent / 100).mean())
         for percent in (3, 5)
     }
+
+
+def random_rays(cameras: Cameras, count: int, random: np.random.Generator) -> Rays:
+    """Return rays in scene coordinates through random pixel positions of random cameras."""
+    view = random.integers(0, len(cameras), count, np.int32)
+    pixel = random.random((count, 2)) * np.array(cameras.sizes)[view]
+    return rays_through(cameras, mx.array(view), mx.array(pixel, mx.float32))
 
 
 def depth_along(renderer: Renderer, rays: Rays) -> Array:

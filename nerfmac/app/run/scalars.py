@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from PIL import Image
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
-from nerfmac.common.installing import install
+from nerfmac.common.installing import needed
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
 from nerfmac.training.history import History
@@ -89,15 +88,6 @@ class Scalars:
             log.warning("cannot write %s: %s; continuing without it", self._path, error.strerror)
 
 
-def check_tensorboard(*, needed: bool = True) -> None:
-    """Raise `InputError` if `needed` is True but tensorboardX is not installed."""
-    if needed and find_spec("tensorboardX") is None:
-        raise InputError(
-            f"--tensorboard requires tensorboardX from the extra tensorboard: "
-            f"{install('tensorboard')}"
-        )
-
-
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
     """Read the reports in `scalars.jsonl` of a run folder. Without the file, the list is empty."""
     path = folder / NAME
@@ -144,7 +134,5 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    check_tensorboard()
-    from tensorboardX import SummaryWriter
-
-    return SummaryWriter(str(folder), purge_step=step + 1 if step else None)
+    writer = needed("tensorboardX", "tensorboard", "--tensorboard needs").SummaryWriter
+    return writer(str(folder), purge_step=step + 1 if step else None)

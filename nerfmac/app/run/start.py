@@ -27,7 +27,6 @@ from nerfmac.app.run.configuration import (
 from nerfmac.app.run.folder import check_unused, read_record
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
-from nerfmac.app.run.scalars import check_tensorboard
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, recorded_path
 from nerfmac.app.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.app.scenes.record import SceneRecord
@@ -36,6 +35,7 @@ from nerfmac.backend.memory import check_memory_limit, limit_memory
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.common.installing import needed
 from nerfmac.config import Config, override
 from nerfmac.ranks import LostRankError, join
 from nerfmac.training.goal import Goal, Report
@@ -130,7 +130,8 @@ def train(
     check_types(config, method)
     _check_effect(preset, seed, config, resume=resume)
     _check_folder(out, tensorboard=tensorboard, all_views=all_views)
-    check_tensorboard(needed=tensorboard)
+    if tensorboard:
+        needed("tensorboardX", "tensorboard", "--tensorboard needs")
     is_first = join().is_first
     progress = progress and is_first
     source, folder = _scene_and_folder(scene, out, options, resume=resume, is_first=is_first)
@@ -138,8 +139,10 @@ def train(
     load = Run.resume if is_first else Run.load
     resumed = load(folder, source, method=method) if resume and folder else None
     config = config or config_for_device(preset, seed or 0)
-    config = resumed.config if resumed else _config(config, steps, source, method)
-    needed = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
+    if steps is not None:
+        config = override(config, train={"steps": int(steps)})
+    config = resumed.config if resumed else config_for_scene(config, source, method)
+    memory = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
         source.views("test", progress=progress)  # Reports an invalid image before training.
     run = resumed or Run.begin(source, config, method=method, out=run_folder, progress=progress)
@@ -150,7 +153,7 @@ def train(
         with (
             run.locked(),
             closing(Outputs(run, start, tensorboard, on_report)) as outputs,
-            _explained(run, folder, Goal(steps, seconds), needed),
+            _explained(run, folder, Goal(steps, seconds), memory),
         ):
             run.train(steps=steps, seconds=seconds, progress=progress, on_report=outputs.add)
             outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
@@ -209,10 +212,7 @@ def _scene_and_folder(
                 f"{name} has no effect on a scene that is already loaded; pass it to "
                 "nerfmac.load_scene"
             )
-    read = {
-        "split": split_of(options.get("split")),
-        "up": up_of(options.get("up")),
-    }
+    read = {"split": split_of(options.get("split")), "up": up_of(options.get("up"))}
     requested = SceneOptions(**{**options, **read})
     is_named = out is not None and out != "auto"
     if resume and not is_named:
@@ -241,14 +241,6 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
                 f"{option} is {requested[option]}, but the run {run} uses {known[option]}; remove "
                 "the option to resume the run, or start a new run"
             )
-
-
-def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> Config:
-    """Return a copy of `config` that is adapted to the scene and the method. If `steps` is not
-    None, it replaces the number of training steps."""
-    if steps is not None:
-        config = override(config, train={"steps": int(steps)})
-    return config_for_scene(config, scene, method)
 
 
 @contextmanager

@@ -54,7 +54,8 @@ def scene_image(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
-    """Return the color and the frustum, a polyline (11, 3), of each camera, in name order."""
+    """Return the color and the frustum, the vertices (11, 3) of a polyline, of each camera, in name
+    order."""
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
@@ -69,13 +70,13 @@ def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
 
 
 def cube_line(scene: Scene) -> Array:
-    """Return the corners (16, 3) of a line along all edges of the scene cube."""
+    """Return the vertices (16, 3) of a polyline along all edges of the scene cube."""
     high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
     return _upright(scene, np.asarray(0.5 + scene.extent * (high - 0.5)))
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the points (5, 3) of an arrow from the image center in the up direction."""
+    """Return the vertices (5, 3) of an arrow from the image center in the up direction."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -171,7 +172,7 @@ def _around(eyes: Array, points: Array) -> tuple[Array, float]:
 
 
 def _frustum(camera: Camera, length: float) -> Array:
-    """Return a line (11, 3) from the camera along all edges of its frustum."""
+    """Return the vertices (11, 3) of a polyline from the camera along all edges of its frustum."""
     lens = camera.lens
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,9 @@ TYPES = {
     **dict.fromkeys(("double", "float64"), "f8"),
 }
 COLORS = ("red", "green", "blue")
+PROPERTIES = {"u1": "uchar", "f4": "float", "f8": "double"}
+"""Types of vertex properties in files that nerfmac writes, keyed by the NumPy type."""
+Column = tuple[str, npt.NDArray[Any]]  # Name and little-endian values (n,) of a vertex property.
 BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
@@ -42,15 +47,23 @@ def write_ply_points(
     path: Path, points: npt.NDArray[np.float64], colors: npt.NDArray[np.uint8]
 ) -> None:
     """Write points (n, 3) with sRGB colors (n, 3) to a binary PLY file."""
-    columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLORS)]
-    rows = np.empty(len(points), np.dtype(columns))
-    for index in range(3):
-        rows["xyz"[index]], rows[COLORS[index]] = points[:, index], colors[:, index]
-    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
-    header += [f"property float {name}" for name in "xyz"]
-    header += [f"property uchar {name}" for name in COLORS]
+    columns = [*zip("xyz", points.T.astype("<f4"), strict=True)]
     with appearing(path) as partial:
-        partial.write_bytes("\n".join([*header, "end_header", ""]).encode() + rows.tobytes())
+        partial.write_bytes(ply_bytes([*columns, *zip(COLORS, colors.T, strict=True)]))
+
+
+def ply_bytes(columns: Sequence[Column], faces: npt.NDArray[np.int32] | None = None) -> bytes:
+    """Return a binary PLY file with vertex properties and triangles of vertex indices (f, 3)."""
+    rows = np.empty(len(columns[0][1]), [(name, values.dtype) for name, values in columns])
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    for name, values in columns:
+        rows[name] = values
+        header.append(f"property {PROPERTIES[values.dtype.str[1:]]} {name}")
+    corners = np.empty(0 if faces is None else len(faces), [("count", "u1"), ("vertex", "<i4", 3)])
+    if len(corners):
+        corners["count"], corners["vertex"] = 3, faces
+        header += [f"element face {len(corners)}", "property list uchar int vertex_indices"]
+    return "\n".join([*header, "end_header", ""]).encode() + rows.tobytes() + corners.tobytes()
 
 
 def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:

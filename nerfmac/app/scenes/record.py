@@ -107,14 +107,14 @@ class SceneRecord:
 
 
 def _color(record: Fields) -> Color | None:
-    if "mean_color" not in record or record.is_null("mean_color"):
+    if record.is_null("mean_color"):
         return None
     red, green, blue = record.numbers("mean_color", 3)
     return red, green, blue
 
 
 def _subject(record: Fields) -> Sphere | None:
-    if "subject" not in record or record.is_null("subject"):
+    if record.is_null("subject"):
         return None
     subject = record.object("subject")
     subject.allow_only(*Sphere._fields)
@@ -147,7 +147,7 @@ def _split(options: Fields) -> Split:
 
 
 def _placement(record: Fields) -> Placement | None:
-    if "placement" not in record or record.is_null("placement"):
+    if record.is_null("placement"):
         return None
     placement = record.object("placement")
     placement.allow_only("scale", "offset", "rotation")

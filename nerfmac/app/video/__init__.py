@@ -9,7 +9,7 @@ from nerfmac.app.video.frames import blurred as blurred
 from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
 from nerfmac.app.video.options import OUTPUTS as OUTPUTS
 from nerfmac.app.video.options import RenderOptions as RenderOptions
-from nerfmac.app.video.rendering import refuse_existing as refuse_existing
+from nerfmac.app.video.rendering import check_output as check_output
 from nerfmac.app.video.rendering import render_video as render_video
 from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
 from nerfmac.app.video.view_renderer import colors as colors

@@ -31,10 +31,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from nerfmac.app.capture.video import ffmpeg
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
-from nerfmac.common.installing import pip_install
 from nerfmac.common.timeline import interval
 
 Item = TypeVar("Item")
@@ -136,17 +136,8 @@ def _program_and_codec(extension: str) -> tuple[str, str]:
 
 def encoder(codec: str) -> str:
     """Return the path of ffmpeg, which must support the encoder `codec`."""
-    try:
-        import imageio_ffmpeg  # Imported lazily: only videos require it.
-
-        program = str(imageio_ffmpeg.get_ffmpeg_exe())
-        encoders = _ask(program, "-encoders")
-    except (ImportError, RuntimeError, OSError) as error:
-        raise InputError(
-            f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
-            "IMAGEIO_FFMPEG_EXE to its path"
-        ) from error
-    if f" {codec} " not in encoders:
+    program = ffmpeg()
+    if f" {codec} " not in _ask(program, "-encoders"):
         raise InputError(
             f"{program} has no encoder {codec}; set IMAGEIO_FFMPEG_EXE to an ffmpeg that has one"
         )

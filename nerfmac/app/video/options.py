@@ -83,7 +83,8 @@ class RenderOptions:
         checks.number("samples", self.samples, low=1, high=MAX_SAMPLES, whole=True)
         checks.number("exposure", self.exposure, low=-20.0, high=20.0)
         if self.background is not None:
-            _check_triple("background", self.background, 0.0, 1.0)
+            for channel in checks.finite("background", self.background, (3,)):
+                checks.number("background", float(channel), low=0.0, high=1.0)
         elif self.output == "opacity":
             raise InputError(
                 "a transparent background cannot be combined with opacity output; choose a color"
@@ -111,18 +112,10 @@ class RenderOptions:
 def _checked_box(crop: Any) -> Box:
     """Check the crop box and return it as tuples. The argument may consist of nested lists."""
     try:
-        (a, b, c), (d, e, f) = ((float(number) for number in corner) for corner in crop)
+        low, high = checks.finite("crop", crop, (2, 3))
     except (TypeError, ValueError) as error:
         raise InputError(f"crop is {crop!r}; expected two corners of three numbers") from error
-    _check_triple("crop's lowest corner", (a, b, c), -1e9, 1e9)
-    _check_triple("crop's highest corner", (d, e, f), -1e9, 1e9)
-    if a >= d or b >= e or c >= f:
+    if (low >= high).any():
         raise InputError(f"crop is {crop}; expected the lowest corner before the highest")
+    (a, b, c), (d, e, f) = low.tolist(), high.tolist()
     return (a, b, c), (d, e, f)
-
-
-def _check_triple(name: str, values: tuple[float, ...], low: float, high: float) -> None:
-    if len(values) != 3:
-        raise InputError(f"{name} has {len(values)} numbers; expected 3")
-    for value in values:
-        checks.number(name, value, low=low, high=high)

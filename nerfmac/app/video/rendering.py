@@ -87,7 +87,7 @@ def render_video(
             )
         if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
             log.warning("%s has no metadata for 360 degree players; use an .mp4 file for it", out)
-    refuse_existing(out, resume=resume, overwrite=overwrite)
+    check_output(out, resume=resume, overwrite=overwrite)
     joined = SideBySide(runs, options)
     if form != "png" and len(joined.renderers) > 1:
         raise InputError(
@@ -124,9 +124,14 @@ def _kept_frames(
         shutil.rmtree(folder)
 
 
-def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Raise `InputError` if rendering would replace existing files, unless `overwrite` is True.
-    With `resume`, a folder may contain frames."""
+def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise `InputError` if the parent folder of `out` does not exist, or if existing files would
+    be replaced without `overwrite`. With `resume`, a folder may contain frames."""
+    if not out.absolute().parent.is_dir():
+        raise InputError(
+            f"cannot write {out}: the folder {out.parent} does not exist; create it, or choose "
+            "another name"
+        )
     if overwrite:
         return
     expected = "choose another name, or replace it with --overwrite"

@@ -108,8 +108,8 @@ class ViewRenderer:
         return Occupied(geometry, bits)
 
     def _renderer(self, camera: Camera) -> Renderer:
-        """Return the renderer with the near plane of a camera, which is often the same for many
-        cameras."""
+        """Return a renderer whose near plane is the near plane of a camera. The renderer is stored,
+        because consecutive cameras often have the same near plane."""
         occupied, near = self.occupied, 0.0
         if occupied is not None:
             near = occupied.geometry.near

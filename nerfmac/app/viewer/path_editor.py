@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from itertools import chain, count
-from math import atan, degrees
+from math import degrees
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
+from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
@@ -144,13 +145,7 @@ class PathEditor:
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
         center = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
-        keyframes = [
-            Keyframe(
-                camera.pose.astype(np.float64),
-                2.0 * atan(0.5 * camera.lens.height / camera.lens.fl_y),
-            )
-            for camera in cameras
-        ]
+        keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
         self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -33,11 +34,11 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.page import script, style
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
 from nerfmac.common.files import user_path
+from nerfmac.common.page_modules import joined_modules
 from nerfmac.config import Config
 from nerfmac.training.method import Method
 
@@ -61,6 +62,11 @@ SAVED = """<style>
 """HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
+def _page_source(name: str) -> str:
+    """Return the source code of a JavaScript module or style sheet of the page."""
+    return (files("nerfmac.app.viewer") / "page" / name).read_text(encoding="utf-8")
+
+
 class Viewer(anywidget.AnyWidget):
     """Live view of a scene during training, or of a trained run.
 
@@ -69,8 +75,8 @@ class Viewer(anywidget.AnyWidget):
     may be called from any cell.
     """
 
-    _esm = script()
-    _css = style()
+    _esm = joined_modules(_page_source, "main.js")
+    _css = _page_source("viewer.css")
     _is_open = False  # On the class, because a viewer is also closed if its `__init__` fails.
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
@@ -117,7 +123,7 @@ class Viewer(anywidget.AnyWidget):
 
         def begin() -> Session:
             run = _opened(source, preset, seed, config, method, out)
-            session = Session(self._worker, run, self._tell)
+            session = Session(self._worker, run, self.send)
             if isinstance(source, str | Path) and is_run(user_path(source)):
                 session.held_out = HeldOut.read(user_path(source), run.state.step)
             return session
@@ -328,9 +334,6 @@ class Viewer(anywidget.AnyWidget):
             self.send({"kind": "pong"})  # Sent here, because the worker may be busy for seconds.
         else:
             self._loop.post(message)
-
-    def _tell(self, message: Message, buffers: list[bytes]) -> None:
-        self.send(message, buffers)
 
 
 def _hear_while_cells_run(comm: Any) -> None:

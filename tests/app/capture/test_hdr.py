@@ -57,7 +57,7 @@ def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, c
     stub = 'case "$1" in -filters) echo " .. scale " ;; *) exec {} "$@";; esac'
     program.write_text(f"#!/bin/sh\n{stub.format(get_ffmpeg_exe())}")
     program.chmod(0o755)
-    monkeypatch.setattr(video, "_ffmpeg", lambda: str(program))
+    monkeypatch.setattr(video, "ffmpeg", lambda: str(program))
     report_colors(path)
     (frame,) = full_frames(path, [0], 640)
     assert frame.shape == (48, 64, 3)

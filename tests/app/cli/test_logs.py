@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from nerfmac.app.cli.logs import logged
+from nerfmac.app.cli.printing import logged
 from nerfmac.app.run import read_scalars
 from tests.scene_factory import FLAGS, nerfmac
 

@@ -155,8 +155,8 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--near", "nan"), ["near is nan"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr requires a folder"]),
-        (("--out", "absent/video.mp4"), ["absent", "cannot create the folder"]),
-        (("--out", "absent/frames"), ["absent", "cannot create the folder"]),
+        (("--out", "absent/video.mp4"), ["absent", "the folder absent does not exist"]),
+        (("--out", "absent/frames"), ["absent", "the folder absent does not exist"]),
         (("--path", "train", "--motion-blur", 0.5), ["--motion-blur requires a continuous path"]),
     ],
 )

@@ -12,7 +12,7 @@ from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.readers import colmap, llff, phones, transforms
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common.checks import InputError
-from nerfmac.common.json_reader import Fields, read_fields
+from nerfmac.common.json_reader import read_fields
 
 PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
 """File extensions of archives, including Record3D archives."""
@@ -43,7 +43,7 @@ def read_scene(path: Path) -> ParsedScene:
             )
         if path.name in BLENDER_FILES:
             return transforms.read_blender(path.parent)
-        return transforms.read_transforms(path, read_fields(path))
+        return transforms.read_transforms(path)
     refuse_run(path)
     if not path.is_dir():
         raise InputError(
@@ -61,42 +61,36 @@ def read_scene(path: Path) -> ParsedScene:
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
     """Return a function that reads the scene in `folder`, or None if the format is unknown."""
-    read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
-        read = partial(transforms.read_blender, folder)
-    elif (path := folder / transforms.FILE_NAME).exists():
-        read = partial(_read_transforms, path)
-    elif (model := colmap.model_folder(folder)) is not None:
-        read = partial(colmap.read_colmap, colmap.scene_folder(folder), model)
-    elif (folder / llff.FILE_NAME).exists():
-        read = partial(llff.read_llff, folder / llff.FILE_NAME)
-    elif (metadata := phones.metadata_of(folder)) is not None:
-        read = partial(phones.read_record3d, metadata)
-    elif (keyframes := phones.keyframes_of(folder)) is not None:
-        read = partial(phones.read_polycam, folder, *keyframes)
-    elif (other := _other_json(folder)) is not None:
-        read = partial(transforms.read_transforms, *other)
-    return read
+        return partial(transforms.read_blender, folder)
+    if (path := folder / transforms.FILE_NAME).exists():
+        return partial(transforms.read_transforms, path)
+    if (model := colmap.model_folder(folder)) is not None:
+        return partial(colmap.read_colmap, colmap.scene_folder(folder), model)
+    if (path := folder / llff.FILE_NAME).exists():
+        return partial(llff.read_llff, path)
+    if (metadata := phones.metadata_of(folder)) is not None:
+        return partial(phones.read_record3d, metadata)
+    if (keyframes := phones.keyframes_of(folder)) is not None:
+        return partial(phones.read_polycam, folder, *keyframes)
+    if (other := _other_json(folder)) is not None:
+        return partial(transforms.read_transforms, other)
+    return None
 
 
-def _read_transforms(path: Path) -> ParsedScene:
-    return transforms.read_transforms(path, read_fields(path))
-
-
-def _other_json(folder: Path) -> tuple[Path, Fields] | None:
+def _other_json(folder: Path) -> Path | None:
     """Return the only JSON file with `frames`, or None."""
-    candidates: list[tuple[Path, Fields]] = []
+    candidates = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):
-            file = read_fields(path)
-            if isinstance(file.values.get("frames"), list):
-                candidates.append((path, file))
+            if isinstance(read_fields(path).values.get("frames"), list):
+                candidates.append(path)
     if len(candidates) > 1:
-        names = ", ".join(path.name for path, _ in candidates)
+        names = ", ".join(path.name for path in candidates)
         raise InputError(
             f"{folder} has no {transforms.FILE_NAME} and several camera files; pass one of them: "
             f"{names}"
         )
-    for path, _ in candidates:
+    for path in candidates:
         log.warning(f"no {transforms.FILE_NAME} in {folder}; using {path.name}")
     return candidates[0] if candidates else None

@@ -116,8 +116,9 @@ ROTATION_WITHIN = 1e-3
 log = logging.getLogger("nerfmac")
 
 
-def read_transforms(path: Path, file: Fields) -> ParsedScene:
+def read_transforms(path: Path) -> ParsedScene:
     """Read the scene that a `transforms.json` describes, in file coordinates."""
+    file = read_fields(path)
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
