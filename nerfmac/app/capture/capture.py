@@ -264,8 +264,7 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose the photos or video frame numbers to use. If the capture already has images, choose
-    none."""
+    """Choose the photos or frame numbers to use, or none if the capture already has images."""
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []

@@ -38,8 +38,7 @@ class UnknownFocalError(InputError):
 
 
 class Trial(NamedTuple):
-    """Result of a focal length trial, that is, of mapping a few images with a fixed focal
-    length."""
+    """Result of a focal length trial: of mapping a few images with a fixed focal length."""
 
     guess: float  # Focal length during mapping.
     focal: float  # Focal length after the final optimization.
@@ -51,8 +50,7 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether no more trials are needed: the best one has a small error, and another trial
-    has converged to the same focal length."""
+    """Return whether the best trial has a small error and another one has its focal length."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))

@@ -62,8 +62,7 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
 
 
 def laplacian_variance(image: Floats) -> float:
-    """Return the variance of the Laplacian of a gray image (h, w). If a side has fewer than 3
-    pixels, the result is 0."""
+    """Return the variance of the Laplacian of a gray image (h, w), or 0 if a side is below 3."""
     if min(image.shape) < 3:
         return 0.0
     inner = 4.0 * image[1:-1, 1:-1]

@@ -203,8 +203,7 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask of a photo with the orientation and size of the image. If `path` is None, the
-    mask is white."""
+    """Write a photo's mask, or a white one, with the orientation and size of the image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):

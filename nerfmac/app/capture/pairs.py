@@ -104,15 +104,13 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Return whether the name order is probably the order of capture: at least the fraction
-    `WALKED` of the images match the next image in name order."""
+    """Return whether the name order is probably the order of capture: enough neighbors match."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Return the number of images in the largest group that is connected by matches of
-    neighbors."""
+    """Return the size of the largest group of images that matches of neighbors connect."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 

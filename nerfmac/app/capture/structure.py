@@ -92,8 +92,7 @@ class Structure(NamedTuple):
 
 
 class Solver:
-    """Structure from motion for the images of a capture, which can be resumed from a working
-    folder."""
+    """Structure from motion for the images of a capture, resumable from a working folder."""
 
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
@@ -173,8 +172,7 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """Return the result of sequential matching, or None without cameras or a known focal
-        length."""
+        """Return the result of sequential matching, or None if it fails."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
@@ -191,8 +189,7 @@ class Solver:
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
-        """Estimate the cameras from sequential matches. Then match images from nearby cameras, and
-        estimate the cameras again."""
+        """Estimate the cameras from sequential matches, and then also from nearby cameras."""
         first = self._map("sequential", "first")
         poses = _poses(first.model)
         eyes = [poses[name][:, 3] for name in self._names if name in poses]

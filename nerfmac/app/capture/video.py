@@ -46,8 +46,7 @@ class Video(NamedTuple):
 
     @property
     def step(self) -> int:
-        """Interval n between measured frames, so that at most `MAX_COMPARED` frames are
-        measured."""
+        """Interval between measured frames, of which there are at most `MAX_COMPARED`."""
         return max(1, -(-self.frames // MAX_COMPARED))
 
 

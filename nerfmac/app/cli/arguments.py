@@ -69,8 +69,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
 
 
 def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None = None) -> Record:
-    """Create the dataclass `arguments` from words that `checked` has returned. `default` provides
-    the values of absent options."""
+    """Create `arguments` from words that `checked` returned. `default` has the other values."""
     given: dict[str, Any] = {}
     positionals = deque(positionals_of(arguments))
     kinds = flags_of(arguments)

@@ -58,8 +58,7 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of the views in a split or in a scene file. The cameras of
-        these views can be used unchanged."""
+        """Whether the path consists of the views in a split or in a scene file."""
         return self.name in SPLITS or self.is_scene
 
     @property
@@ -85,8 +84,7 @@ class NamedPath:
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """Return the camera intrinsics of the first view of the path. If the path does not consist
-        of views, return the intrinsics of the first training view."""
+        """Return the intrinsics of the first view of the path, or of the first training view."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:

@@ -11,8 +11,7 @@ from nerfmac.app.scenes import load_scene
 
 
 def main(arguments: Inspect) -> int:
-    """Run `nerfmac inspect` and return the exit code. The exit code is 0
-    even if problems are found."""
+    """Run `nerfmac inspect` and return the exit code, which is 0 even if problems are found."""
     options = arguments.options()  # Reports invalid options before a long capture.
     against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))

@@ -26,8 +26,7 @@ class _Ran(NamedTuple):
 
 
 class OpenedNotebook(AsyncLargeFileManager):
-    """File manager of JupyterLab that runs the first code cell of the notebook with the path
-    `notebook`."""
+    """File manager of JupyterLab that runs the first code cell of the notebook at `notebook`."""
 
     notebook = Unicode(config=True)
 

@@ -35,8 +35,7 @@ def refuse(message: str) -> NoReturn:
 
 
 def print_and_exit(text: str, code: int) -> NoReturn:
-    """Print `text` and exit with `code`, even if the program that reads standard output has closed
-    it."""
+    """Print `text` and exit with `code`, even if the reader of standard output has closed it."""
     with until_closed():
         print(text)
     sys.exit(code)

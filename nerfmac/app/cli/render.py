@@ -166,7 +166,8 @@ def _check(arguments: Render, fps: float, out: Path) -> None:
             f"cannot render to '{out}': expected a video file ({', '.join(VIDEOS)}) or a folder "
             "name without a file extension"
         )
-    check_output(out, resume=arguments.resume, overwrite=arguments.overwrite)
+    if arguments.out or arguments.run.exists():  # The default output is next to or in the run.
+        check_output(out, resume=arguments.resume, overwrite=arguments.overwrite)
 
 
 def _cameras(

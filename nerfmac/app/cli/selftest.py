@@ -27,8 +27,7 @@ from nerfmac.common.checks import InputError
 
 
 def main(arguments: Selftest) -> int:
-    """Run `nerfmac selftest` and return the exit code. The exit code is 0
-    if all kernels match their references."""
+    """Run `nerfmac selftest` and return the exit code, 0 if all kernels match their references."""
     if folder := arguments.dump_metal:
         if arguments != Selftest(dump_metal=folder):
             raise InputError("--dump-metal cannot be used with other options; remove these options")

@@ -59,8 +59,7 @@ class Collection:
         return "one archive, verified only with the CRC-32 of its files"
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that describe the collection in the listing, at most `WIDTH` columns
-        wide."""
+        """Yield lines that describe the collection, at most `WIDTH` columns wide."""
         yield f"{self.name}: {self.about}"
         rows = {
             "scenes": ", ".join(self.scenes),
@@ -168,8 +167,7 @@ COLLECTIONS = (
 
 
 def find(name: str) -> tuple[Collection, str]:
-    """Find a public scene by its name, SCENE or COLLECTION/SCENE. Return its collection and the
-    name SCENE."""
+    """Return the collection and the name SCENE of a scene named SCENE or COLLECTION/SCENE."""
     given = name.strip("/").split("/")
     found = [
         (collection, scene)

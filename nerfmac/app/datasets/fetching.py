@@ -238,8 +238,7 @@ def _plain_errors(url: str, part: Path) -> Iterator[None]:
 
 
 def _check(part: Path, file: File) -> None:
-    """Verify the checksum of `part`. If the checksum is wrong, remove `part` and raise
-    `InputError`."""
+    """Verify the checksum of `part`. If it is wrong, remove `part` and raise `InputError`."""
     if file.checksum is None:
         return
     kind, _, expected = file.checksum.partition(":")

@@ -69,8 +69,7 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 
 
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
-    """Return the cameras of each split, keyed by split name and image name, training cameras
-    first."""
+    """Return the cameras by split name and image name, training cameras first."""
     try:
         splits = dict(run.images().splits)
     except InputError as error:

@@ -44,8 +44,7 @@ SHARE = 0.8  # Maximum fraction of the available memory that an export may use.
 
 
 class Lattice(NamedTuple):
-    """Regular grid of points at `origin` + `spacing` (i, j, k), in the coordinates of the input
-    scene."""
+    """Grid of points at `origin` + `spacing` (i, j, k), in the coordinates of the input scene."""
 
     origin: npt.NDArray[np.float64]  # (3,)
     spacing: float
@@ -53,8 +52,7 @@ class Lattice(NamedTuple):
 
     @classmethod
     def over(cls, region: Region, resolution: int) -> Lattice:
-        """Create a lattice of cubic cells over a box, with `resolution` cells along its longest
-        side."""
+        """Create cubic cells over a box, with `resolution` cells along its longest side."""
         checks.number("resolution", resolution, low=2, high=MAX_RESOLUTION, whole=True)
         sides = region.high - region.low
         spacing = float(sides.max()) / int(resolution)
@@ -68,8 +66,7 @@ class Lattice(NamedTuple):
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Return the positions (..., 3) of points from their indices (..., 3). Indices may be
-        fractional."""
+        """Return the positions (..., 3) at indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
     def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
@@ -86,8 +83,7 @@ class Lattice(NamedTuple):
         ]
 
     def check_memory(self) -> None:
-        """Raise `InputError` if the lattice requires more than the fraction `SHARE` of the
-        memory."""
+        """Raise `InputError` if the lattice requires more than the share `SHARE` of the memory."""
         available = host_memory_bytes()
         needed = BYTES * int(np.prod(self.shape, dtype=np.int64))
         if needed > SHARE * available:
@@ -196,8 +192,7 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write density (x, y, z) per unit of length as a fog volume. Voxel (0, 0, 0) is at `origin`
-    (3,)."""
+    """Write density (x, y, z) per length as a fog volume with voxel (0, 0, 0) at `origin` (3,)."""
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
     uppers = [
@@ -267,8 +262,7 @@ def _metadata() -> bytes:
 
 
 def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
-    """Encode the transform from voxel indices to coordinates: origin, spacing, and derived
-    values."""
+    """Encode the transform from voxel indices to coordinates, with its derived values."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
     numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
     return _text(b"UniformScaleTranslateMap") + numbers

@@ -54,8 +54,7 @@ class DepthView:
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:
-        """Scene positions (h, w, 3) of the surface points in the pixels, not finite without a
-        surface."""
+        """Scene positions (h, w, 3) of the pixels, not finite where no surface is visible."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         row, column = np.mgrid[: lens.height, : lens.width] + 0.5
         x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -100,8 +99,7 @@ class DepthView:
 def depth_views(
     renderer: Renderer, cameras: Sequence[Camera], longest: int, *, progress: bool
 ) -> list[DepthView]:
-    """Render the depth of at most `MAX_VIEWS` evenly spaced cameras, with at most `longest` pixels
-    along the longer side."""
+    """Render the depth of up to `MAX_VIEWS` cameras, with up to `longest` pixels per side."""
     chosen = np.unique(np.linspace(0, len(cameras) - 1, MAX_VIEWS).astype(int))
     views = []
     for index in tqdm(chosen, desc="depth", unit="view", disable=not progress):

@@ -186,8 +186,7 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the surface where the fused signed distance is zero. Next to unknown space, it is
-    open."""
+    """Return the zero level of the fused signed distance, which is open next to unknown space."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
     np.negative(values, out=values)
@@ -207,8 +206,7 @@ def _fused_surface(
 
 
 def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vertices, Faces]:
-    """Return the vertices, as fractional indices of `values`, and the faces of the surface that
-    encloses values above `level`."""
+    """Return vertices (fractional indices) and faces of the surface around values above `level`."""
     measure = needed("skimage.measure")
     # "ascent" orients faces outwards if the axes of the array are x, y, and z, in this order.
     index, faces, _, _ = measure.marching_cubes(values, level, gradient_direction="ascent")
@@ -222,8 +220,7 @@ def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
 
 
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
-    """Return the unit normal (vertices, 3) of each vertex, an area-weighted mean over the adjacent
-    faces."""
+    """Return the unit vertex normals (vertices, 3), area-weighted means over adjacent faces."""
     twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1

@@ -111,8 +111,7 @@ def evaluate_to_page(
 
 
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
-    """Return at most `WORST` views, and at most half of the views, with the lowest PSNR, sorted by
-    PSNR."""
+    """Return at most `WORST` views, and at most half of all, with the lowest PSNR, sorted by it."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 
@@ -151,8 +150,7 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
-    """Return the HTML section `#view-NUMBER` with the photo, rendering, error, and depth of a
-    view."""
+    """Return the HTML section `#view-NUMBER` with photo, rendering, error, and depth of a view."""
     error = np.abs(images.rendering - images.truth).mean(axis=2)
     is_seen = images.opacity > 0.5
     near, far = np.percentile(images.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)

@@ -137,8 +137,7 @@ def _headline(metrics: Mapping[str, Any]) -> str:
 
 
 def _curves(run: Run, folder: Path) -> str:
-    """Return the HTML of the `CURVES` in `scalars.jsonl`. Without this file, only the PSNR curve of
-    the run is drawn."""
+    """Return the HTML of the `CURVES` in `scalars.jsonl`, or else of the PSNR curve of the run."""
     lines = read_scalars(folder)
     drawn = []
     for key, title, is_log in CURVES:
@@ -217,8 +216,7 @@ def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    """Return the HTML of the profile that `nerfmac profile` wrote, or an empty string without a
-    profile."""
+    """Return the HTML of the profile that `nerfmac profile` wrote, or "" without a profile."""
     if not profile:
         return ""
     try:
@@ -269,8 +267,7 @@ COLOR = "#2f6fd0"
 
 
 def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = False) -> str:
-    """Return the SVG of a curve through points (seconds, value), with values above 0 if
-    `is_log`."""
+    """Return the SVG of a curve through points (seconds, value). With `is_log`, values exceed 0."""
     seconds, values = np.array(points, np.float64).T
     heights = np.log10(values) if is_log else values
     marks = (log_ticks if is_log else ticks)(float(heights.min()), float(heights.max()))
@@ -300,8 +297,7 @@ def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = F
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return axis ticks that enclose [`low`, `high`], at multiples of 1, 2, or 5 times a power of
-    ten."""
+    """Return ticks around [`low`, `high`], at multiples of 1, 2, or 5 times a power of ten."""
     rough = max(high - low, 1e-9) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * (1 - 1e-9))
@@ -310,8 +306,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return consecutive integers, at least two, that enclose the base-10 exponents [`low`,
-    `high`]."""
+    """Return at least two consecutive integers around the base-10 exponents [`low`, `high`]."""
     first, last = math.floor(low), math.ceil(high)
     return [float(number) for number in range(first, max(last, first + 1) + 1)]
 

@@ -104,8 +104,7 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> Source:
-        """Create the export source for a run. Raises `InputError` if the scene placement is
-        unknown."""
+        """Create the source for a run. Raises `InputError` if the scene placement is unknown."""
         placement = placement_of(run)
         cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
         return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
@@ -137,8 +136,7 @@ class Source(NamedTuple):
         return region
 
     def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
-        """Return the box in file coordinates around a box (lowest, highest corner) in scene
-        coordinates."""
+        """Return the box in file coordinates around a box (low, high) in scene coordinates."""
         return Region(*self.placement.box_to_file(*box))
 
     def density(self, position: mx.array) -> mx.array:

@@ -80,8 +80,7 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with implausible distortion, each with the name of the first image that has
-    them."""
+    """Report implausible distortion, with the name of the first image that has it."""
     lines = [
         f"the distortion of {name} moves the image corners by {shift:.2g} times their distance "
         f"from the center (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
@@ -93,8 +92,7 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with an impossible field of view or principal point, each with the name of
-    the first image that has them."""
+    """Report impossible fields of view and principal points, with the first image of each."""
     lines = []
     for name, lens in _unique(names, lenses):
         angle = degrees(lens.width / lens.fl_x)
@@ -116,8 +114,7 @@ def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[st
 
 
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics that are impossible, or have an implausible distortion or non-square
-    pixels, each with the name of the first image that has them."""
+    """Report impossible intrinsics, implausible distortion, and non-square pixels."""
     lines = [
         f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
         f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one of the values is "

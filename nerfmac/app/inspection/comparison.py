@@ -136,8 +136,7 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Return pairs of frames with the same content. In each pair, either frame is the one in its
-    scene that is most similar to the other frame."""
+    """Return pairs of frames that are more similar to each other than to any other frame."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "images", len(first) + len(second), **delayed_progress(True)) as bar:

@@ -106,8 +106,7 @@ def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> l
 
 
 def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Return a line for each poorly exposed image. White or black pixels of a backdrop in most
-    images are ignored."""
+    """Return a line for each poorly exposed image, ignoring the white or black of a backdrop."""
     table = [(image.white, image.black, image.brightness) for image in measures]
     white, black, brightness = np.median(table, 0).tolist()
     backdrop = white * (white > CLIPPED), black * (black > CLIPPED)
@@ -217,8 +216,7 @@ def fold_findings(
 
 
 def folds_of_training(scene: Scene) -> list[str]:
-    """Return the `fold_findings` of the training images of a scene. The thumbnails are computed
-    from the decoded images on the device."""
+    """Return the `fold_findings` of the training images, from the images on the device."""
     views = scene.views("train", progress=False)
 
     def thumbnail(index: int) -> npt.NDArray[np.floating]:

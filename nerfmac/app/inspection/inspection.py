@@ -148,8 +148,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 
 
 def training_findings(scene: Scene) -> list[str]:
-    """Return the quickly computed findings about the training views of a scene. The views are
-    decoded if necessary."""
+    """Return the findings about the training views that can be computed quickly."""
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
@@ -190,8 +189,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """Describe the scene cube: its side length, its position in file coordinates, and the cameras
-    and points inside it."""
+    """Describe the scene cube: its side, its position in files, and its cameras and points."""
     text = f"side {scene.extent:g} in scene units (the trained region)"
     if scene.placement is not None:
         side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
@@ -207,8 +205,7 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
 
 
 def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
-    """Return the fraction of the positions (n, 3) that are inside the scene cube, which has side
-    length `extent`."""
+    """Return the fraction of the positions (n, 3) that are inside the scene cube."""
     return float(Bounds(extent).holds(positions).mean())
 
 
@@ -223,8 +220,7 @@ def _lens(lens: Lens) -> str:
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """Return HTML with an interactive drawing of the cameras, points, cube, and up direction of a
-    scene, and `text` below it."""
+    """Return HTML with an interactive drawing of cameras, points, and cube, and with `text`."""
     points = diagram.points_shown(scene)
     points = points[:: max(1, -(-len(points) // MAX_POINTS))]
     lines = diagram.camera_lines(scene)

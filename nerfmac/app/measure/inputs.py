@@ -20,8 +20,7 @@ RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene uni
 
 
 class StepInputs:
-    """Evaluated arrays that are similar to those in a training step, for a scene cube with the side
-    length `extent`."""
+    """Evaluated arrays similar to those in a training step, for a scene cube of side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks

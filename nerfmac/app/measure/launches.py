@@ -58,8 +58,7 @@ class Work(NamedTuple):
         return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Return the time in seconds in the roofline model: max(bytes / bandwidth, operations /
-        rate)."""
+        """Return seconds in the roofline model: max(bytes / bandwidth, operations / rate)."""
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 

@@ -248,8 +248,7 @@ def host_of(timeline: Timeline) -> Host:
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Return the total time in seconds of the entries with one of `names` that begin in a `span`,
-    which is given in nanoseconds."""
+    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
     begin, end = span
     inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
     return sum(entry.seconds for entry in inside)

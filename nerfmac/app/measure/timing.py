@@ -41,8 +41,7 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """Subtract the median of `other`. Differences that are negative because of noise become
-        zero."""
+        """Subtract the median of `other`. Negative differences, caused by noise, become zero."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 

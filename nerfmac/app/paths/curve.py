@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Interpolate spherically from quaternions `start` (n, 4) at fraction 0 to `end` at fraction
-    1."""
+    """Interpolate spherically from quaternions `start` (n, 4) at 0 to `end` at fraction 1."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
     # The weight of `start` is sin((1 - fraction) * angle) / sin(angle), and the weight of `end` is
@@ -37,8 +36,7 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
 
 
 def product(one: Array, other: Array) -> Array:
-    """Return the products (n, 4) of quaternions. A product rotates by `other` first and then by
-    `one`."""
+    """Return products (n, 4) of quaternions, which rotate by `other` first and then by `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)
     return np.c_[real * other_real - np.sum(axis * other_axis, axis=1, keepdims=True), vector]
@@ -57,8 +55,7 @@ def exponential(vector: Array) -> Array:
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return the rotation vectors (n, 3) of quaternions, with angles of at most pi (see
-    `exponential`)."""
+    """Return the rotation vectors (n, 3), with angles up to pi, of quaternions."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])
@@ -97,8 +94,7 @@ SAMPLES = 512  # Line segments for the length of each Bezier curve, accurate to 
 
 
 class Curve:
-    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes count as
-    one."""
+    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes count once."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Create a curve through n keyframes with positions (n, 3), unit quaternions (n, 4) as (w,
@@ -122,14 +118,12 @@ class Curve:
         the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)
-        along the curve."""
+        """Return positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
-        """Set the control points (n, 4, 4) of the Bezier segments, for positions with fields of
-        view and for quaternions."""
+        """Set the control points (n, 4, 4) of positions with fields of view, and of quaternions."""
         if not len(steps):
             self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
             return
@@ -243,8 +237,7 @@ class Timing:
 
 
 def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
-    """Return the speed (n,) at each knot, the weighted harmonic mean of the slopes on both
-    sides."""
+    """Return the speed (n,) at each knot, a weighted harmonic mean of the adjacent slopes."""
     if len(times) == 1:
         return np.zeros(1)
     spans = np.diff(times)

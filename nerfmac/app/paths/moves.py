@@ -165,8 +165,7 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return smoothed positions and backward axes, both (POINTS, 3), of positions and axes (n,
-    3)."""
+    """Return smoothed positions and backward axes (POINTS, 3) of positions and axes (n, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -185,8 +184,7 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate values (n, k) with the path lengths `walked` (n,) linearly at the path lengths
-    `marks`."""
+    """Interpolate values (n, k) at the path lengths `walked` (n,) to the path lengths `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
@@ -223,8 +221,7 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
 
 
 def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
-    """Return the order that begins at the first position and always continues with the nearest
-    one."""
+    """Return the order that starts at the first position and continues with the nearest one."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:
         distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)

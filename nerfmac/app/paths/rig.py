@@ -249,8 +249,7 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
 
 
 def _relative_focal(lens: Lens, width: int, height: int) -> float:
-    """Return the focal length relative to the shorter side of frames of `width` x `height`
-    pixels."""
+    """Return the focal length relative to the shorter side of `width` x `height` pixels."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
     side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)

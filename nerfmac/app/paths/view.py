@@ -110,8 +110,7 @@ class View:
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move the camera parallel to the image, so that points at the distance of the center
-        follow the pointer."""
+        """Move parallel to the image, so that points at the center distance follow the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -147,8 +146,7 @@ class View:
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Return a view with the pose (3, 4) of a training camera and the same distance to the
-        center."""
+        """Return a view with the pose (3, 4) of a camera and the same distance to the center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
 
@@ -162,8 +160,7 @@ class View:
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the camera for an image of `width` x `height` square pixels, without
-        distortion."""
+        """Return the undistorted camera for an image of `width` x `height` square pixels."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
     def _centered(self, distance: float) -> Self:

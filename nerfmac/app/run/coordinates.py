@@ -28,8 +28,7 @@ log = logging.getLogger("nerfmac")
 
 
 def placement_of(run: Run) -> Placement:
-    """Return the similarity transform of a run from the coordinates of the scene files to scene
-    coordinates."""
+    """Return the similarity transform from the coordinates of the scene files to the scene."""
     if run.scene.placement is not None:
         return run.scene.placement
     unknown = "the placement of the scene is unknown"

@@ -77,8 +77,7 @@ def constant_psnr(views: Views, blend: str) -> float:
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:
-    """Log a warning if the training PSNR, averaged over the last `points`, is no better than the
-    PSNR of a constant image (see `constant_psnr`)."""
+    """Warn if the training PSNR of the last `points` is no better than `constant_psnr`."""
     last = points[-_POINTS:]
     psnr, constant = sum(point.psnr for point in last) / len(last), constant_psnr(views, blend)
     if psnr < constant + _MARGIN:

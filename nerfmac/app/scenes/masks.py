@@ -49,8 +49,7 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Add masks to the frames of each split. If a frame does not specify a mask, a
-    mask file is searched for by name."""
+    """Add masks to the frames of each split. Masks that are not specified are found by name."""
     frames = [frame for part in splits.values() for frame in part]
     for frame in frames:
         if frame.mask and not os.path.isfile(frame.mask):

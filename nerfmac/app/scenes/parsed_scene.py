@@ -253,8 +253,7 @@ def _fewer(frames: Frames, max_images: int | None) -> Frames:
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """Return the frame with its image downscaled by `factor`, and without its mask unless
-    `masks`."""
+    """Return the frame downscaled by `factor`, and without its mask unless `masks`."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)

@@ -47,8 +47,7 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
 
 
 def rotation_of(quaternion: Sequence[float], where: str) -> Array:
-    """Convert a quaternion (w, x, y, z), not necessarily of unit length, to a rotation matrix (3,
-    3)."""
+    """Convert a quaternion (w, x, y, z) of any positive length to a rotation matrix (3, 3)."""
     w, x, y, z = quaternion
     length = w * w + x * x + y * y + z * z
     if not 1e-12 < length < LARGEST:

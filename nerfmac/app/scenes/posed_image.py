@@ -180,8 +180,7 @@ def _by_points(
 def _observations(
     images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
-    """Return which images show which points (images, points), and their pixels (images, points,
-    2)."""
+    """Return which images show which points (images, points), and pixels (images, points, 2)."""
     if tracks is not None:
         points = tracks.points
     step = -(-len(points) // MAX_POINTS)
@@ -245,8 +244,7 @@ def _likeness(
 
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
-    """Read the RGB colors (n, 3), 0 to 255, at positions (n, 2) of an image from a downscaled
-    copy."""
+    """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
     image = Image.fromarray(
         decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )

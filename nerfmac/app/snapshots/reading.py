@@ -200,8 +200,7 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
 
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
-    """Return the index of each cell in the order of instant-ngp, for all cells (cells,) in the
-    order of nerfmac."""
+    """Return the index in instant-ngp's order of each cell (cells,) in nerfmac's order."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)

@@ -93,8 +93,7 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size` in pixels, that a video can have. Except for
-    GIF, both numbers are even."""
+    """Return the largest frame size of a video that is at most `size`: even, except for GIF."""
     if path.suffix.lower() == ".gif":
         return size
     return size[0] // 2 * 2, size[1] // 2 * 2
@@ -170,8 +169,7 @@ def file_url(path: Path) -> str:
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, without the name of the component. It contains the
-    cause of an error."""
+    """Return the first line of ffmpeg's log, the cause of an error, without the component name."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 

@@ -113,8 +113,7 @@ class FrameRenderer:
     """Renderer of video frames. Later training of the run does not affect the renderer."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
-        """Create the renderer. Its viewpoint is shifted to the right of the cameras by `eye`, in
-        scene units."""
+        """Create a renderer with its viewpoint shifted to the right by `eye`, in scene units."""
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
         self._scene_cameras = run.scene.cameras
@@ -190,8 +189,7 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Return the values and the opacity of each pixel, averaged over the camera samples of a
-        frame."""
+        """Return the values and opacity of each pixel, averaged over the samples of a frame."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:

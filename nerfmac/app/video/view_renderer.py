@@ -67,8 +67,7 @@ def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) 
 
 
 class ViewRenderer:
-    """Renderer of the output that `options` specifies, such as colors or depth, for a training
-    state."""
+    """Renderer of the output that `options` specifies, such as depth, for a training state."""
 
     def __init__(
         self,

@@ -170,8 +170,7 @@ class Comparison:
         return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
-        """Return the PSNR in dB of a rendering (h, w, 3) relative to the photo, resized to its
-        size."""
+        """Return the PSNR in dB of a rendering (h, w, 3) relative to the resized photo."""
         height, width = rgb.shape[:2]
         target = self.photo
         if target.shape != rgb.shape:
@@ -211,8 +210,7 @@ class Blocks(NamedTuple):
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
-    """Find the first sample, in the middle of its interval, and the number of samples of each ray
-    with `ops.march`."""
+    """Find the first sample, in the middle of its interval, and count the samples of each ray."""
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
@@ -224,8 +222,7 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
 
 
 def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
-    """Find the first occupied cell that each ray hits. Cells are cubes, clipped to the scene
-    cube."""
+    """Find the first occupied cell, a cube clipped to the scene cube, that each ray hits."""
     fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
     first = first_samples(rays, bits, fine)
     is_hit = first.samples > 0
@@ -253,8 +250,7 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
-    """Return the distance to the point where each ray enters its cell, and the axis perpendicular
-    to the entered face."""
+    """Return the distance at which each ray enters its cell, and the axis of the entered face."""
     # These are the lowest and highest corners of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
     low, high = (float(end[0]) for end in geometry.bounds.corners)

@@ -64,8 +64,7 @@ class DeviceTime:
         self._viewing = kept * self._viewing + (0.0 if training else gained)
 
     def viewing_is_due(self, training_share: float) -> bool:
-        """Return whether viewing has recently used at most a fraction of 1 - `training_share` of
-        the device time."""
+        """Return whether viewing has recently used at most 1 - `training_share` of the time."""
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
@@ -122,8 +121,7 @@ class Loop:
         self._worker.wake(self)
 
     def work(self) -> float | None:
-        """Handle the messages, and then draw some rows of an image or train for a short time. See
-        `Activity`."""
+        """Handle the messages, and then draw some rows of an image or train (see `Activity`)."""
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
         if self._session.screen.take_new_page():
@@ -239,8 +237,7 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Store the last image for pages without a kernel once there is nothing to draw or to
-        train."""
+        """Store the last image for pages without a kernel if nothing remains to draw or train."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
@@ -252,8 +249,7 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Return the time in seconds until the next call of `work`, or None to wait for a
-        message."""
+        """Return the seconds until the next call of `work`, or None to wait for a message."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None

@@ -232,8 +232,7 @@ message, often on the same CPU cores as the training."""
 
 
 class Status:
-    """Sender of state messages to the page. The whole state is sent if any part of it has
-    changed."""
+    """Sender of state messages to the page. If any part has changed, the whole state is sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -307,8 +306,7 @@ class Status:
         }
 
     def _subject(self) -> list[list[float]] | None:
-        """Return the lowest and highest corner of the initial crop box in scene coordinates, or
-        None for the scene cube."""
+        """Return the corners of the initial crop box in scene coordinates, or None for the cube."""
         record = self._session.run.scene
         if record.subject is None:
             return None

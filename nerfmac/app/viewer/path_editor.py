@@ -105,8 +105,7 @@ def _strips(camera: Camera) -> Iterator[Camera]:
 
 
 class PathEditor:
-    """Camera path of a session, and the video along this path. At most one video is rendered at a
-    time."""
+    """Camera path of a session, and the video along it. At most one video is rendered at a time."""
 
     def __init__(self, run: Run) -> None:
         self._keyframes = CameraPath(())
@@ -123,12 +122,11 @@ class PathEditor:
 
     @path.setter
     def path(self, path: CameraPath) -> None:
-        self._keyframes, self._move = path, None
+        """Camera path through the user's keyframes. Assigning a path also deselects the move."""
 
     @property
     def followed(self) -> CameraPath:
-        """Camera path of the selected move or, if no move is selected, through the user's
-        keyframes."""
+        """Camera path of the selected move or, by default, through the user's keyframes."""
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
@@ -149,8 +147,7 @@ class PathEditor:
         self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
-        """Save the selected camera path to a new JSON file, and return its path. See
-        `free_path`."""
+        """Save the selected path to a new JSON file, and return its path (see `free_path`)."""
         path = free_path(_file(name, ".json"))
         self.followed.save(path)
         return path

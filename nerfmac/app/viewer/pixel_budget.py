@@ -95,8 +95,7 @@ class PixelBudget:
         return max(seconds, 2.0 * (self._fixed or 0.0))
 
     def _fitting(self, seconds: float) -> float:
-        """Return the number of pixels that can be drawn in `seconds`, or in 2 `fixed` seconds if
-        longer."""
+        """Return the number of pixels for `seconds`, or for 2 `fixed` seconds if longer."""
         remaining = self._allowed(seconds) - (self._fixed or 0.0)
         return remaining / self._per_pixel if self._per_pixel else math.inf
 

@@ -162,8 +162,7 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Time in seconds until another image may be sent to the page, or None if it may be sent
-        now."""
+        """Seconds until another image may be sent to the page, or None if it may be sent now."""
         now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
             return self._next - now if now < self._next else None
@@ -202,16 +201,14 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """Return when another image is sent to a page that does not acknowledge images, as a value
-        of `time.monotonic()`."""
+        """Return the `time.monotonic()` of the next image for a page that acknowledges none."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 
     def _allowed_seconds(
         self, target: Target, state: TrainState, moving: bool, training: bool
     ) -> float | None:
-        """Return the allowed time in seconds for the next image, or None if the page already shows
-        the latest content."""
+        """Return the allowed seconds for the next image, or None if the page is up to date."""
         if self.shown is None or self.shown.target is not target:
             return WARPED if self._warps else MOVING
         if training:

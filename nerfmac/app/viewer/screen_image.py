@@ -47,8 +47,7 @@ thin objects."""
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Content of an image. Every change of the content creates a new `Target`, so targets are
-    compared by identity."""
+    """Content of an image, compared by identity: every change creates a new `Target`."""
 
     view: View
     options: RenderOptions
@@ -198,8 +197,7 @@ def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Value
 
 
 def _around(cells: Values, combine: np.ufunc) -> Values:
-    """Combine the values (rows, columns) of the four cells around each vertex (rows + 1, columns +
-    1)."""
+    """Combine cell values (rows, columns) around each vertex (rows + 1, columns + 1)."""
     padded = np.pad(cells, 1, mode="edge")
     above = combine(padded[:-1], padded[1:])
     return combine(above[:, :-1], above[:, 1:])

@@ -139,8 +139,7 @@ class Session:
         self._saved_step = run.state.step
 
     def target(self) -> Target:
-        """Return the content that the page should show: the same object until the content
-        changes."""
+        """Return the content that the page should show: the same object until it changes."""
         # Decoding the images may change the mean color and therefore the backdrop.
         if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:
             if self.settings.background == self._backdrop:
@@ -165,8 +164,7 @@ class Session:
         self.view, self.mover, self.comparison, self._target = view, page, None, None
 
     def hold(self, *, is_moving: bool) -> None:
-        """Record whether the camera is moving. It counts as moving until the next call, but for at
-        most `HELD_STILL` seconds."""
+        """Record whether the camera moves. It counts as moving for at most `HELD_STILL` seconds."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
@@ -244,16 +242,14 @@ class Session:
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Return the names of the training views, or "view 0", "view 1", ... if the images cannot
-        be read."""
+        """Return the names of the training views, or numbers if the images cannot be read."""
         try:
             return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
     def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
-        """Create a job, not yet started, that renders a video of the current state. See
-        `PathEditor`."""
+        """Create a video job of the current state, not yet started (see `PathEditor`)."""
         images, focus = self.images(), self.view.distance
 
         def render(camera: Camera) -> Future[np.ndarray]:

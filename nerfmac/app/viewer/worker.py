@@ -52,8 +52,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue a task and return the future of its result. On the worker thread, run the task
-        immediately."""
+        """Queue a task and return the future of its result. The worker thread runs it at once."""
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -70,8 +69,7 @@ class Worker:
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop an activity, run `last` on the worker thread unless it has ended, and wait for
-        `last`."""
+        """Stop an activity, and wait until `last` has run on the worker thread, unless it ended."""
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -86,8 +84,7 @@ class Worker:
                 self._lock.notify()
 
     def end(self) -> None:
-        """End the worker thread after its current tasks and slices. Wait up to 10 seconds for the
-        end."""
+        """End the worker thread after its current tasks and slices, within 10 seconds."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()

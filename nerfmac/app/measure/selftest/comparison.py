@@ -48,8 +48,7 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum relative error norm(result - reference) / norm(reference) that rounding can
-        cause."""
+        """Maximum error norm(result - reference) / norm(reference) that rounding can cause."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -190,8 +189,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. A fault in `faults`, which was already printed, is
-        abbreviated."""
+        """Return the line to print. A fault in `faults` was already printed and is abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -257,8 +255,7 @@ def compared(case: Case) -> Compared:
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Run test cases on the current device and print a table. Kernels agree with their references
-    if `passed` is True for all results."""
+    """Run test cases on this device and print a table. Kernels agree if all results passed."""
     print(f"{current_device()}: {device_name()}\n{HEADING}")
     done: list[Compared] = []
     for case in cases:
@@ -282,8 +279,7 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and those that did not run and therefore have
-    not been compiled."""
+    """Return the reachable specializations that ran, and those that did not run."""
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]

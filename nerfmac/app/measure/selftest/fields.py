@@ -90,8 +90,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
 
 
 def _exact_products() -> AbstractContextManager[Any]:
-    """Return a context manager that runs references on the CPU, because a GPU may compute in
-    TF32."""
+    """Return a context manager that runs references on the CPU, because a GPU may use TF32."""
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
@@ -122,8 +121,7 @@ class _Field(NamedTuple):
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """Return a random hash table and random weights of both networks. A larger `contrast`
-        increases the variation of the densities."""
+        """Return a random table and random weights. `contrast` scales the density variation."""
         shape = self.geometry.networks
         table, density, color = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
@@ -147,8 +145,7 @@ _FIELDS = {
 
 
 def _other_fields() -> dict[str, _Field]:
-    """Return a field for each grid, network width, and network depth for which the kernel has a
-    specialization."""
+    """Return a field for each grid, width, and depth with a separate kernel specialization."""
     eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
     grids = {
         f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))

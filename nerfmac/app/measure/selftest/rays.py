@@ -46,8 +46,7 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Yield test cases with images of several sizes, with and without alpha, and with all lens
-    models."""
+    """Yield cases with images of several sizes, with and without alpha, with all lens models."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
         "photo": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
@@ -70,16 +69,14 @@ def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
 
 
 def _view(lens: Lens, index: int) -> Camera:
-    """Return a camera for the test. The camera with index 2 has a smaller image, and the camera
-    with index 3 has a different aspect ratio."""
+    """Return a camera. Number 2 has a smaller image, and number 3 has a different aspect ratio."""
     width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
     eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
     return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
 
 
 def march_cases() -> Iterator[Case]:
-    """Yield test cases with occupancy grids from empty to full, with one cascade and with more than
-    one."""
+    """Yield cases with occupancy grids from empty to full, with one and with several cascades."""
     geometries = {
         "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
         "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
@@ -209,8 +206,7 @@ def _thinned_at_random(samples: Samples) -> Samples:
 
 
 def thin_cases() -> Iterator[Case]:
-    """Yield cases that keep all, some, or few visible samples, with slots for all or for half of
-    them."""
+    """Yield cases that keep all, some, or few visible samples, with all or half of the slots."""
     for name, density, samples in _packed_rays():
         rays, slots = samples.wanted.shape[0], density.shape[0]
         offsets = mx.random.uniform(shape=(rays,), key=mx.random.key(rays))

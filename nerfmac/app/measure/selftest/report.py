@@ -134,8 +134,7 @@ class Findings:
             return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
-        """Return the device's peak bandwidth and arithmetic rates, keyed by the fields of
-        `Ceilings`."""
+        """Return the maximum bandwidth and rate, keyed by the fields of `Ceilings`."""
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
@@ -165,8 +164,7 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Return the time of the largest launch of each kernel in an occupancy update, a training
-        step, and an image."""
+        """Return the largest launch time of each kernel in an update, a step, and an image."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {
@@ -182,8 +180,7 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the longest duration of a launch, and the maximum duration that it should have on
-        a GPU."""
+        """Return the longest duration of a launch, and its recommended limit on a GPU."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"

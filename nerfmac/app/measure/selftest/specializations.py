@@ -83,8 +83,7 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialization>.metal` for each specialization to an empty folder, and return the
-    paths."""
+    """Write `<specialization>.metal` for each specialization to a new folder. Return the paths."""
     check_free(folder)
     make_folder(folder)
     paths = []

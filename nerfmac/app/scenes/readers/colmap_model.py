@@ -156,8 +156,7 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """Create an image from a quaternion and a translation. Observations with the ID -1 are
-    dropped."""
+    """Create an image from a quaternion and a translation. Drop observations with the ID -1."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")

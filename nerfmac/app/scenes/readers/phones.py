@@ -98,8 +98,7 @@ KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "imag
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the folder with camera files and the folder with images in a Polycam capture, or None
-    if `folder` contains no capture."""
+    """Return the camera folder and the image folder of a Polycam capture in `folder`, or None."""
     for parent in (folder / "keyframes", folder):
         for cameras, images in KEYFRAME_FOLDERS:
             if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):
@@ -108,8 +107,7 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
 
 
 def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
-    """Read a Polycam scene, in the world coordinates of Polycam, with the folders from
-    `keyframes_of`."""
+    """Read a Polycam scene, in the coordinates of Polycam, with the folders from `keyframes_of`."""
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
     found = ImageSearch(image_folder).existing(names, str(cameras))
