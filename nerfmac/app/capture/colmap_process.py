@@ -47,11 +47,9 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT features of all images that have no features yet.
-
-    Images with the same lens share a camera. If the plan contains a folder `masks`, no features are
-    extracted at the black pixels of the mask `IMAGE.png` of an image.
-    """
+    """Extract SIFT features of all images that have no features yet. Images with the same lens
+    share a camera. If the plan contains a folder `masks`, no features are extracted at the black
+    pixels of the mask `IMAGE.png` of an image."""
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = MAX_SIDE

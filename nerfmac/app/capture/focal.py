@@ -107,12 +107,9 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
-    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names.
-
-    The selection starts with the image that has the most matches and then adds images with the
-    smallest sufficient overlap, because images from similar positions hardly constrain the focal
-    length.
-    """
+    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names. The
+    selection starts with the image that has the most matches and then adds images with the smallest
+    sufficient overlap, because images from similar positions hardly constrain the focal length."""
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
         if one in links and other in links and count >= MATCHED:

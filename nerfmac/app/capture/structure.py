@@ -275,11 +275,8 @@ class Solver:
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage in a separate process. `shown` is the label of its progress bar, by default
-        the stage name.
-
-        An interruption ends this process. If the stage is run again, it resumes from the stored
-        results. The message of an error contains the last line of COLMAP's log.
-        """
+        the stage name. An interruption ends this process. If the stage is run again, it resumes
+        from the stored results. The message of an error contains the last line of COLMAP's log."""
         write_json(self.folder / "plan.json", self._plan)
         # The stage is executed as a file, because importing the package would take an additional
         # second.
@@ -352,10 +349,8 @@ def step_name(stage: str, *, of_video: bool) -> str:
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
     """Return the sorted names of the images without a camera. If many images have no camera, log
-    the probable reasons.
-
-    An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
-    """
+    the probable reasons. An image counts as blurred if its sharpness is below `BLURRED` times the
+    median sharpness."""
     missing = sorted(name for name in names if name not in registered)
     if len(names) - len(missing) >= MISSING * len(names):
         return missing

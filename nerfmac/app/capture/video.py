@@ -81,10 +81,8 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
     """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR video are tone-mapped to sRGB.
-
     `numbers` is in ascending order, and `longest` is the maximum length of the longer side in
-    pixels.
-    """
+    pixels."""
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
 

@@ -29,10 +29,8 @@ SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """Validate command-line words and normalize them for `parsed`.
-
-    Returns options as `--name=value`, in the given order, followed by the positional arguments.
-    """
+    """Validate command-line words and normalize them for `parsed`. Returns options as
+    `--name=value`, in the given order, followed by the positional arguments."""
     flags, positionals, joined = flags_of(arguments), [], []
     words = deque(argv)
     while words:

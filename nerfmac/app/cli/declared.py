@@ -114,10 +114,8 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
 
 @cache
 def documentation(owner: type) -> dict[str, str]:
-    """Return the documentation of each field: the string below it, or the comment in its line.
-
-    Keys are field names with hyphens, as in options. Each text is one line.
-    """
+    """Return the documentation of each field: the string below it, or the comment in its line. Keys
+    are field names with hyphens, as in options. Each text is one line."""
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):
         source = Path(inspect.getfile(base)).read_text(encoding="utf-8")

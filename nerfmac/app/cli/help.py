@@ -71,11 +71,8 @@ class _Formatter(HelpFormatter):
 
 
 def help_page(command: str, *, everything: bool) -> str:
-    """Format the help page of a command.
-
-    Unless `everything` is true, a page of a command in `COMMON` shows only the options listed
-    there, with one sentence each.
-    """
+    """Format the help page of a command. Unless `everything` is true, a page of a command in
+    `COMMON` shows only the options listed there, with one sentence each."""
     arguments = OPTIONS[command]
     flags = [argument for argument in declared(arguments) if argument.is_flag]
     names = COMMON.get(command, "").split()

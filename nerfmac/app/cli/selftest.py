@@ -89,9 +89,7 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 
 def _test(report: Report, operation: str | None, seconds: float) -> None:
     """Run all test cases on the current device, print the results, and add them to the report.
-
-    Unless `operation` is given, also train a run for `seconds` and measure the `FINDINGS`.
-    """
+    Unless `operation` is given, also train a run for `seconds` and measure the `FINDINGS`."""
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]

@@ -70,11 +70,8 @@ def known_command(word: str, commands: Collection[str]) -> str:
 
 
 def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: str) -> str:
-    """Suggest what to type instead of the unknown option `flag`.
-
-    `flags` contains the help text of each option, and `positionals` the positional arguments, such
-    as `RUN FILE`.
-    """
+    """Suggest what to type instead of the unknown option `flag`. `flags` contains the help text of
+    each option, and `positionals` the positional arguments, such as `RUN FILE`."""
     for meant, synonyms in FLAGS.items():
         if flag not in synonyms.split():
             continue

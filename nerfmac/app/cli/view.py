@@ -40,10 +40,8 @@ Video(str(video), embed=True)"""
 
 
 def main(arguments: View, passed: Sequence[str] = ()) -> int:
-    """Write the notebook if it does not exist, and replace this process with JupyterLab.
-
-    `passed` are the arguments for JupyterLab.
-    """
+    """Write the notebook if it does not exist, and replace this process with JupyterLab. `passed`
+    are the arguments for JupyterLab."""
     checks.optional_number("--port", arguments.port, low=1, high=65535)
     if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
@@ -75,11 +73,9 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
-    """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists.
-
-    `options` are arguments of `load_scene`. Returns the path of the notebook, and whether its first
-    code cell is unchanged since nerfmac wrote it.
-    """
+    """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists. `options`
+    are arguments of `load_scene`. Returns the path of the notebook, and whether its first code cell
+    is unchanged since nerfmac wrote it."""
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
@@ -142,11 +138,8 @@ def view_cells(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
     """Create the (kind, text) cells, `markdown` or `code`, of a notebook that shows a scene or a
-    run.
-
-    `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first cell
-    starts training. If `saved` is None, the cells that save the run are omitted.
-    """
+    run. `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first
+    cell starts training. If `saved` is None, the cells that save the run are omitted."""
     save = [
         ("markdown", "Save the trained run, for example for `nerfmac render`:"),
         ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
@@ -162,10 +155,8 @@ def view_cells(
 
 
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5.
-
-    The metadata stores `shows`, the Python code of the shown run or scene.
-    """
+    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5. The metadata stores
+    `shows`, the Python code of the shown run or scene."""
     code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {
         "cells": [

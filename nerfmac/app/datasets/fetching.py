@@ -79,11 +79,9 @@ def _bar(name: str, size: int | None, progress: bool) -> Any:
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:
-    """Extract the folder `inside` of a zip archive to the new folder `target`.
-
-    If the archive is damaged, contains a path outside its folder, is too large when extracted, or
-    does not contain the folder, no files are extracted. A damaged archive is removed.
-    """
+    """Extract the folder `inside` of a zip archive to the new folder `target`. If the archive is
+    damaged, contains a path outside its folder, is too large when extracted, or does not contain
+    the folder, no files are extracted. A damaged archive is removed."""
     try:
         with ZipFile(archive) as zipped:
             members = _members(zipped, archive, f"{inside}/")
@@ -126,11 +124,8 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
 @contextmanager
 def appearing_folder(target: Path) -> Iterator[Path]:
     """Context manager that yields a new empty folder and renames this folder to `target` at the
-    end.
-
-    If an exception is raised, the new folder is removed. If an earlier process was killed and left
-    an incomplete folder, this folder is removed first.
-    """
+    end. If an exception is raised, the new folder is removed. If an earlier process was killed and
+    left an incomplete folder, this folder is removed first."""
     partial = target.with_name(f".{target.name}.part")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -189,11 +184,9 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 
 @contextmanager
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
-    """Context manager that yields the response of the server, or None if no bytes are missing.
-
-    The response contains the bytes from offset `have` on. If the server does not support range
-    requests, the response contains all bytes.
-    """
+    """Context manager that yields the response of the server, or None if no bytes are missing. The
+    response contains the bytes from offset `have` on. If the server does not support range
+    requests, the response contains all bytes."""
     headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
         headers["Range"] = f"bytes={have}-"

@@ -61,11 +61,9 @@ def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
 
 
 def distances_to_mesh(points: Array, vertices: Array, faces: Faces) -> Array:
-    """Return the distances (n,) of points (n, 3) from the nearest triangle.
-
-    Only triangles with the nearest centers are compared, so triangles should have similar sizes, as
-    the triangles of marching cubes do.
-    """
+    """Return the distances (n,) of points (n, 3) from the nearest triangle. Only triangles with the
+    nearest centers are compared, so triangles should have similar sizes, as the triangles of
+    marching cubes do."""
     corners = vertices[faces]
     tree = needed("scipy.spatial").cKDTree(corners.mean(axis=1))
     count = min(NEIGHBORS, len(faces))

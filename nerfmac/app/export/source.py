@@ -41,11 +41,8 @@ class OccupiedCells:
 
     def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
         """Return whether scene positions, given as coordinates that are broadcast, are in occupied
-        cells.
-
-        Each position is looked up in the smallest cascade that contains it. Positions outside the
-        scene cube are not occupied.
-        """
+        cells. Each position is looked up in the smallest cascade that contains it. Positions
+        outside the scene cube are not occupied."""
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
         in_cube = near[0] & near[1] & near[2]
@@ -111,11 +108,8 @@ class Source(NamedTuple):
 
     def region(self, crop: Box | None) -> Region:
         """Return the box to export in the coordinates of the input scene, clipped to the scene
-        cube.
-
-        The default is the smallest box around the occupied cells of the unit cube. It excludes the
-        distant background.
-        """
+        cube. The default is the smallest box around the occupied cells of the unit cube. It
+        excludes the distant background."""
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
         if crop is None:

@@ -128,10 +128,8 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """Return the angle (n,) in degrees between each camera axis and the direction from the camera
-    to the point nearest to all axes.
-
-    `eyes` (n, 3) are the camera positions, and `axes` (n, 3) are the unit viewing axes.
-    """
+    to the point nearest to all axes. `eyes` (n, 3) are the camera positions, and `axes` (n, 3) are
+    the unit viewing axes."""
     target = nearest_to_axes(eyes, axes)
     if target is None:  # Parallel axes.
         target = eyes.mean(axis=0)

@@ -116,10 +116,8 @@ def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[
 
 def _exposure_fault(image: ImageMeasures, backdrop: tuple[float, float], median: float) -> str:
     """Describe the exposure problem of an image. The text is empty if the image is well exposed.
-
     `backdrop` contains the median fractions of white and black pixels, or 0 where the fraction is
-    at most `CLIPPED`. `median` is the median brightness of all images.
-    """
+    at most `CLIPPED`. `median` is the median brightness of all images."""
     white, black = min(image.white, backdrop[0]), min(image.black, backdrop[1])
     inside = (image.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)
     if inside < DARK:

@@ -49,9 +49,7 @@ def benchmark(
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Time every operation, and an image after training on `scene`, for about `seconds` each.
-
-    Returns the measurements as JSON values, with times in milliseconds.
-    """
+    Returns the measurements as JSON values, with times in milliseconds."""
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
     scene.views("train")  # raises an error for an invalid image before the measurement
@@ -79,10 +77,8 @@ def benchmark(
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Return the side length of a square image in pixels, and its rendering time.
-
-    The camera has the pose and the horizontal field of view of the first training camera.
-    """
+    """Return the side length of a square image in pixels, and its rendering time. The camera has
+    the pose and the horizontal field of view of the first training camera."""
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
     angle = 2.0 * math.atan(0.5 * camera.lens.width / camera.lens.fl_x)

@@ -160,11 +160,9 @@ def _rows(whole: int, row: int, rows: int) -> Work:
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches of a computation, in order. Its results may be unevaluated.
-
-    With `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then
-    do not run, and their outputs are zeros with the correct shapes.
-    """
+    """Record the kernel launches of a computation, in order. Its results may be unevaluated. With
+    `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then do not
+    run, and their outputs are zeros with the correct shapes."""
     recorded: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:

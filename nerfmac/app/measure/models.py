@@ -94,11 +94,8 @@ def compare_models(
     points: int = 16,
 ) -> ModelComparison:
     """Train each model on a scene, and measure its PSNR at `points` evaluations (see
-    `evaluation_times`).
-
-    The training time in seconds is the same for all models or keyed by model name, as `configs`
-    are.
-    """
+    `evaluation_times`). The training time in seconds is the same for all models or keyed by model
+    name, as `configs` are."""
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():
         checks.number("seconds", limit, low=0.1)
@@ -221,10 +218,8 @@ class HeldOutViews:
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Return the training times seconds * (i / points)^2 for i = 1, ..., points.
-
-    Evaluations are more frequent at the beginning, when the quality changes fastest.
-    """
+    """Return the training times seconds * (i / points)^2 for i = 1, ..., points. Evaluations are
+    more frequent at the beginning, when the quality changes fastest."""
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 

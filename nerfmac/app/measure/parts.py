@@ -98,11 +98,8 @@ class Part(NamedTuple):
 
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
     """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
-    reports.
-
-    The run is first trained until its speed is constant. Every timed round begins from this state,
-    so all rounds have the same rays and samples.
-    """
+    reports. The run is first trained until its speed is constant. Every timed round begins from
+    this state, so all rounds have the same rays and samples."""
     state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
     rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
     reports: list[Report] = []
@@ -227,10 +224,8 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """Compute the host times of the steps in a timeline, without the last of several steps.
-
-    A report counts as waiting, because the host reads results of the device.
-    """
+    """Compute the host times of the steps in a timeline, without the last of several steps. A
+    report counts as waiting, because the host reads results of the device."""
     entries = sorted(timeline.entries, key=lambda entry: entry.start)
     begins = [entry.start for entry in entries if entry.name == "step"]
     ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]

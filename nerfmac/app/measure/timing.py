@@ -50,10 +50,8 @@ class Timing(NamedTuple):
 
 
 class Bar(tqdm):
-    """Progress bar on standard error. At the end, the bar is erased.
-
-    Use it as a context manager: `with Bar("training", 8, "steps") as bar: bar.reach(3)`.
-    """
+    """Progress bar on standard error. At the end, the bar is erased. Use it as a context manager:
+    `with Bar("training", 8, "steps") as bar: bar.reach(3)`."""
 
     def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
         """Show an empty progress bar for a `total` in a `unit`, such as "steps" or "s"."""
@@ -73,11 +71,8 @@ def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
-    """Time a function that returns unevaluated arrays, for about `seconds`.
-
-    The two first calls are not counted. The arrays are evaluated in each call, or in a queue of
-    calls (see `timer`).
-    """
+    """Time a function that returns unevaluated arrays, for about `seconds`. The two first calls are
+    not counted. The arrays are evaluated in each call, or in a queue of calls (see `timer`)."""
     call = timer(compute, queued=queued)
     spent: list[float] = []
     start = time.perf_counter()

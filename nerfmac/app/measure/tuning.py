@@ -82,10 +82,8 @@ def tune(
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
     """Measure every variant of every operation, for about `seconds` each, and save the fastest ones
-    in the cache folder.
-
-    `config` and `extent`, the side length of the scene cube, determine the sizes of the operations.
-    """
+    in the cache folder. `config` and `extent`, the side length of the scene cube, determine the
+    sizes of the operations."""
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
     done = []

@@ -64,10 +64,7 @@ def logarithm(quaternion: Array) -> Array:
 
 def quaternions(rotation: Array) -> Array:
     """Return the quaternions (n, 4), with arbitrary signs, of the rotations nearest to matrices (n,
-    3, 3).
-
-    Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
-    """
+    3, 3). Horn: Closed-form solution of absolute orientation using unit quaternions (1987)."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation.transpose(1, 2, 0)
     table = [
         [xx + yy + zz, zy - yz, xz - zx, yx - xy],
@@ -157,10 +154,8 @@ class Curve:
 
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     """Return derivatives (n + 1, 7) of position, fov, and rotation at the ends of n curves.
-
     `slopes` (n, 7) contains the mean slopes of the curves, and `steps` (n, 1) the lengths of their
-    parameter intervals. An open path has no curvature at its ends.
-    """
+    parameter intervals. An open path has no curvature at its ends."""
     if closed:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
     before, after = slopes[:-1], slopes[1:]

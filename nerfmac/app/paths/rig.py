@@ -113,11 +113,9 @@ class Rig:
         return self.arc[1] == CIRCLE
 
     def heights(self, max_difference: float) -> tuple[float, float]:
-        """Return the lowest and the highest elevation in radians for a path.
-
-        The elevations are the 10th and the 90th percentile over the cameras, limited so that each
-        differs from their mean by at most `max_difference` radians.
-        """
+        """Return the lowest and the highest elevation in radians for a path. The elevations are the
+        10th and the 90th percentile over the cameras, limited so that each differs from their mean
+        by at most `max_difference` radians."""
         low, high = np.clip(np.percentile(self.elevation, [10, 90]), -MAX_ELEVATION, MAX_ELEVATION)
         middle, half = 0.5 * (low + high), min(0.5 * (high - low), max_difference)
         return float(middle - half), float(middle + half)
@@ -201,11 +199,9 @@ def _frame(up: npt.ArrayLike) -> Vectors:
 
 
 def _center(eyes: Vectors, axes: Vectors) -> Vectors:
-    """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
-
-    If the lines are nearly parallel, the result is a point in front of the cameras, at a distance
-    of `PARALLEL_DISTANCE` times the spread of their positions.
-    """
+    """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3). If
+    the lines are nearly parallel, the result is a point in front of the cameras, at a distance of
+    `PARALLEL_DISTANCE` times the spread of their positions."""
     if (center := nearest_to_axes(eyes, axes)) is not None:
         return center
     middle = eyes.mean(axis=0)
@@ -220,10 +216,8 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
     """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
-    coordinate is up, and which vectors (n,) have a meaningful azimuth.
-
-    Vectors that are nearly parallel to the up direction have none, unless all vectors are.
-    """
+    coordinate is up, and which vectors (n,) have a meaningful azimuth. Vectors that are nearly
+    parallel to the up direction have none, unless all vectors are."""
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
     azimuth = np.arctan2(vectors[:, 1], vectors[:, 0])

@@ -116,10 +116,8 @@ class View:
         return self._moved(-right * height, down * height, 0.0)
 
     def dolly(self, log_factor: float) -> Self:
-        """Multiply the distance to the center by exp(`log_factor`).
-
-        At the distance `CLOSEST`, the camera continues to move, and the center moves with it.
-        """
+        """Multiply the distance to the center by exp(`log_factor`). At the distance `CLOSEST`, the
+        camera continues to move, and the center moves with it."""
         log_factor = _number("log_factor", log_factor)
         wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
         moved = self._moved(0.0, 0.0, self.distance - wanted)

@@ -39,11 +39,9 @@ def config_for_device(preset: str, seed: int) -> Config:
 
 
 def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
-    """Return a copy of a configuration with values for the settings that depend on the scene.
-
-    No images are decoded. `InputError` is raised if the scene has no training views, or if the
-    configuration, the method, and the scene are incompatible.
-    """
+    """Return a copy of a configuration with values for the settings that depend on the scene. No
+    images are decoded. `InputError` is raised if the scene has no training views, or if the
+    configuration, the method, and the scene are incompatible."""
     check_types(config, method)
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
@@ -63,9 +61,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
 
 def exposures_for_images(config: Config, views: Views) -> Config:
     """Decide whether exposures are refined, unless the configuration already specifies it.
-
-    Exposures are refined if the same sparse points have different colors in different images.
-    """
+    Exposures are refined if the same sparse points have different colors in different images."""
     if config.refine.exposures is not None:
         return config
     spread = gain_spread(views) if config.model == "hash" else None

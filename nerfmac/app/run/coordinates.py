@@ -43,10 +43,7 @@ def placement_of(run: Run) -> Placement:
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
     """Return the cameras of a split in scene coordinates. The cameras of `train` are refined if the
-    run refines cameras.
-
-    The images are not decoded, and their files may be missing.
-    """
+    run refines cameras. The images are not decoded, and their files may be missing."""
     if split == "train":
         return run.cameras
     if run.source is None and run.scene.path is None:
@@ -65,10 +62,8 @@ def file_cameras(
     run: Run, file: str | Path, names: Collection[str] | None = None
 ) -> Sequence[Camera]:
     """Return the cameras of a scene file, such as `transforms_test.json`, in scene coordinates.
-
     `names` are the values of `file_path` of the frames to return, by default of all frames. The
-    images may be missing.
-    """
+    images may be missing."""
     placement, lens = placement_of(run), run.scene.cameras[0].lens
     photo = Header(lens.width, lens.height, has_alpha=False)
     cameras = cameras_of(read_fields(user_path(file)), photo, names)

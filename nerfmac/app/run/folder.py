@@ -35,11 +35,8 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def check_unused(folder: Path) -> None:
-    """Raise `InputError` unless `folder` is absent or empty.
-
-    It may contain a lock file and the `BEGINNING` files of a run that was killed before its first
-    checkpoint.
-    """
+    """Raise `InputError` unless `folder` is absent or empty. It may contain a lock file and the
+    `BEGINNING` files of a run that was killed before its first checkpoint."""
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
         check_free(folder)
 
@@ -70,11 +67,9 @@ def beginning(folder: Path) -> Iterator[None]:
 
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """Return a scene record with the path of `source`, the same scene at another path.
-
-    The training views, the extent, and the `masks` option must be the same as in the record. The up
-    direction, the placement, the mean color, the subject, and other options may differ.
-    """
+    """Return a scene record with the path of `source`, the same scene at another path. The training
+    views, the extent, and the `masks` option must be the same as in the record. The up direction,
+    the placement, the mean color, the subject, and other options may differ."""
 
     def views(record: SceneRecord) -> dict[str, Any]:
         options = SceneOptions(masks=record.options.masks)

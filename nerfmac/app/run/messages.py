@@ -54,11 +54,9 @@ def log_memory(when: str) -> None:
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """Compute the PSNR in dB that the best constant image would have on the training views.
-
-    The constant image has the mean color and opacity of the views. The result is computed from
-    random unmasked pixels over random backgrounds, like the training PSNR.
-    """
+    """Compute the PSNR in dB that the best constant image would have on the training views. The
+    constant image has the mean color and opacity of the views. The result is computed from random
+    unmasked pixels over random backgrounds, like the training PSNR."""
     position, background = mx.random.key(0), mx.random.key(1)
     position = mx.random.uniform(shape=(3, _PIXELS), key=position)
     background = mx.random.uniform(shape=(_PIXELS, 3), key=background)

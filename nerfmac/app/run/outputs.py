@@ -130,11 +130,9 @@ def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendering of the first test view next to its photo, as a PNG file.
-
-    If the scene has no test views, the preview is a rendering from a camera on an orbit. If
-    rendering would take more than `seconds`, the image is smaller, and its size is logged.
-    """
+    """Write a rendering of the first test view next to its photo, as a PNG file. If the scene has
+    no test views, the preview is a rendering from a camera on an orbit. If rendering would take
+    more than `seconds`, the image is smaller, and its size is logged."""
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
     lens = camera.lens
@@ -181,12 +179,9 @@ class HeldOut(NamedTuple):
 def quality(
     views: Sequence[ViewQuality], of: int, *, background: str, split: str
 ) -> dict[str, Any]:
-    """Compute the mean quality of the evaluated views of a split that has `of` views.
-
-    For the split `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated
-    views), and `test_row_fraction` (mean fraction of the compared rows). Without views, the means
-    are None.
-    """
+    """Compute the mean quality of the evaluated views of a split that has `of` views. For the split
+    `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated views), and
+    `test_row_fraction` (mean fraction of the compared rows). Without views, the means are None."""
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
         for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")
@@ -236,11 +231,9 @@ def metrics(
 
 
 def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
-    """Describe an evaluation: the views, the background, and the definition of each metric.
-
-    Metrics can be compared only if their evaluation protocols are equal. The image `size` is the
-    size of the first view in pixels.
-    """
+    """Describe an evaluation: the views, the background, and the definition of each metric. Metrics
+    can be compared only if their evaluation protocols are equal. The image `size` is the size of
+    the first view in pixels."""
     lens = run.images().views(split).cameras[0].lens
     return {
         "scene": run.scene.path,

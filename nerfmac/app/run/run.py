@@ -371,10 +371,8 @@ class Run:
         messages.log_backends(self.build_seconds)
 
     def _decode(self, *, progress: bool = True) -> Iterator[None]:
-        """Pass the training images to the trainer, and yield after each image.
-
-        A run with `is_preview` receives a new initial state and saves it in its folder.
-        """
+        """Pass the training images to the trainer, and yield after each image. A run with
+        `is_preview` receives a new initial state and saves it in its folder."""
         if self.trainer.has_views:
             return
         source, method = self.images(), self.trainer.method

@@ -129,9 +129,7 @@ def train(
     check_memory_limit(memory_limit, memory_fraction)
     check_types(config, method)
     _check_effect(preset, seed, config, resume=resume)
-    _check_folder(out, tensorboard=tensorboard, all_views=all_views)
-    if tensorboard:
-        needed("tensorboardX", "tensorboard", "--tensorboard needs")
+    _check_outputs(out, tensorboard=tensorboard, all_views=all_views)
     is_first = join().is_first
     progress = progress and is_first
     source, folder = _scene_and_folder(scene, out, options, resume=resume, is_first=is_first)
@@ -184,11 +182,13 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
         )
 
 
-def _check_folder(out: str | Path | None, **outputs: bool) -> None:
-    """Raise `InputError` if `tensorboard` or `all_views` is used without a run folder."""
-    requested = [name for name, is_requested in outputs.items() if is_requested]
-    if out is None and requested:
-        raise InputError(f"{requested[0]} requires a run folder; pass out=FOLDER or out='auto'")
+def _check_outputs(out: str | Path | None, *, tensorboard: bool, all_views: bool) -> None:
+    """Raise `InputError` if an output requires a run folder or a package that is missing."""
+    for name, is_requested in (("tensorboard", tensorboard), ("all_views", all_views)):
+        if out is None and is_requested:
+            raise InputError(f"{name} requires a run folder; pass out=FOLDER or out='auto'")
+    if tensorboard:
+        needed("tensorboardX", "tensorboard", "--tensorboard needs")
 
 
 def _scene_and_folder(
@@ -199,10 +199,8 @@ def _scene_and_folder(
     resume: bool,
     is_first: bool,
 ) -> tuple[Scene, Path | None]:
-    """Return the scene to train on, and the run folder (None for a run in memory).
-
-    Invalid options and a folder in use are refused before a capture starts.
-    """
+    """Return the scene to train on, and the run folder (None for a run in memory). Invalid options
+    and a folder in use are refused before a capture starts."""
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
         if name not in known:

@@ -90,10 +90,8 @@ def points_shown(scene: Scene) -> Array:
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return the center (3,) and half the side length of the box that the image shows.
-
-    The box contains the cameras, most points and, unless it is too large, the cube.
-    """
+    """Return the center (3,) and half the side length of the box that the image shows. The box
+    contains the cameras, most points and, unless it is too large, the cube."""
     middle, half = _around(_eyes(scene), points_shown(scene))
     if not _fits(scene, half):
         return middle, half

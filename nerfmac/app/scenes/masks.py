@@ -72,11 +72,8 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
 
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
     """Find the masks of photos by their file names. Photos without a mask are omitted from the
-    result.
-
-    A mask that matches several photos is ignored. For example, a mask in a folder without
-    subfolders matches all photos with the same file name.
-    """
+    result. A mask that matches several photos is ignored. For example, a mask in a folder without
+    subfolders matches all photos with the same file name."""
     is_folder = cache(os.path.isdir)
     found, known = {}, dict.fromkeys(photos)
     for photo in known:
@@ -89,11 +86,9 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
 
 
 def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path) -> None:
-    """Log how many photos have a mask, and warn about unused masks.
-
-    An unused mask is a file in `root` or its subfolders with a name like a mask that is used
-    neither as a mask nor as a photo.
-    """
+    """Log how many photos have a mask, and warn about unused masks. An unused mask is a file in
+    `root` or its subfolders with a name like a mask that is used neither as a mask nor as a
+    photo."""
     if found:
         first = next(iter(found.values()))
         log.info(

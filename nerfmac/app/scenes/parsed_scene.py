@@ -123,9 +123,8 @@ def _tracks(
     factor: int,
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
     """Return the tracks for training, and the tracks of held-out points keyed by split name.
-
-    `images` and `frames` contain all views in the same order. `factor` is the downscaling factor.
-    """
+    `images` and `frames` contain all views in the same order. `factor` is the downscaling
+    factor."""
     if parsed.tracks is None:
         return None, {}
     frame_of = {id(pic): id(frame) for pic, frame in zip(images, frames, strict=True)}
@@ -145,11 +144,9 @@ def _tracks(
 
 
 def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int) -> Tracks:
-    """Return the observations of `tracks` in the views of a split.
-
-    `part` contains the frames of the split, and `frames` the id of the frame of each image.
-    `factor` is the downscaling factor.
-    """
+    """Return the observations of `tracks` in the views of a split. `part` contains the frames of
+    the split, and `frames` the id of the frame of each image. `factor` is the downscaling
+    factor."""
     position = {id(frame): index for index, frame in enumerate(part)}
     indices = np.array([position.get(frame, -1) for frame in frames])
     tracks = tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
@@ -172,23 +169,18 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
 
 
 def _are_cut_out(images: Sequence[PosedImage]) -> bool:
-    """Return whether the images show an object that is cut out with an alpha channel.
-
-    Only three images with alpha are checked. An alpha channel is not sufficient, because some
-    programs write opaque alpha to every image.
-    """
+    """Return whether the images show an object that is cut out with an alpha channel. Only three
+    images with alpha are checked. An alpha channel is not sufficient, because some programs write
+    opaque alpha to every image."""
     alpha = [image.image for image in images if image.header.has_alpha]
     checked = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
     return any(map(is_cut_out, checked))
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """Return the frames of each split, keyed by split name.
-
-    Without a `split` option, the result is the splits of the files. With a `split` option, the
-    "train" views of the files are divided into "train" and "test" views, and the "test" views of
-    the files are not used.
-    """
+    """Return the frames of each split, keyed by split name. Without a `split` option, the result is
+    the splits of the files. With a `split` option, the "train" views of the files are divided into
+    "train" and "test" views, and the "test" views of the files are not used."""
     if parsed.splits is None:
         return _held_out(frames, "none" if split is None else split, parsed.source)
     splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
@@ -199,11 +191,9 @@ def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
 
 
 def _held_out(frames: Frames, split: Split, where: str) -> Splits:
-    """Split frames into "test" views and the other "train" views.
-
-    If `split` is "none", there are no "test" views. A number N selects the views 0, N, 2 N, and so
-    on, and a fraction selects evenly spaced views.
-    """
+    """Split frames into "test" views and the other "train" views. If `split` is "none", there are
+    no "test" views. A number N selects the views 0, N, 2 N, and so on, and a fraction selects
+    evenly spaced views."""
     if isinstance(split, str):
         return {"train": frames}
     if isinstance(split, tuple):

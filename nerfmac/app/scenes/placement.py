@@ -28,11 +28,9 @@ UP_AXIS_WEIGHT = 0.01
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
-    """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation.
-
-    If `mirrored` is True, the determinant of the rotation must be -1 instead of 1. `where` is the
-    position in the file, for the error message.
-    """
+    """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation. If `mirrored` is True,
+    the determinant of the rotation must be -1 instead of 1. `where` is the position in the file,
+    for the error message."""
     rotation = matrix[:, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
     if error > RIGID_WITHIN:

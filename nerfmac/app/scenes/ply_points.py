@@ -30,11 +30,9 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """Read the vertex positions (n, 3) of a binary or text PLY file.
-
-    The vertices must be the first element of the file. Vertices with coordinates that are not
-    finite or exceed `LARGEST` are dropped.
-    """
+    """Read the vertex positions (n, 3) of a binary or text PLY file. The vertices must be the first
+    element of the file. Vertices with coordinates that are not finite or exceed `LARGEST` are
+    dropped."""
     try:
         header, body = path.read_bytes().split(b"end_header", 1)
         points = _positions(header.decode("ascii"), body[body.index(b"\n") + 1 :])

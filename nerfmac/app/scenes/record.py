@@ -50,10 +50,8 @@ class SceneRecord:
 
     @property
     def backdrop(self) -> Color:
-        """Default background color of renderings and videos, sRGB in [0, 1].
-
-        The color is the mean color of the training images, or white if the images have alpha.
-        """
+        """Default background color of renderings and videos, sRGB in [0, 1]. The color is the mean
+        color of the training images, or white if the images have alpha."""
         return self.mean_color or (1.0, 1.0, 1.0)
 
     @property

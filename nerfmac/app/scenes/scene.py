@@ -217,12 +217,9 @@ def _decoding(
 
 
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
-    """Write `rows` to `array` in place, starting at row `start`.
-
-    The write is evaluated immediately, while there is no other reference to the memory of the
-    array. Therefore, only one copy of the images is in memory, instead of one on the host and one
-    on the device.
-    """
+    """Write `rows` to `array` in place, starting at row `start`. The write is evaluated
+    immediately, while there is no other reference to the memory of the array. Therefore, only one
+    copy of the images is in memory, instead of one on the host and one on the device."""
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)
 
@@ -245,10 +242,8 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
     """Yield `work(0)` to `work(count - 1)`, computed in background threads, at most a few items
-    ahead of the caller.
-
-    The function is intended for reading images, because Pillow releases the GIL while decoding.
-    """
+    ahead of the caller. The function is intended for reading images, because Pillow releases the
+    GIL while decoding."""
     threads = max(min(os.cpu_count() or 1, count), 1)
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(work, index) for index in range(min(threads + 1, count)))

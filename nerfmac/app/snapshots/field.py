@@ -44,10 +44,8 @@ UNLIMITED = 62  # Value of `log2_entries` for a dense grid, large enough that no
 
 @dataclass(frozen=True)
 class SinglePrecisionLevels(HashLevels):
-    """`HashLevels` with scales computed in float32, like `grid_scale` of tiny-cuda-nn:
-
-    exp2(level log2(growth)) coarsest - 1
-    """
+    """`HashLevels` with scales computed in float32, like `grid_scale` of tiny-cuda-nn: exp2(level
+    log2(growth)) coarsest - 1"""
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
@@ -116,11 +114,8 @@ class SnapshotFieldShape(NamedTuple):
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
-    """Read the sizes of the networks and the encodings.
-
-    If the two networks have different widths, the narrower network is padded with neurons that have
-    no effect.
-    """
+    """Read the sizes of the networks and the encodings. If the two networks have different widths,
+    the narrower network is padded with neurons that have no effect."""
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)

@@ -243,22 +243,16 @@ def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
     """Return the training cameras of a snapshot's `dataset` in the axes of instant-ngp, which are
-    the y, z, and x axes of the scene files.
-
-    In the snapshot, cameras look along +z, with y down, and principal points are fractions of the
-    image size.
-    """
+    the y, z, and x axes of the scene files. In the snapshot, cameras look along +z, with y down,
+    and principal points are fractions of the image size."""
     pairs = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
     return tuple(_camera(about, xform) for about, xform in pairs)
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
     """Return the placement of the scene files in instant-ngp's scene cube, which has side length
-    `extent`.
-
-    instant-ngp maps a file position p to CYCLE (scale p + offset). If `from_mitsuba` is set, CYCLE
-    is omitted, but every OpenGL camera is rotated by 180 degrees about its y axis.
-    """
+    `extent`. instant-ngp maps a file position p to CYCLE (scale p + offset). If `from_mitsuba` is
+    set, CYCLE is omitted, but every OpenGL camera is rotated by 180 degrees about its y axis."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 

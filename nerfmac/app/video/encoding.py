@@ -56,11 +56,9 @@ def write_video(
     projection: str = "perspective",
     stereo: str | None = None,
 ) -> None:
-    """Write frames of the same size, uint8 (h, w, 3), to a video.
-
-    The extension .mp4, .webm, or .gif determines the format. `projection` and `stereo` are values
-    of `RenderOptions` for the metadata of an MP4 (`video.spatial`).
-    """
+    """Write frames of the same size, uint8 (h, w, 3), to a video. The extension .mp4, .webm, or
+    .gif determines the format. `projection` and `stereo` are values of `RenderOptions` for the
+    metadata of an MP4 (`video.spatial`)."""
     path = Path(path)
     check_video(path, fps)
     with appearing(path) as partial:
@@ -102,11 +100,8 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
 @contextmanager
 def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
     """Context manager that yields a function `submit(item)`, which runs `work(item)` on a
-    background thread in the order of submission.
-
-    On exit, even after an exception or Ctrl-C, all items are finished. An exception in `work` is
-    raised by a later call of `submit` or on exit.
-    """
+    background thread in the order of submission. On exit, even after an exception or Ctrl-C, all
+    items are finished. An exception in `work` is raised by a later call of `submit` or on exit."""
     waiting: deque[Future[None]] = deque()
 
     def timed(item: Item) -> None:
@@ -144,11 +139,9 @@ def encoder(codec: str) -> str:
 
 
 def alpha_options(program: str) -> tuple[str, ...]:
-    """Return the ffmpeg options for images with premultiplied alpha.
-
-    By default, newer versions of ffmpeg, such as 9.0, multiply the colors of EXR files by alpha.
-    Older versions, such as 7.0, do not multiply the colors and do not have the option.
-    """
+    """Return the ffmpeg options for images with premultiplied alpha. By default, newer versions of
+    ffmpeg, such as 9.0, multiply the colors of EXR files by alpha. Older versions, such as 7.0, do
+    not multiply the colors and do not have the option."""
     if "alpha_mode" not in _ask(program, "-h", "filter=setparams"):
         return ()
     return "-vf", "setparams=alpha_mode=premultiplied"
@@ -250,10 +243,7 @@ CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}  # Boxes with offsets of images, and 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
     """Add 360 degree and stereo metadata to an MP4 file, unless it is a perspective video for one
-    eye.
-
-    The arguments are values of `RenderOptions`.
-    """
+    eye. The arguments are values of `RenderOptions`."""
     if projection == "perspective" and stereo is None:
         return
     boxes = _full_box("st3d", bytes([STEREO_MODES[stereo]]))

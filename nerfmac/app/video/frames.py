@@ -48,10 +48,8 @@ def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
     """Create the camera samples of a frame, at least one per camera, by shifting cameras within the
-    pixel and on the aperture. A single sample is the unchanged camera.
-
-    The radius of the aperture and the focus distance are in scene units.
-    """
+    pixel and on the aperture. A single sample is the unchanged camera. The radius of the aperture
+    and the focus distance are in scene units."""
     count = max(samples, len(frame))
     if count == 1:
         return frame
@@ -65,11 +63,9 @@ def spread(
 def blurred(
     path: Callable[[int], Sequence[Camera]], frames: int, moments: int, shutter: float
 ) -> list[CameraSamples]:
-    """Create the `moments` cameras of each frame with motion blur.
-
-    `path` returns a given number of cameras at equal time intervals. `shutter` is the fraction of
-    the frame time during which the shutter is open, from 0.001 to 1.
-    """
+    """Create the `moments` cameras of each frame with motion blur. `path` returns a given number of
+    cameras at equal time intervals. `shutter` is the fraction of the frame time during which the
+    shutter is open, from 0.001 to 1."""
     checks.number("shutter", shutter, low=1e-3, high=1.0)
     steps = max(round(moments / shutter), moments)
     cameras = path(frames * steps)
@@ -166,11 +162,8 @@ class FrameRenderer:
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
         """Return the nearest and the farthest distance of the colormap in scene units, for all
-        frames.
-
-        The default is the 1st and the 99th percentile of the distances in a few small images, or
-        (0, 1) if the output is not depth or no surface is visible.
-        """
+        frames. The default is the 1st and the 99th percentile of the distances in a few small
+        images, or (0, 1) if the output is not depth or no surface is visible."""
         if self.options.output != "depth":
             return 0.0, 1.0
         if self.options.depth_range is not None:
@@ -243,10 +236,8 @@ class SideBySide:
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
         """Yield images that join the runs or eyes, uint8 (h, w, 3), or (h, w, 4) with alpha.
-
         `numbers` are the indices of the frames to render, by default of all frames. The depth range
-        is estimated from all frames.
-        """
+        is estimated from all frames."""
         chosen = frames if numbers is None else [frames[number] for number in numbers]
         ranges = [renderer.depth_range(frames) for renderer in self.renderers]
         depth_range = min(low for low, _ in ranges), max(high for _, high in ranges)

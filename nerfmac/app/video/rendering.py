@@ -153,11 +153,9 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Return everything that determines the frames, as JSON values.
-
-    The values are the format, the options, a hash of the cameras, and the step and training time of
-    each run. A rendering can be resumed only if its values are the same.
-    """
+    """Return everything that determines the frames, as JSON values. The values are the format, the
+    options, a hash of the cameras, and the step and training time of each run. A rendering can be
+    resumed only if its values are the same."""
     digest = sha256()
     for frame in frames:
         for camera in frame:

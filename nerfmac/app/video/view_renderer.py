@@ -120,11 +120,9 @@ class ViewRenderer:
         return self._latest[1]
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
-        """Render the values at all pixels of a camera image, in row-major order.
-
-        The viewpoint is shifted to the right of the camera by `eye`, in scene units. In an
-        equirectangular image, each direction has a separate right direction.
-        """
+        """Render the values at all pixels of a camera image, in row-major order. The viewpoint is
+        shifted to the right of the camera by `eye`, in scene units. In an equirectangular image,
+        each direction has a separate right direction."""
         options = self.options
         with unfused():
             if options.projection == "equirectangular":

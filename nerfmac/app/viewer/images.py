@@ -88,12 +88,9 @@ class Images:
         self._view = ViewRenderer(trainer, state, options, subject=subject)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
-        """Draw an image from a camera in scene coordinates.
-
-        `focus` is the distance from the camera to the point that it orbits, in scene units. The
-        colors of the output `depth` end at twice this distance and have the highest contrast at
-        this distance.
-        """
+        """Draw an image from a camera in scene coordinates. `focus` is the distance from the camera
+        to the point that it orbits, in scene units. The colors of the output `depth` end at twice
+        this distance and have the highest contrast at this distance."""
         checks.number("focus", focus, low=1e-9)
         options = self._options
         if options.output == "occupancy":

@@ -85,11 +85,8 @@ class WatchedTime:
 
     def draw(self, seconds: float, trained: float) -> None:
         """Record drawing time in seconds after `trained` seconds of training, and reduce the
-        budget.
-
-        The deficit is limited, so that even a slow image delays the next image only for a limited
-        time.
-        """
+        budget. The deficit is limited, so that even a slow image delays the next image only for a
+        limited time."""
         wait = min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
         self._left = max(self._left - seconds, -WATCHED_SHARE * wait)
 

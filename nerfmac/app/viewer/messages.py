@@ -249,11 +249,9 @@ class Status:
         self.tell()
 
     def tell(self, interval: float = INTERVAL) -> float | None:
-        """Send the state and new points of the training curve if they have changed.
-
-        If the last message is less than `interval` seconds old, send nothing and return the
-        remaining time in seconds.
-        """
+        """Send the state and new points of the training curve if they have changed. If the last
+        message is less than `interval` seconds old, send nothing and return the remaining time in
+        seconds."""
         now = time.monotonic()
         if now < self._when + interval:
             return self._when + interval - now

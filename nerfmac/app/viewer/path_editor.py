@@ -41,10 +41,8 @@ class Canceled(Exception):
 
 class VideoJob:
     """Video that is rendered and encoded in the background, and written only when it is complete.
-
     The thread of the job requests each image from the worker in strips, so that viewing and
-    training wait for at most one strip.
-    """
+    training wait for at most one strip."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
         """Create a job for an MP4 file. `render` draws a strip and returns a future of the pixels,
@@ -130,11 +128,9 @@ class PathEditor:
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
-        """Select the camera path for playing and rendering. The keyframes remain unchanged.
-
-        `name` is a key of `paths.MOVES`; a split in `paths.SPLITS`, for a tour along its views; or
-        `keyframes`.
-        """
+        """Select the camera path for playing and rendering. The keyframes remain unchanged. `name`
+        is a key of `paths.MOVES`; a split in `paths.SPLITS`, for a tour along its views; or
+        `keyframes`."""
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
         if name == KEYFRAMES:
             self._move = None

@@ -61,11 +61,9 @@ class PixelBudget:
         self._per_pixel = 0.0  # Seconds.
 
     def learn(self, pixels: int, seconds: float) -> None:
-        """Record the drawing time in seconds of an image.
-
-        The time of a late image is used only if the previous image was also late, because a single
-        late image may have waited for a compiler.
-        """
+        """Record the drawing time in seconds of an image. The time of a late image is used only if
+        the previous image was also late, because a single late image may have waited for a
+        compiler."""
         is_late = seconds > LATE * self._allowed(self._seconds)
         is_believed, self._was_late = self._was_late or not is_late, is_late
         if not is_believed:

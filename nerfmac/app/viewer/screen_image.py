@@ -63,11 +63,8 @@ class Target:
 
     def full_size(self, width: int, height: int) -> tuple[int, int]:
         """Return the width and height in pixels of the full image in an area of `width` x `height`
-        device pixels.
-
-        An image that is compared with a photo has the aspect ratio of the photo and is at most as
-        large.
-        """
+        device pixels. An image that is compared with a photo has the aspect ratio of the photo and
+        is at most as large."""
         if self.training_camera is None:
             return width, height
         lens = self.training_camera.lens

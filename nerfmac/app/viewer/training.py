@@ -111,12 +111,9 @@ class Training:
         yield from self.run.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
-        """Read one image or compile some kernels with each `next`.
-
-        No progress bar is shown: it would be another widget, and JupyterLab delays all later
-        messages to a page until it has loaded the code of that widget. Over a slow network, this
-        takes seconds.
-        """
+        """Read one image or compile some kernels with each `next`. No progress bar is shown: it
+        would be another widget, and JupyterLab delays all later messages to a page until it has
+        loaded the code of that widget. Over a slow network, this takes seconds."""
         self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)

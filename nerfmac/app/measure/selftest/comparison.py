@@ -222,10 +222,8 @@ def as_text(error: Exception) -> str:
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel, and ignore compiler errors.
-
-    If `cases` is a generator, the kernels that compute the inputs are also compiled.
-    """
+    """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
+    generator, the kernels that compute the inputs are also compiled."""
 
     def build_graphs() -> None:
         for case in cases:

@@ -188,11 +188,9 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Return sample positions (count, 3) along rays, and their visibility (count,) as 1 or 0.
-
-    Each ray has 37 samples, and neighboring samples are often in the same cell. The positions after
-    the first `used` are NaN.
-    """
+    """Return sample positions (count, 3) along rays, and their visibility (count,) as 1 or 0. Each
+    ray has 37 samples, and neighboring samples are often in the same cell. The positions after the
+    first `used` are NaN."""
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
     origins = mx.random.uniform(0.2, 0.8, (lines, 1, 3), key=keys[0])

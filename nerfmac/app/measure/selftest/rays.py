@@ -29,10 +29,8 @@ from nerfmac.ops.visibility import visible_cells
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
-    """Return random rays toward the unit cube: origins, unit directions, and jitter in [0, 1).
-
-    The first three rays are parallel to axes, and the third ray misses the cube.
-    """
+    """Return random rays toward the unit cube: origins, unit directions, and jitter in [0, 1). The
+    first three rays are parallel to axes, and the third ray misses the cube."""
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
     targets = mx.random.uniform(shape=(count, 3), key=keys[1])

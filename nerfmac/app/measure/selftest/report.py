@@ -118,9 +118,7 @@ def finite(values: Any) -> Any:
 
 class Findings:
     """Measurements of the current device as JSON values, with a method for each of the `FINDINGS`.
-
-    The methods must be called in order, because later measurements use earlier results.
-    """
+    The methods must be called in order, because later measurements use earlier results."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds  # training time in seconds
@@ -209,11 +207,8 @@ def timed(launched: Launched) -> dict[str, Any]:
 
 def most_threads(launched: Launched) -> int | None:
     """Return the maximum threadgroup size of a kernel, or None if it is unknown. The size depends
-    on the number of registers.
-
-    MLX reports it only on Metal, in the error message for a larger threadgroup
-    (mlx/backend/metal/custom_kernel.cpp).
-    """
+    on the number of registers. MLX reports it only on Metal, in the error message for a larger
+    threadgroup (mlx/backend/metal/custom_kernel.cpp)."""
     if current_device() != "metal":
         return None
     try:

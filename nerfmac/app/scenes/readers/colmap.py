@@ -53,11 +53,8 @@ log = logging.getLogger("nerfmac")
 
 def model_folder(folder: Path) -> Path | None:
     """Return the folder with the COLMAP model of the scene in `folder`, or None if the scene has no
-    model.
-
-    If there are several models, the model with the most images is returned. COLMAP creates
-    additional models for images that it cannot connect to the other images.
-    """
+    model. If there are several models, the model with the most images is returned. COLMAP creates
+    additional models for images that it cannot connect to the other images."""
     for name in MODEL_FOLDERS:
         below = folder / name
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
@@ -69,11 +66,8 @@ def model_folder(folder: Path) -> Path | None:
 
 def scene_folder(path: Path) -> Path:
     """Return the scene folder for `path`. `path` is either the scene folder itself or a model
-    folder such as `sparse/0`.
-
-    If several folders are possible, as for `scene/colmap/sparse/0`, the innermost folder with
-    images is returned.
-    """
+    folder such as `sparse/0`. If several folders are possible, as for `scene/colmap/sparse/0`, the
+    innermost folder with images is returned."""
     folder = path.absolute()
     folder = folder.parent if folder.name.isdigit() else folder
     names = sorted((Path(name).parts for name in MODEL_FOLDERS if name), key=len)
@@ -239,10 +233,8 @@ def _alignment(
     entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
     """Return the similarity transform from model coordinates to the coordinates of the image poses.
-
     Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
-    the scale and the offset. The result is None if the cameras do not match.
-    """
+    the scale and the offset. The result is None if the cameras do not match."""
     if len(entries) < MIN_CAMERAS:
         return None
     poses = np.stack([camera_to_file(entry) for entry in entries.values()])

@@ -54,10 +54,8 @@ class ColmapCamera(NamedTuple):
 
 class ColmapImage(NamedTuple):
     """Registered image with its name, the ID of its camera, and its world-to-camera pose (3, 4).
-
     `pixels` (n, 2) are the image positions of observed sparse points, with x right and y down.
-    `points` (n,) are the IDs of these points.
-    """
+    `points` (n,) are the IDs of these points."""
 
     name: str
     camera: int
@@ -67,11 +65,8 @@ class ColmapImage(NamedTuple):
 
 
 class ColmapModel(NamedTuple):
-    """Cameras by ID, registered images, and positions (n, 3) of sparse points.
-
-    `numbers` (n,) contains the IDs of the points, and `errors` (n,) their mean reprojection errors
-    in pixels.
-    """
+    """Cameras by ID, registered images, and positions (n, 3) of sparse points. `numbers` (n,)
+    contains the IDs of the points, and `errors` (n,) their mean reprojection errors in pixels."""
 
     cameras: dict[int, ColmapCamera]
     images: list[ColmapImage]

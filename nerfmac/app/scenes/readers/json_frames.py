@@ -125,11 +125,9 @@ def is_placed(file: Fields) -> bool:
 
 
 def placement_of(file: Fields) -> Placement:
-    """Return the placement of a JSON file: the transform from file to scene coordinates.
-
-    The placement is determined by the keys `scale`, `offset` (one or three numbers), and
-    `aabb_scale`. Missing keys have the default values of instant-ngp.
-    """
+    """Return the placement of a JSON file: the transform from file to scene coordinates. The
+    placement is determined by the keys `scale`, `offset` (one or three numbers), and `aabb_scale`.
+    Missing keys have the default values of instant-ngp."""
     extent = file.number("aabb_scale", 1.0, above=0)
     if extent > MAX_EXTENT:
         raise file.wrong("aabb_scale", f"a number above 0 and up to {MAX_EXTENT:g}")
