@@ -4,15 +4,16 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from nerfmac.app.viewer import page as source
+from nerfmac.app import viewer
+from nerfmac.common.page_modules import joined_modules
 
-PAGE = Path(source.__file__).parent
+PAGE = Path(viewer.__file__).parent / "page"
 MODULES = sorted(PAGE.rglob("*.js"))
 TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
 
 
 def test_every_module_is_in_it_once_and_after_what_it_imports():
-    script = source.script()
+    script = joined_modules(lambda name: (PAGE / name).read_text(), "main.js")
     assert not re.search(r"^import ", script, re.MULTILINE)
     assert re.findall(r"^export .*", script, re.MULTILINE) == ["export default { render };"]
     places = {}
