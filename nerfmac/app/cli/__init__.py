@@ -1,5 +1,5 @@
-"""Command-line interface, with a module for each command that is imported only when the command
-runs. This module, `help`, and `options` do not import MLX, so help pages appear immediately."""
+"""Command-line interface. The module of a command is imported only when the command runs. This
+module, `help`, and `options` do not import MLX, so help pages appear immediately."""
 
 from __future__ import annotations
 

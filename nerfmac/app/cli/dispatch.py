@@ -29,8 +29,15 @@ from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 
+FUNCTIONS = {
+    **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
+    **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
+    **{"eval": "results.evaluate", "export": "results.export", "report": "results.report"},
+    **{name: f"machine.{name}" for name in ("info", "tune", "bench", "profile")},
+}
+"""Module and function of each command."""
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
-"""Names of the commands with a `main` function that accepts a `Method`."""
+"""Names of the commands with a function that accepts a `Method`."""
 _PASSING_ON = {"view"}  # Commands that pass arguments after `--` to another program.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 
@@ -72,14 +79,15 @@ def _run(command: str, rest: list[str], method: Method) -> int:
     rest, passed = rest[:end], rest[end + 1 :]
     rest, log_file = without_log_file(rest)
     with logged(log_file):
-        module = import_module(f"nerfmac.app.cli.{command}")
+        name, _, function = FUNCTIONS[command].partition(".")
+        run = getattr(import_module(f"nerfmac.app.cli.{name}"), function)
         words = checked(command, OPTIONS[command], rest)
         # The defaults of `train` depend on --preset, so it parses its words.
         arguments = words if command == "train" else parsed(OPTIONS[command], words)
         extra: list[Any] = [method] if command in _WITH_METHOD else []
         extra += [passed] if command in _PASSING_ON else []
         with printing_quoted():
-            return int(module.main(arguments, *extra))
+            return int(run(arguments, *extra))
 
 
 def _refuse(message: str) -> NoReturn:

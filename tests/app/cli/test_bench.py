@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nerfmac.app.cli import bench
+from nerfmac.app.cli import machine
 from nerfmac.app.measure import benchmark, models
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.config import override
@@ -54,7 +54,7 @@ def test_models_are_shown_plotted_and_written(capsys, tmp_path, small_models):
 
 def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "STEPS", 20)
-    monkeypatch.setattr(bench, "preset", lambda *_: override(CONFIG, preset="tiny"))
+    monkeypatch.setattr(machine, "preset", lambda *_: override(CONFIG, preset="tiny"))
     scene, path = write_scene(tmp_path / "balls"), tmp_path / "b.json"
     flags = ("--preset", "tiny", "--device", "cpu", "--seconds", 0.01)
     assert nerfmac("bench", *flags, "--scene", scene, "--json", path) == 0

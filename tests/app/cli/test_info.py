@@ -5,7 +5,7 @@ import subprocess
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.cli import info
+from nerfmac.app.cli import machine
 from nerfmac.backend import build, extension, fallback
 from nerfmac.backend.build import BuildError
 from nerfmac.training import loss_scale
@@ -37,7 +37,7 @@ def test_what_kernels_lack_is_told(capsys, monkeypatch):
     def compiler():
         raise BuildError("no C++ compiler: try something")
 
-    monkeypatch.setattr(info, "compiler", compiler)
+    monkeypatch.setattr(machine, "compiler", compiler)
     monkeypatch.setattr(extension, "compiler", compiler)
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`nerfmac export`: export a saved run for other programs."""
+"""`nerfmac eval`, `nerfmac export`, and `nerfmac report`: results of a saved run."""
 
 from __future__ import annotations
 
@@ -6,29 +6,122 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options import Export
+from nerfmac.app.cli.options import Eval, Export, Report
 from nerfmac.app.export import (
     PagePath,
+    evaluate_to_page,
     extract_cameras,
     extract_density,
     extract_mesh,
     extract_points,
     need_libraries,
+    worst,
+    write_report,
     write_scene_page,
 )
-from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import open_run
+from nerfmac.app.run import (
+    CONFIGURED,
+    Run,
+    protocol,
+    quality,
+    read_record,
+    surface_quality,
+    surface_summary,
+)
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
 from nerfmac.backend import choose_device
+from nerfmac.backend.machine import machine
+from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing, appearing_if, write_json
+from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
+
+
+def evaluate(arguments: Eval, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac eval` and return the exit code."""
+    choose_device(arguments.device)
+    run = _run_of(arguments, method)
+    with appearing_if(arguments.json) as json:  # Reports an unwritable file before rendering.
+        figures = _evaluated(run, arguments)
+        if json:
+            write_json(json, figures)
+    return 0
+
+
+def _run_of(arguments: Eval, method: Method) -> Run:
+    if is_snapshot(arguments.run):
+        if arguments.scene is None:
+            raise InputError(
+                "a snapshot does not contain images; pass the scene folder with --scene"
+            )
+        return load_snapshot(arguments.run, arguments.scene)
+    if arguments.scene is None:
+        return Run.load(arguments.run, method=method)
+    options = read_record(arguments.run).options
+    scene = load_scene(arguments.scene, **vars(options))
+    return Run.load(arguments.run, method=method, source=scene)
+
+
+def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
+    """Evaluate the run, print the metrics, and return them as JSON values."""
+    split, background = arguments.split, arguments.background
+    lpips = Lpips(arguments.lpips) if arguments.lpips else None
+    if arguments.html:
+        views = evaluate_to_page(run, arguments.html, split, background, lpips=lpips)
+    else:
+        views = run.evaluate(split, background, lpips=lpips)
+    for view in views:
+        print(_line(view.name, view.psnr, view.ssim, view.lpips))
+    worst_views = worst(views)
+    if worst_views:
+        print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in worst_views))
+    figures = quality(views, len(views), background=background, split=split)
+    psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
+    distances = [view.lpips for view in views if view.lpips is not None]
+    mean = float(np.mean(distances)) if distances else None
+    print(_line(f"mean of {len(views)}", psnr, ssim, mean))
+    if run.config.refine.changes_colors:
+        corrected = figures[f"psnr_corrected_{split}"]
+        print(f"PSNR {corrected:.2f} dB after fitting the colors of each rendering to its photo")
+    names = dict.fromkeys((split, "train"))
+    surfaces = surface_quality(run, *names)
+    for name in names:
+        for line in surface_summary(surfaces, name):
+            print(line)
+    return {
+        **machine(),
+        **figures,
+        **surfaces,
+        f"lpips_{split}": mean,
+        "worst": [view.name for view in worst_views],
+        "protocol": protocol(run, split, background, has_lpips=lpips is not None),
+        "views": {
+            view.name: {
+                "psnr": view.psnr,
+                "psnr_corrected": view.psnr_corrected,
+                "ssim": view.ssim,
+                "lpips": view.lpips,
+            }
+            for view in views
+        },
+    }
+
+
+def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
+    end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
+    return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
+
 
 PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.
 
 
-def main(arguments: Export, method: Method = CONFIGURED) -> int:
+def export(arguments: Export, method: Method = CONFIGURED) -> int:
     """Run `nerfmac export` and return the exit code."""
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
@@ -132,3 +225,14 @@ KINDS = {
 }
 """Kinds of export, keyed by name. If --as is not given, the first kind that supports the file
 extension is used."""
+
+
+def report(arguments: Report, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac report` and return the exit code."""
+    checks.number("seconds", arguments.seconds, low=0.1)
+    choose_device(arguments.device)
+    run = Run.load(arguments.run, method=method)
+    path = arguments.out or arguments.run / "report.html"
+    write_report(run, arguments.run, path, seconds=arguments.seconds)
+    print(path)
+    return 0

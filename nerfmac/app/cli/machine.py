@@ -1,0 +1,256 @@
+"""`nerfmac info`, `nerfmac tune`, `nerfmac bench`, and `nerfmac profile`."""
+
+from __future__ import annotations
+
+import platform
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from nerfmac.app.cli.options import Bench, Info, Profile, Tune
+from nerfmac.app.measure import models
+from nerfmac.app.measure.benchmark import benchmark
+from nerfmac.app.measure.launches import trained
+from nerfmac.app.measure.parts import take_steps
+from nerfmac.app.measure.profiling import captured, check_capture
+from nerfmac.app.measure.profiling import profile as profile_run
+from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned
+from nerfmac.app.measure.tuning import tune as tune_variants
+from nerfmac.app.run import CONFIGURED, Run, config_for_scene, is_run
+from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
+from nerfmac.app.scenes.images import image_cache_folder
+from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
+from nerfmac.backend.build import BuildError, compiler
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.host import cache_folder, processors
+from nerfmac.backend.machine import machine
+from nerfmac.backend.sources import kernels_folder, operations
+from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, path, variants_here
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing_if, write_json
+from nerfmac.config import Config
+from nerfmac.config.presets import preset
+from nerfmac.ranks import Ranks, join
+from nerfmac.training.loss_scale import guard_fault
+from nerfmac.training.measured import DivergedError
+from nerfmac.training.method import Method
+from nerfmac.version import version as nerfmac_version
+
+
+def info(arguments: Info) -> int:
+    """Run `nerfmac info` and return the exit code."""
+    choose_device(arguments.device)
+    ranks = join()
+    lines = _ranks(ranks)
+    config = preset("auto", current_device(), memory_bytes())
+    if not ranks.is_first:
+        return 0
+    rows = {
+        "nerfmac": nerfmac_version(),
+        "mlx": version("mlx"),
+        "device": f"{current_device()}: {device_name()}",
+        "memory": f"{memory_bytes() / 2**30:.1f} GiB",
+        "cores": str(processors()),
+        "C++ compiler": _compiler(),
+        "kernels": str(kernels_folder()),
+        "kernel cache": str(cache_folder()),
+        "image cache": str(image_cache_folder()),
+        "preset auto": config.preset,
+        "loss scaling": _guard(),
+    }
+    for name, value in rows.items():
+        print(f"{name:14}{value}")
+    if ranks.size > 1:
+        print(f"ranks ({ranks.backend})")
+        print("\n".join(lines))
+    print("operations")
+    for name in operations():
+        print(f"  {name:24}{_operation(name)}")
+    print(f"variants for preset {config.preset} ({_chosen_by(config)})")
+    for name, chosen in variants_here(config).items():
+        others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
+        print(f"  {name:24}{chosen}{others and f' (others: {others})'}")
+    return 0
+
+
+def _ranks(ranks: Ranks) -> list[str]:
+    """Return a line about the device of each rank. Every rank must call this function."""
+    device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
+    return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
+
+
+def _chosen_by(config: Config) -> str:
+    default = "defaults; run `nerfmac tune` to choose"
+    source = "chosen by `nerfmac tune`" if is_tuned(config) else default
+    return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
+
+
+def _guard() -> str:
+    fault = guard_fault()
+    return f"FAILS: {fault}" if fault else "detects NaN and infinity in gradients"
+
+
+def _compiler() -> str:
+    try:
+        return compiler()
+    except BuildError as error:
+        return f"none ({error})"
+
+
+def _operation(name: str) -> str:
+    if why := why_reference(name, builds=False):
+        return f"reference ({why.splitlines()[0]})"
+    return (
+        "cpu kernel, built on first use"
+        if current_device() == "cpu"
+        else f"{current_device()} kernel"
+    )
+
+
+def tune(arguments: Tune) -> int:
+    """Run `nerfmac tune` and return the exit code."""
+    seconds = SECONDS if arguments.seconds is None else arguments.seconds
+    checks.number("seconds", seconds, low=0.01)
+    options = arguments.options()
+    if arguments.scene is None:
+        arguments.refuse("the option requires SCENE, but no SCENE is given")
+    choose_device(arguments.device)
+    forced = from_environment()
+    config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
+    if arguments.scene is not None:
+        scene = load_scene(arguments.scene, **vars(options))
+        config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
+    with appearing_if(arguments.json) as json:
+        about = machine()
+        print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
+        done = tune_variants(config, extent, seconds=seconds, on_tuned=_print)
+        if json:
+            values = {tuned.operation: tuned.to_json() for tuned in done}
+            write_json(json, {**about, "preset": config.preset, "variants": values})
+    for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
+        print(f"{name}: {VARIANTS[name].here[0]} is the only variant on this device")
+    print(f"saved the selected variants (*) to {path(config)}")
+    for name, chosen in forced.items():
+        print(f"NERFMAC_VARIANTS overrides the selection: {name}={chosen}")
+    return 0
+
+
+def _print(tuned: Tuned) -> None:
+    print(tuned.operation)
+    for tried in tuned.tried:
+        mark = "*" if tried.name == tuned.chosen else " "
+        print(f"  {mark} {tried.name:14}{_outcome(tried)}", flush=True)
+
+
+def _outcome(tried: Tried) -> str:
+    if tried.timing is None or tried.ratio is None or tried.at_most is None:
+        return f"FAILS: {tried.fault}"
+    median, low, high, _ = tried.timing
+    spread = f"({low:.3f} to {high:.3f})"
+    ratio = f"{tried.ratio:7.2f} of the time of the reference (at most {tried.at_most:.2f})"
+    return f"{median:9.3f} ms {spread:>20}{ratio}"
+
+
+OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
+BENCH_SECONDS = {
+    True: 60.0,
+    False: 1.0,
+}  # Default of --seconds, keyed by whether --models is given.
+_show = partial(print, flush=True)
+
+
+def bench(arguments: Bench) -> int:
+    """Run `nerfmac bench` and return the exit code."""
+    _check_bench(arguments)
+    with appearing_if(arguments.json) as json, appearing_if(arguments.plot) as image:
+        figures = _figures(arguments, image)
+        if json:
+            write_json(json, figures)
+    return 0
+
+
+def _check_bench(arguments: Bench) -> None:
+    for name in OF_MODELS:
+        if getattr(arguments, name) is not None and not arguments.models:
+            raise InputError(f"--{name.replace('_', '-')} requires --models; add --models")
+    for name in ("seconds", "vanilla_seconds"):
+        if (value := getattr(arguments, name)) is not None:
+            checks.number(name, value, low=0.1 if arguments.models else 0.01)
+    arguments.options()
+    if arguments.plot:
+        models.check_plot()
+
+
+def _figures(arguments: Bench, image: Path | None) -> dict[str, Any]:
+    """Measure and print the results, and return them as JSON values."""
+    choose_device(arguments.device)
+    seconds = arguments.seconds or BENCH_SECONDS[arguments.models]
+    scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))
+    try:
+        if arguments.models:
+            return _models(arguments, scene, seconds, image)
+    except DivergedError as error:
+        raise InputError(f"the measurement stopped early: {error}") from error
+    config = preset(arguments.preset, current_device(), memory_bytes())
+    return benchmark(scene, config, seconds=seconds, on_line=_show)
+
+
+def _models(arguments: Bench, scene: Scene, seconds: float, image: Path | None) -> dict[str, Any]:
+    limits = dict.fromkeys(models.MODELS, seconds)
+    limits["vanilla"] = arguments.vanilla_seconds or seconds
+    configs = models.model_configs(arguments.preset)
+    comparison = models.compare_models(scene, configs, seconds=limits)
+    _show("\n".join(comparison.lines()))
+    if image:
+        models.plot_models(image, comparison)
+    return comparison.to_json()
+
+
+WARMUP = 1024  # Default number of training steps before a scene is profiled.
+
+
+def profile(arguments: Profile, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac profile` and return the exit code."""
+    checks.number("seconds", arguments.seconds, low=0.01)
+    checks.optional_number("steps", arguments.steps, low=1, whole=True)
+    checks.optional_number("warmup", arguments.warmup, low=0, whole=True)
+    choose_device(arguments.device)
+    if arguments.gpu_trace:
+        check_capture(arguments.gpu_trace)
+    with appearing_if(arguments.trace) as trace, appearing_if(arguments.json) as json:
+        run = _warmed_up(arguments, method)
+        figures = profile_run(
+            run,
+            steps=arguments.steps,
+            seconds=arguments.seconds,
+            trace=trace,
+            on_line=partial(print, flush=True),
+        )
+        if json:
+            write_json(json, figures.to_json())
+        if arguments.gpu_trace:
+            with captured(arguments.gpu_trace):
+                take_steps(run, 1)
+    return 0
+
+
+def _warmed_up(arguments: Profile, method: Method) -> Run:
+    """Return the run to profile, after the warm-up steps. The warm-up is not saved."""
+    path = arguments.run_or_scene or builtin_scene_path()
+    if is_run(path):
+        if arguments.preset != "auto" or arguments.model != "hash":
+            raise InputError(
+                f"--preset and --model cannot be used with the run {path}; remove these options"
+            )
+        arguments.refuse(f"{path} is a run, and the scene options of a run cannot be changed")
+        run, warmup = Run.load(path, method=method), 0
+    else:
+        scene = load_scene(path, **vars(arguments.options()))
+        config = preset(arguments.preset, current_device(), memory_bytes(), arguments.model)
+        run, warmup = Run.begin(scene, config, method=method), WARMUP
+    for _ in run.prepare():
+        pass
+    warmup = warmup if arguments.warmup is None else arguments.warmup
+    return trained(run, run.state.step + warmup) if warmup else run

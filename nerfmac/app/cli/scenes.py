@@ -1,0 +1,54 @@
+"""`nerfmac data`, `nerfmac capture`, and `nerfmac inspect`: obtaining and checking a scene."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from nerfmac.app.capture import capture_scene, captured
+from nerfmac.app.cli.options import Capture, Data, Inspect
+from nerfmac.app.datasets import COLLECTIONS, fetch, find
+from nerfmac.app.inspection import compare_cameras, inspect_scene
+from nerfmac.app.scenes import load_scene
+
+
+def data(arguments: Data) -> int:
+    """Run `nerfmac data` and return the exit code."""
+    if arguments.scene is None:
+        for collection in COLLECTIONS:
+            print("\n".join(collection.lines()) + "\n")
+        print("To download a scene, use `nerfmac data SCENE`.")
+        print("By downloading a scene, you accept its license.")
+        return 0
+    collection, _ = find(arguments.scene)
+    folder = fetch(arguments.scene, arguments.out)
+    print(f"The scene {folder} is ready. License: {collection.license}")
+    if collection.inside is not None:
+        archive = arguments.out / collection.name / collection.files[0].path
+        print(f"{archive} is kept, because it also contains other scenes")
+        print("To save space, delete this archive.")
+    print(f"Next, run `nerfmac train {folder}`.")
+    return 0
+
+
+def capture(arguments: Capture) -> int:
+    """Run `nerfmac capture` and return the exit code."""
+    # Handle SIGTERM like Ctrl-C, so that the capture can be resumed.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    print(capture_scene(**vars(arguments)))
+    return 0
+
+
+def inspect(arguments: Inspect) -> int:
+    """Run `nerfmac inspect` and return the exit code, which is 0 even if problems are found."""
+    options = arguments.options()  # Reports invalid options before a long capture.
+    against = load_scene(arguments.against) if arguments.against else None
+    inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
+    compared = compare_cameras(inspection.scene, against) if against else None
+    out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
+    inspection.draw(out)
+    print(inspection)
+    if compared:
+        print(f"\ncompared with {arguments.against}:\n{compared}")
+    print(f"\nThe cameras, the points, and the scene cube are drawn in {out}.")
+    return 0
