@@ -48,8 +48,8 @@ def main(stage: str, folder: Path) -> None:
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Extract SIFT features of all images that have no features yet. Images with the same lens
-    share a camera. If the plan contains a folder `masks`, no features are extracted at the black
-    pixels of the mask `IMAGE.png` of an image."""
+    share a camera. If the plan contains a folder of masks, no features are extracted where the mask
+    of an image is black. COLMAP expects the mask of NAME.jpg in the file NAME.jpg.png."""
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = MAX_SIDE
@@ -107,16 +107,15 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Run incremental mapping, and write the model with the most images.
 
-    The key `only` of the plan lists the images to map. If the list is empty, all images are mapped.
-    The key `lens` contains [focal length relative to the longer side, k1, k2] for all cameras
-    without parameters. These values are fixed during mapping and optimized at the end. If `lens` is
-    null, cameras are optimized during the whole mapping.
+    The key `only` of the plan lists the images to map, by default all images. The key `lens`
+    contains [focal length relative to the longer side, k1, k2] for all cameras without parameters.
+    These values are fixed during mapping and optimized at the end. If `lens` is null, cameras are
+    optimized during the whole mapping.
 
-    The file `summary.json` next to the model contains `models`, the number of images in each model.
-    For the written model, the file also contains the mean reprojection error in pixels (`error`),
-    the number of observations (`observations`), and the number of points that each image observes
-    (`seen`). The key `points` contains the sparse points as in `Structure`. If the plan contains a
-    lens, the key `lens` contains the optimized lens.
+    The file `summary.json` next to the model contains the number of images in each model (`models`)
+    and, for the written model, the mean reprojection error in pixels (`error`), the number of
+    `observations`, the number of points that each image observes (`seen`), the sparse `points` as
+    in `Structure`, and the optimized `lens` if the plan contains a lens.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED

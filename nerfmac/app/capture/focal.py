@@ -61,13 +61,11 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 def choose_trial(trials: Sequence[Trial]) -> Trial:
     """Return the complete trial with the smallest error.
 
-    If a trial has fewer observations than another trial, each missing observation counts as an
-    error of `REJECTED`. Without this rule, a wrong focal length could have the smallest error
-    because COLMAP rejects most of its observations.
-
-    Raises:
-        UnknownFocalError: If a trial with another focal length fits equally well, or if the error
-            is large and at least half of the trials contradict the best trial.
+    Each observation that a trial lacks, compared with another trial, counts as an error of
+    `REJECTED`. Otherwise, a wrong focal length could have the smallest error because COLMAP rejects
+    most of its observations. `UnknownFocalError` is raised if a trial with another focal length
+    fits equally well, or if the error is large and at least half of the trials contradict the best
+    trial.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
@@ -91,13 +89,9 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Compare the focal length of the final model, relative to the longer side, with the chosen
-    trial.
-
-    A trial with few images may be inaccurate. Therefore, the cameras are considered wrong only if
-    the `error` of the model in pixels also exceeds `LARGE_ERROR`. In this case, `UnknownFocalError`
-    is raised.
-    """
+    """Raise `UnknownFocalError` if the focal length of the final model, relative to the longer
+    side, contradicts the chosen trial and the `error` of the model in pixels exceeds `LARGE_ERROR`.
+    The error is also considered, because a trial with few images may be inaccurate."""
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
             f"the cameras are probably wrong: the mean reprojection error is {error:.2f} pixels, "
@@ -107,9 +101,9 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
-    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names. The
-    selection starts with the image that has the most matches and then adds images with the smallest
-    sufficient overlap, because images from similar positions hardly constrain the focal length."""
+    """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names:
+    first the image with the most matches, and then images with the smallest sufficient overlap,
+    because images from similar positions hardly constrain the focal length."""
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
         if one in links and other in links and count >= MATCHED:

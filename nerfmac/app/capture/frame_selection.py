@@ -74,8 +74,7 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
     """Select sharp frames of a video, and return their numbers in ascending order.
 
     The video is divided into stretches with equal motion, and the sharpest frame near the middle of
-    each stretch is selected. Therefore, few frames are selected while the camera moves slowly and
-    many while it moves fast. Selected frames that are blurred compared with neighboring selected
+    each stretch is selected. Selected frames that are blurred compared with neighboring selected
     frames are dropped, and their number is logged. `count` is the maximum number of frames. By
     default, it depends on the motion.
     """

@@ -51,9 +51,8 @@ def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known:
     `known` pairs.
 
     If the camera returns to an earlier position, these pairs close the loop. A camera is paired
-    with at most `NEAREST` other cameras, and only if the angle between the viewing axes is below 35
-    degrees. `poses` contains camera-to-world poses (3, 4) with OpenGL axes. `radius` is the maximum
-    distance in world units.
+    with at most `NEAREST` others, at most `radius` world units away, if the viewing axes differ by
+    less than 35 degrees. `poses` contains camera-to-world poses (3, 4) with OpenGL axes.
     """
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])
@@ -149,16 +148,13 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
 
 
 def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
-    """Find leaps that are caused by ambiguous matches and not by a rig of several cameras.
+    """Return the indices i of the leaps, between the images i and i + 1, that are caused by
+    ambiguous matches and not by a rig of several cameras.
 
     Args:
-        difference: Angles (n, n) in degrees between viewing axes. At a leap, the angle exceeds
-            `MAX_ANGLE`.
+        difference: Angles (n, n) in degrees between viewing axes, above `MAX_ANGLE` at a leap.
         likeness: Function that returns the similarity (n, n) of images. The function is called only
             if the angles do not exclude ambiguous matches.
-
-    Returns:
-        Index i of each leap. The leap is between the images i and i + 1.
     """
     leaps = np.flatnonzero(np.diagonal(difference, 1) > MAX_ANGLE)
     leaps = leaps[_stand_among(difference, leaps)]
@@ -176,12 +172,9 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return whether the cameras before and after each leap look in similar directions.
-
-    A stretch consists of the images between two leaps. The result for a leap is True if at least
-    half of the cameras in one of the two adjacent stretches look in a similar direction as a camera
-    of the other stretch (`AMONG`).
-    """
+    """Return for each leap whether at least half of the cameras in the stretch of images before it
+    or in the stretch after it look in a similar direction (`AMONG`) as a camera of the other
+    stretch."""
     ends = [0, *(leaps + 1).tolist(), len(difference)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

@@ -134,8 +134,8 @@ class Solver:
         pairs.
 
         Sequential matching is sufficient if the name order is the order of capture, nearly all
-        images have a camera, and no cameras contradict the order. Otherwise, more pairs are
-        matched, and the result with more consistent images is returned. The choice is logged.
+        images have a camera, and no cameras contradict the order. Otherwise, the result with more
+        consistent images is returned. The choice is logged.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
@@ -235,12 +235,8 @@ class Solver:
 
     def _try_guesses(self) -> Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best
-        trial. The result is None if too few of these images match.
-
-        Raises:
-            NoCamerasError: If no trial finds cameras.
-            UnknownFocalError: If the trials contradict each other.
-        """
+        trial, or return None if too few of these images match. `NoCamerasError` is raised if no
+        trial finds cameras, and `UnknownFocalError` if the trials contradict each other."""
         unknown = [image.name for image in self.images if not image.focal]
         names = trial_images(unknown, self._matches()) if unknown else []
         if len(names) < MIN_CAMERAS:

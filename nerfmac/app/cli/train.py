@@ -116,9 +116,8 @@ def save_turntable(run: Run, seconds: float) -> None:
     """Render a turntable video of 4 seconds to `video.mp4` in the run folder, if it has one.
 
     Rendering takes about 2/5 of the remaining time `seconds`. If the time is short, the frame size
-    is first reduced to `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced
-    to 6 frames per second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video
-    would still take too long, an existing video is removed, and a message is logged.
+    is reduced to `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the frame
+    size to `MIN_TURNTABLE_SIDE`. If this still takes too long, an existing video is removed.
     """
     if run.folder is None:
         return

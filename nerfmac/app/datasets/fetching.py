@@ -139,9 +139,9 @@ def appearing_folder(target: Path) -> Iterator[Path]:
 def download(file: File, folder: Path, bar: Any) -> Path:
     """Download a file to `folder`, and return its path. An existing file is not downloaded again.
 
-    Received data is stored in NAME.part until it is complete and has the correct checksum, so that
-    an interrupted download can be resumed. urllib is used because neither pooch nor torch.hub can
-    resume downloads. `bar` is a tqdm progress bar that counts bytes.
+    Data is stored in NAME.part until it is complete and verified, so that an interrupted download
+    can be resumed. urllib is used because neither pooch nor torch.hub can resume downloads. `bar`
+    is a tqdm progress bar that counts bytes.
     """
     path = folder / file.path
     if path.exists():

@@ -123,10 +123,9 @@ def fused(
 ) -> tuple[Floats, Flags]:
     """Compute the truncated signed distance at the points of a lattice from depth images.
 
-    Returns:
-        The weighted mean of the signed distance over all views, as a fraction of the truncation
-        distance, from -1 (behind the surface) to 1 (in front of it), and whether any view
-        contributes to it. Both arrays have the shape of the lattice.
+    Returns the weighted mean over all views, as a fraction of the truncation distance, from -1
+    (behind the surface) to 1 (in front of it), and whether any view contributes to it. Both arrays
+    have the shape of the lattice.
     """
     values, is_known = np.ones(lattice.shape, np.float32), np.zeros(lattice.shape, np.bool_)
     index = np.argwhere(_near_surfaces(views, lattice, placement))

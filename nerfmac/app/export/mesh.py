@@ -238,11 +238,11 @@ def _large_pieces(
     """Remove floaters and cavities that no camera sees, and return the number of remaining
     components.
 
-    A floater is a connected component with a small area, less than the fraction `smallest` of the
-    largest component's area. A cavity is an inward-facing component of a closed mesh, with a
-    negative signed volume. Training does not constrain the inside of objects, so a cavity is
-    removed unless its bounding box contains a camera (positions (cameras, 3)), as in a room. An
-    open mesh (`cameras` is None) has no cavities.
+    A floater is a connected component with less than the fraction `smallest` of the largest
+    component's area. A cavity is an inward-facing component of a closed mesh, with a negative
+    signed volume, whose bounding box contains no camera (positions (cameras, 3)). In a room, it
+    contains cameras. Training does not constrain the inside of objects. An open mesh (`cameras` is
+    None) has no cavities.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]
@@ -282,13 +282,13 @@ BATCH = 2**18  # Number of points for which the density is evaluated at a time.
 def surface_threshold(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> float:
-    """Find the density threshold, per scene unit, of the level set that best matches the surfaces
-    on random training rays.
+    """Find the density threshold, per scene unit, whose level set best matches the surfaces on
+    random training rays.
 
     For each candidate, the distance is measured between the first point with a higher density and
     the point where the transmittance decreases to one half. The result is the candidate with the
-    smallest mean distance, or `DEFAULT` if its mean distance is within `SLACK` steps of the
-    minimum. Rays are ignored if their transmittance remains above one half.
+    smallest mean distance, or `DEFAULT` if it is within `SLACK` steps of the minimum. Rays with a
+    transmittance that remains above one half are ignored.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
     is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))
@@ -317,12 +317,9 @@ def surface_threshold(
 def _ray_points(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return points at equal steps along random training rays, from where a ray enters the box.
-
-    Returns:
-        The step in scene units, scene positions (rays, points, 3), and a boolean array (rays,
-        points) that is True for points inside the box.
-    """
+    """Return points at equal steps along random training rays, from where a ray enters the box: the
+    step in scene units, scene positions (rays, points, 3), and whether each point (rays, points) is
+    inside the box."""
     rays = random_rays(Cameras.stack(cameras), RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)
     placement = source.placement

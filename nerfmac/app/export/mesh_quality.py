@@ -27,12 +27,9 @@ Faces = npt.NDArray[np.int32]
 def held_out_share(
     run: Run, region: Region, vertices: Array, faces: Faces
 ) -> tuple[float, int] | None:
-    """Compare a mesh with sparse points that were excluded from training.
-
-    Returns:
-        Fraction of the points in the box `region` that are on the mesh (see `WITHIN`), and number
-        of these points. None if there are no points or the scene cannot be read.
-    """
+    """Return the fraction of the sparse points in the box `region` that are on the mesh (see
+    `WITHIN`), among the points that were excluded from training, and their number. The result is
+    None if there are no points or the scene cannot be read."""
     try:
         scene = run.images()
     except InputError:

@@ -41,8 +41,7 @@ class OccupiedCells:
 
     def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
         """Return whether scene positions, given as coordinates that are broadcast, are in occupied
-        cells. Each position is looked up in the smallest cascade that contains it. Positions
-        outside the scene cube are not occupied."""
+        cells. Each position is looked up in the smallest cascade that contains it."""
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
         in_cube = near[0] & near[1] & near[2]
@@ -142,14 +141,14 @@ class Source(NamedTuple):
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
         """Compute normals (points, 3) and uint8 sRGB colors (points, 3) at surface points.
 
-        The normals are unit vectors in the axes of the input scene that point towards lower
-        density. Where the density is constant, normals are close to zero. Colors are evaluated for
-        the viewing direction opposite to the normal.
+        Normals are unit vectors in the axes of the input scene that point towards lower density, or
+        close to zero where the density is constant. Colors are those seen in the direction opposite
+        to the normal.
 
         Args:
             position: Scene positions (points, 3).
-            reach: Half the side length, in scene units, of a cube around each point. Normals are
-                computed from the densities at the corners of this cube. A number, or an array
+            reach: Half the side length, in scene units, of a cube around each point, at whose
+                corners the densities for the normals are evaluated. A number, or an array
                 (points,).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])

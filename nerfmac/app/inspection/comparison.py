@@ -60,10 +60,9 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
     Images are matched by file name without the extension. If file names are not unique, the names
     of the parent folders must also match. If fewer than three names match, for example because two
-    programs numbered video frames differently, images are matched by content, and this is logged.
-    The cameras are aligned with the similarity transform that best fits positions and rotations
-    (Umeyama 1991). Rotations are included because positions on a line do not determine the rotation
-    around this line.
+    programs numbered video frames differently, images are matched by content. The cameras are
+    aligned with the similarity transform that best fits positions and rotations (Umeyama 1991),
+    because positions on a line do not determine the rotation around this line.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)
@@ -93,13 +92,9 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Align `found` poses (n, 3, 4) with `true` poses (n, 3, 4), and return the remaining
-    differences.
-
-    Returns:
-        Distances (n,), relative to the mean distance of the reference positions from their center,
-        and angles (n,) in degrees.
-    """
+    """Align `found` poses (n, 3, 4) with `true` poses (n, 3, 4), and return the remaining distances
+    (n,), relative to the mean distance of the true positions from their center, and angles (n,) in
+    degrees."""
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
     size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
     # Positions and rotations have the same weight, because both sums are equal to the number of

@@ -183,10 +183,9 @@ def fold_findings(
 ) -> list[str]:
     """Report ambiguous pairs of images that are consecutive in name order.
 
-    If there are fewer than `MIN_IMAGES` images, or if the name order is not the order of capture,
-    the result is empty. `thumbnail` returns the thumbnail of the image with a given index. All
-    thumbnails have the same size. The function is called only if the cameras alone do not exclude
-    ambiguous matches.
+    The result is empty for fewer than `MIN_IMAGES` images, or if the name order is not the order of
+    capture. `thumbnail` returns the thumbnail of the image with an index, all with the same size.
+    It is called only if the cameras alone do not exclude ambiguous matches.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < MIN_IMAGES:

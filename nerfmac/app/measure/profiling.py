@@ -141,11 +141,10 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run. The run is trained further in memory and not
-    saved.
+    """Profile the next training steps of a run, which is trained further in memory and not saved.
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
-    so many are recorded and timed, rounded up to whole intervals between occupancy updates. The
+    this number is recorded and timed, rounded up to whole intervals between occupancy updates. The
     timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
     kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
     """

@@ -85,11 +85,8 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
     """Return a function that calls `compute`, evaluates the arrays, and returns the time per call
-    in seconds.
-
-    `compute` is called twice for the warm-up. With `queued`, several calls are evaluated together,
-    so that the mean time of a call includes little overhead for starting and synchronizing.
-    """
+    in seconds, after two calls for the warm-up. With `queued`, several calls are evaluated
+    together, so that the mean time includes little overhead for starting and synchronizing."""
 
     def run(calls: int) -> float:
         start = time.perf_counter()
@@ -109,11 +106,11 @@ def measure_interleaved(
     least: int = LEAST_CALLS,
     what: str = "interleaved timing",
 ) -> list[list[float]]:
-    """Time several functions in rounds. In each round, all functions are called once, in order.
+    """Time several functions in rounds, in which all functions are called once, in order. Return
+    the times of all rounds but the first, a warm-up, in seconds, for each function.
 
     If other programs slow down the machine, they usually slow down a whole round. Therefore, ratios
-    of times in the same round are more accurate than ratios of medians. The first round is a
-    warm-up and is not counted.
+    of times in the same round are more accurate than ratios of medians.
 
     Args:
         timers: Functions that return the time of one call in seconds, such as results of `timer`.
@@ -121,9 +118,6 @@ def measure_interleaved(
         rounds: Number of rounds, instead of `seconds`.
         least: Minimum number of rounds if `rounds` is None.
         what: Label of the progress bar.
-
-    Returns:
-        The times of all rounds in seconds, for each timer.
     """
     for call in timers:
         call()

@@ -59,12 +59,9 @@ class Rig:
         center: npt.ArrayLike | None = None,
     ) -> Rig:
         """Create the rig of cameras. The default `center` is the intersection of the camera axes,
-        and the default `size` in pixels is the size of the first camera.
-
-        Angles are always measured around the intersection of the axes. Around a closer `center`,
-        they would be larger, and the ends of a path would show regions that are hardly visible in
-        any photo.
-        """
+        and the default `size` in pixels is the size of the first camera. Angles are always measured
+        around the intersection. Around a closer `center`, a path would reach regions that no photo
+        shows well."""
         frame = _frame(up)
         eyes, axes = _axes(cameras)
         meeting = _center(eyes, axes)
@@ -83,11 +80,8 @@ class Rig:
 
     def place_at(self, azimuth: float) -> tuple[float, float]:
         """Return the elevation in radians of a path camera at an azimuth, and its distance relative
-        to `distance`.
-
-        Both are means over the training cameras, with larger weights for similar azimuths and small
-        weights for cameras far from the median, such as a second ring or outliers.
-        """
+        to `distance`. Both are means over the training cameras, with larger weights for similar
+        azimuths and small weights far from the median, as for a second ring or outliers."""
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
         places = np.concatenate([difference, self.places - middle], axis=1)
@@ -144,10 +138,9 @@ def look_at_point(
     at.
 
     If the cameras surround an object, the result is None, because the center of their `Rig` is in
-    the object. If all cameras are on one side of an object, their axes intersect behind the visible
-    surfaces. On an orbit around this intersection, the front of the object would sometimes be
-    outside the image. The result is then the center of the surfaces in the middle of the images, or
-    None without visible surfaces.
+    the object. If all cameras are on one side, their axes intersect behind the visible surfaces,
+    and the front of the object would be outside some images of an orbit. The result is then the
+    center of the surfaces in the middle of the images, or None without visible surfaces.
     """
     if subject is not None:
         return np.array(subject.center)

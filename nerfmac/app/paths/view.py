@@ -72,8 +72,8 @@ class View:
 
         If the subject is known, its center is the center of the view, and the camera moves closer,
         to at least half its distance, until the subject fills half of the image height. Otherwise,
-        the center of the view is the center of the orbit or, if the cameras face outward, a point
-        in front of the camera at the same distance.
+        the center is the center of the orbit or, if the cameras face outward, a point in front of
+        the camera.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -175,12 +175,8 @@ class View:
 
     def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
         """Return the horizontal unit vector and the elevation in radians of a vector from the scene
-        to the camera.
-
-        If the horizontal component of `back` is at most `min_slope` times the vertical one, the
-        horizontal vector follows from the camera axes, so that the camera rotates as little as
-        possible.
-        """
+        to the camera. If `back` is nearly vertical (`min_slope`), the horizontal vector follows
+        from the camera axes, so that the camera rotates as little as possible."""
         height = float(back @ self.up)
         level = back - height * self.up
         length = float(np.linalg.norm(level))

@@ -80,12 +80,12 @@ class Outputs:
     def finish(
         self, *, all_views: bool, progress: bool, on_end: Callable[[Run, float], None] | None
     ) -> None:
-        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
+        """Call `on_end` with the remaining seconds, evaluate test views, and write `preview.png`
+        and `metrics.json`.
 
         The whole command should take at most twice the training time plus `SPARE_SECONDS`. With
         `all_views`, the time of the evaluation is added. If the remaining time is short, fewer
-        views are evaluated and the preview is smaller. `on_end` receives the remaining time in
-        seconds.
+        views are evaluated and the preview is smaller.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder

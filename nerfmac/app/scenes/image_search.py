@@ -36,14 +36,9 @@ class ImageSearch:
     A name may have a wrong file extension or none, backslashes, or a path from another machine. If
     an image does not exist at its path, the search compares the last components of the path. At
     least `tail` components must match, one image must match better than all others, and no other
-    name may refer to this image. The size and the channels of the image must match another image,
-    so that, for example, photos do not replace cut-out images.
-
-    Args:
-        folder: Scene folder.
-        roots: Folders in the scene folder that names may be relative to, in order of preference.
-            The scene folder is tried last.
-        tail: Minimum number of path components that must match.
+    name may refer to this image. Its size and channels must match another image, so that, for
+    example, photos do not replace cut-out images. Names are relative to one of the folders `roots`,
+    in order of preference, or to the scene folder.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:

@@ -130,18 +130,14 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image file or pixels, uint8 (h, w, 3 or 4). Downscaled large files are cached.
+    """Decode an image file or pixels to uint8 (h, w, channels). Downscaled large files are cached.
 
     Args:
-        channels: Number of channels of the result, 3 or 4. Images without alpha get alpha 255.
-            Images with alpha are refused if `channels` is 3.
+        channels: 3 or 4. Images without alpha get alpha 255. With 3, images with alpha are refused.
         name: Name of the image for error messages.
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged, starting in
             the top left corner; incomplete blocks are dropped.
         upright: Whether to apply the EXIF orientation.
-
-    Returns:
-        Pixels, uint8 (h, w, channels).
     """
     cached = _cached_path(image, reduce, upright)
     pixels = None if cached is None else _read(cached)

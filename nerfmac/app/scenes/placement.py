@@ -79,10 +79,10 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
 def estimated_up(poses: Array) -> Direction:
     """Estimate the up direction from camera-to-world `poses` (n, 3, 4) in file coordinates.
 
-    The up direction is perpendicular to the right axes of the cameras and has the same sign as
-    their up axes. If the cameras have no common up direction, the result is z. The mean up axis
-    would be tilted if all cameras looked down from one side. Therefore, the mean up axis has a low
-    weight and affects the result only if the right axes do not determine the direction.
+    It is perpendicular to the right axes of the cameras and has the same sign as their up axes. If
+    the cameras have no common up direction, it is z. The mean up axis would be tilted if all
+    cameras looked down from one side. Therefore, it has a low weight and affects the result only if
+    the right axes do not determine the direction.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < MIN_AGREEMENT:
@@ -130,16 +130,12 @@ def fit(
     scene unit.
 
     The center is the least-squares intersection of the optical axes. If the axes are parallel, the
-    center is at the median depth of the points. If there are no points either, the center is the
-    mean camera position, and a warning is logged. The extent is the smallest power of two for which
-    the scene cube contains the visible points, in a range that depends on the scene:
-
-    - If the images show an object that is cut out with alpha, the extent is 1 to 16.
-    - If the images show a scene with a background, the extent is 4 to 16.
-    - If most cameras face outward, the extent is at most 64, or 32 without points, and a warning is
-      logged.
-
-    Outliers among the points and the cameras are ignored, with a warning for cameras.
+    center is at the median depth of the points or, without points, at the mean camera position. The
+    extent is the smallest power of two for which the scene cube contains the visible points: 1 to
+    16 if the images show a cut-out object, 4 to 16 if they show a scene with a background, and at
+    most 64, or 32 without points, if most cameras face outward. Outliers among the points and the
+    cameras are ignored. Warnings are logged for parallel axes, cameras that face outward, and
+    outliers.
 
     Args:
         poses: Camera-to-world poses (3, 4) in file coordinates.

@@ -65,12 +65,10 @@ class PosedImage(NamedTuple):
     def of(
         cls, image: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
     ) -> Self:
-        """Create a posed image with the intrinsics `lens` scaled to the image size.
-
-        Some programs ignore the EXIF orientation. If only the image as stored has the aspect ratio
-        of the intrinsics, the EXIF orientation is ignored. `where` is the scene file, for the error
-        message. The default of `name` is the file name.
-        """
+        """Create a posed image with the intrinsics `lens` scaled to the image size. If the
+        intrinsics have the aspect ratio of the stored image but not of the upright image, the EXIF
+        orientation is ignored, as some programs do. `where` is the scene file. The default `name`
+        is the file name."""
         posed = cls(image, header, name or image.name, lens, pose)
         if has_aspect(lens, header.width, header.height):
             return posed.read(upright=True)
@@ -114,14 +112,13 @@ def has_aspect(lens: Lens, width: int, height: int) -> bool:
 def oriented(
     images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
-    """Choose whether to apply the EXIF orientation to images with an indecisive size.
+    """Choose whether the EXIF orientation is applied to ambiguous images, those whose intrinsics
+    match the upright and the stored size.
 
-    The same choice applies to all these images. If an image with an EXIF orientation is read as
-    stored, or if the size of an image is not decisive, the choice and its reason are logged.
-    `where` is the file or folder for the message.
-
-    Returns:
-        Copies of the images, with `is_upright` and the intrinsics set according to the choice.
+    The choice is the same for all ambiguous images. If any image with an EXIF orientation is
+    ambiguous or read as stored, the choice and its reason are logged. `where` is the file or folder
+    for the message. The result contains copies of the images with the chosen `is_upright` and
+    intrinsics.
     """
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
     decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
@@ -162,8 +159,8 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Decide from point colors whether undecided images are upright. If the colors are not
-    decisive, return None."""
+    """Return whether the EXIF orientation must be applied to the ambiguous images, so that sparse
+    points have the same color in all images, or None if the colors are not decisive."""
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)
@@ -217,10 +214,11 @@ def _likeness(
     views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     upright: bool,
 ) -> float:
-    """Correlate the colors of points in undecided images with their colors in other images.
+    """Return the correlation of the colors that sparse points have in ambiguous images with the
+    colors of the same points in other images.
 
-    `views` contains the indices of the undecided images and of the other images. If there are no
-    other images, undecided images are compared with each other. The result is NaN if fewer than
+    `views` contains the indices of the ambiguous images and of the other images. If there are no
+    other images, ambiguous images are compared with each other. The result is NaN if fewer than
     `MIN_OBSERVATIONS` colors are available.
     """
     chosen, fixed = views

@@ -43,17 +43,10 @@ INSIDE = 0.9  # Fraction of the subject points that the sphere contains.
 def patch_medians(
     values: Array, points: Array, poses: Sequence[Array], tangents: Sequence[tuple[float, float]]
 ) -> Array:
-    """Compute medians of a property of points over the patches of each image, ignoring occlusion.
-
-    Args:
-        values: Values (n,) of the points.
-        points: Points (n, 3).
-        poses: Camera-to-world poses (3, 4) with OpenGL axes, in the coordinates of the points.
-        tangents: For each camera, half of the image width and height divided by the focal lengths.
-
-    Returns:
-        Medians (m,), one for each patch that contains points.
-    """
+    """Return the medians of `values` (n,) of points (n, 3) over the patches of each image that
+    contain points, ignoring occlusion. `poses` are camera-to-world poses (3, 4) with OpenGL axes.
+    `tangents` are half of the image width and height divided by the focal lengths, for each
+    camera."""
     step = max(-(-len(points) // MAX_POINTS), 1)
     values, points = values[::step], points[::step]
     medians: list[float] = []
@@ -66,17 +59,9 @@ def patch_medians(
 
 
 def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
-    """Project points to an image without distortion, ignoring occlusion.
-
-    Args:
-        points: Points (n, 3).
-        pose: Camera pose (3, 4) with OpenGL axes.
-        tangents: Half of the image width and height divided by the focal lengths.
-
-    Returns:
-        Image positions (n, 2), where -1 and 1 are the image borders and y points up, and a boolean
-        array (n,) that is True for points inside the image.
-    """
+    """Return the image positions (n, 2) of points (n, 3), where -1 and 1 are the image borders and
+    y points up, and whether each point (n,) is inside the image, ignoring distortion and occlusion.
+    The pose and the tangents are those of a camera in `patch_medians`."""
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
     position = np.stack([x, y], axis=1) / (depth[:, None] * tangents)
@@ -92,13 +77,13 @@ def stray_cameras(eyes: Array) -> Flags:
 
 
 def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
-    """Return a boolean array (n,) that is True for outliers among sparse points (n, 3).
+    """Return a boolean array (n,) that is True for outliers among points (n, 3) around the scene
+    center.
 
     Cubes with side lengths `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
     tried in decreasing order. The points outside a cube are outliers if there are few of them and
-    they do not form a surface. On a surface, points in similar directions have similar distances.
-    For example, points scattered behind a wall are outliers, but points on the wall are not. The
-    positions are relative to the scene center.
+    they do not form a surface, where points in similar directions have similar distances. Points
+    scattered behind a wall are outliers, for example, but points on the wall are not.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)
@@ -116,15 +101,14 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Return the distance of the near plane for training in scene units, or None if no image has
-    enough points. Training ignores samples that are closer to a camera.
+    """Return the distance of the near plane, in scene units, that training uses, or None if no
+    image shows enough points. Samples that are closer to a camera are ignored.
 
-    Without a near plane, training may place haze directly in front of a camera, where the haze is
-    not visible from other cameras. The haze affects only the image of this camera, but hides the
-    scene in other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near
-    plane for LLFF scenes, at 0.9 times the depth of the nearest point. Here, the factor
-    `NEAR_FRACTION` is smaller than 0.9, because textureless surfaces have no points. `points` (n,
-    3) are in scene space, and occlusion is ignored.
+    Without a near plane, training may place haze directly in front of a camera, where no other
+    camera sees it. The haze affects only the image of this camera, but hides the scene in other
+    renderings. The original NeRF code (Mildenhall et al. 2020) uses a near plane for LLFF scenes,
+    at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller, because textureless
+    surfaces have no points. `points` (n, 3) are in scene coordinates, and occlusion is ignored.
     """
     points = points[:: max(-(-len(points) // MAX_NEAR_POINTS), 1)]
     nearest = []
@@ -151,12 +135,12 @@ def find_subject(
     points: npt.NDArray[np.float64] | None, cameras: Sequence[Camera]
 ) -> Sphere | None:
     """Find the sphere around the object that the cameras look at, from sparse points (n, 3) in
-    scene space.
+    scene coordinates.
 
-    The points of the object are in the middle of most photos, whereas background points change
-    their image position when the camera moves around the object. Occlusion and lens distortion are
-    ignored. If fewer than `MIN_SUBJECT_POINTS` points are in the central region of most photos, as
-    in a room with outward-facing cameras, the result is None.
+    The points of the object are in the middle of most photos, whereas background points move in the
+    image when the camera moves around the object. Occlusion and distortion are ignored. If fewer
+    than `MIN_SUBJECT_POINTS` points are in the middle of most photos, as in a room, the result is
+    None.
     """
     if points is None or not len(points) or not cameras:
         return None

@@ -210,10 +210,10 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
     """Read the values of a density grid, in the order of nerfmac, or None for the empty grid of an
     untrained scene.
 
-    A value is the optical thickness of the shortest marching step. In the snapshot, the cells of a
-    cascade are in Morton order: the bits of x, y, and z are interleaved, and the lowest bit is from
-    x. `data` contains float16 or, in older files, float32 numbers. Infinity is replaced by the
-    largest float16 number. `resolution` is the number of cells of a cascade along an axis.
+    A value is the optical thickness of the shortest marching step. `data` contains float16 or, in
+    older files, float32 numbers. The cells of a cascade, with `resolution` cells along an axis, are
+    in Morton order: the bits of x, y, and z are interleaved, and the lowest bit is from x. Infinity
+    is replaced by the largest float16 number.
     """
     if not isinstance(data, bytes):
         raise InputError(f"{where}: density_grid_binary is missing or not binary data")

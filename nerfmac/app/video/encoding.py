@@ -58,7 +58,7 @@ def write_video(
 ) -> None:
     """Write frames of the same size, uint8 (h, w, 3), to a video. The extension .mp4, .webm, or
     .gif determines the format. `projection` and `stereo` are values of `RenderOptions` for the
-    metadata of an MP4 (`video.spatial`)."""
+    metadata of an MP4 file."""
     path = Path(path)
     check_video(path, fps)
     with appearing(path) as partial:

@@ -52,9 +52,9 @@ def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) 
     training cameras.
 
     Training cannot remove haze in front of its near plane `near`, but this plane would cut off the
-    front of the subject in a close-up. The result is therefore less than `near` if the sphere
-    `subject` is closer. It is at least the smaller of `near` and `NEAR`. For an unknown subject, it
-    is this lower bound.
+    front of the subject in a close-up. The result is therefore smaller if the sphere `subject` is
+    closer, but at least the smaller of `near` and `NEAR`, which is also used for an unknown
+    subject.
     """
     lowest = min(near, NEAR)
     if subject is None:
@@ -165,10 +165,10 @@ def colors(
     """Convert the values of pixels to sRGB colors (pixels, 3) in [0, 1], or (pixels, 4) with
     straight alpha if the background is transparent.
 
-    Depth is shown with a colormap. Its last color is the nearest distance in `depth_range`, in
+    Depth is shown with a colormap, whose last color is the nearest distance in `depth_range`, in
     scene units. With `is_eased`, Perlin's smooth step (2002) nearly doubles the contrast in the
-    middle of the range. Normals are shown as 0.5 + 0.5 normal. Depth and normals are composited
-    over the background.
+    middle of the range. Normals are shown as 0.5 + 0.5 normal. Both are composited over the
+    background.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))

@@ -46,11 +46,9 @@ class PixelBudget:
         Args:
             seconds: Allowed time for an image in seconds.
             pixels: Initial estimate of the number of pixels.
-            max_seconds: Maximum drawing time in seconds for an image with `MIN_FRACTION` of the
-                pixels.
+            max_seconds: Maximum time for an image with `MIN_FRACTION` of the pixels.
             is_stable: Whether the time per pixel is stable. During training, it is not, because
-                training removes haze. Images of different sizes then cannot be compared, so the
-                estimate uses only the last image, and `fixed` is 0.
+                training removes haze. The estimate then uses only the last image, and `fixed` is 0.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
         # Pixels and seconds of each image.
@@ -98,15 +96,9 @@ class PixelBudget:
         return remaining / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int, max_pixels: float = math.inf) -> float:
-        """Return the largest scale in `SCALES` for which an image can be drawn in the allowed time.
-
-        The scale is raised to `MIN_FRACTION` of the pixels if these are estimated to take at most
-        `max_seconds`.
-
-        Args:
-            pixels: Number of pixels at full size.
-            max_pixels: Maximum number of pixels to draw.
-        """
+        """Return the largest scale in `SCALES` at which an image with `pixels` pixels at full size,
+        and at most `max_pixels` drawn pixels, can be drawn in the allowed time. The scale is raised
+        to `MIN_FRACTION` of the pixels if these are estimated to take at most `max_seconds`."""
         min_pixels = 0.0
         if self._recent:
             known = GROWTH * max(drawn for drawn, _ in self._recent)

@@ -141,17 +141,12 @@ Values = npt.NDArray[np.float32]
 
 
 def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[bytes, dict[str, Any]]:
-    """Encode the depth grid of an image.
+    """Encode the depth grid of an image from distances (h, w) in scene units, 0 for empty pixels,
+    and the size of the full image in pixels.
 
-    Args:
-        depth: Distances (h, w) in scene units; 0 for empty pixels.
-        full_width: Width of the full image in pixels.
-        full_height: Height of the full image in pixels.
-
-    Returns:
-        Codes (rows, columns) as deflated little-endian uint16 in row-major order, and a dictionary
-        with `columns`, `rows`, and `largest`, the maximum inverse distance per scene unit. A code
-        is the inverse distance in units of `largest` / 65535, and 0 for a far or empty vertex.
+    Returns codes (rows, columns) as deflated little-endian uint16 in row-major order, and a
+    dictionary with `columns`, `rows`, and `largest`, the maximum inverse distance per scene unit. A
+    code is the inverse distance in units of `largest` / 65535, and 0 for a far or empty vertex.
     """
     height, width = depth.shape
     columns = min(max(full_width // CELL, 1), MAX_CELLS, width)

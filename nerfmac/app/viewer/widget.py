@@ -340,9 +340,8 @@ def _hear_while_cells_run(comm: Any) -> None:
     """Make sure that messages from the page are handled while the main thread runs a cell.
 
     JupyterLab sends these messages to a subshell of the kernel, on a separate thread. ipykernel 7
-    forwards each message to the main shell, because the main shell has last sent a message to the
-    page. The main shell is busy while a cell runs. With this change, the subshell handles the
-    messages that it receives.
+    forwards them to the main shell, which has last sent a message to the page and is busy while a
+    cell runs. With this change, the subshell handles the messages that it receives.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked

@@ -163,13 +163,8 @@ def tracks_of(
     model: ColmapModel, entries: Sequence[ColmapImage | None], images: Sequence[PosedImage]
 ) -> Tracks | None:
     """Convert the observations of a COLMAP model to tracks in its world coordinates, or None if
-    there are no observations.
-
-    Args:
-        entries: Model entry of each image, or None for images that are not in the model.
-        images: Images, possibly downscaled relative to the images that were used to create the
-            model.
-    """
+    there are no observations. `entries` are the model entries of the images, or None for images
+    that are not in the model. The images may be smaller than the images of the model."""
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
     views, pixels, points = [], [], []
@@ -195,10 +190,9 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
     """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
 
     `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
-    model and store both. The cameras of the model are matched to the images by file name, and the
-    matched cameras determine the transform between the two coordinate systems. If there is no
-    model, the model is invalid, or its cameras differ from the poses of the images, the result is
-    None, and the reason is logged.
+    model and store both. The cameras of the model are matched to the images by file name and
+    determine the transform between the two coordinate systems. If there is no valid model, or its
+    cameras differ from the poses of the images, the result is None, and the reason is logged.
     """
     path = model_folder(folder)
     if path is None:

@@ -39,14 +39,9 @@ log = logging.getLogger("nerfmac")
 
 
 def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
-    """Return the camera intrinsics of a frame, for the image size in the JSON file.
-
-    Args:
-        file: JSON file with defaults for all frames.
-        image: Header of the image. If the JSON contains no size, the size in the header is used.
-        warned: Warnings that have already been logged. The set is updated, so that each kind of
-            warning is logged only once per file.
-    """
+    """Return the camera intrinsics of a frame, for the image size in the JSON file or else in the
+    header `image`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
+    that have been logged for the file and is updated."""
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)

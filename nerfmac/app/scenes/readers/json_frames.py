@@ -97,14 +97,9 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 def cameras_of(
     file: Fields, photo: Header, names: Collection[str] | None = None
 ) -> list[tuple[Lens, Array]]:
-    """Return the camera intrinsics and the pose of each frame in a file. The images need not exist.
-
-    A pose is a camera-to-world matrix (3, 4) in file coordinates, with OpenGL axes.
-
-    Args:
-        photo: Image size for files that do not contain one.
-        names: Values of `file_path` of the frames to return. By default, all frames.
-    """
+    """Return the camera intrinsics and the camera-to-world pose (3, 4), in file coordinates with
+    OpenGL axes, of the frames with a `file_path` in `names`, by default of all frames. The images
+    need not exist. `photo` is the image size for files without one."""
     frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
     if names is not None:
         frames = [fields for fields in frames if fields.values.get("file_path") in names]
@@ -142,11 +137,10 @@ def placement_of(file: Fields) -> Placement:
 def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
     """Return the up direction of a file, a unit vector in the coordinates of the file.
 
-    If the file contains the key `up` of instant-ngp, this value is returned. If the key
-    `orientation_override` of nerfstudio is "none", the poses are upright, and the result is z. In
-    other cases, the up direction is estimated from the camera-to-world `poses` (3, 4); without
-    poses, it is z. The key `applied_transform` of nerfstudio has no effect, because it only
-    documents how the poses were changed.
+    This is the key `up` of instant-ngp if it exists. If the key `orientation_override` of
+    nerfstudio is "none", the poses are upright, and the result is z. Otherwise, it is estimated
+    from the camera-to-world `poses` (3, 4); without poses, it is z. nerfstudio's
+    `applied_transform` has no effect, because it only documents how the poses were changed.
     """
     if "up" in file:
         up = file.numbers("up", 3)
@@ -161,10 +155,9 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 def _poses(frames: Sequence[Fields]) -> list[Array]:
     """Return the camera-to-world poses (3, 4) of frames, with exactly orthonormal rotations.
 
-    If all rotations are scaled by the same factor, the factor is removed. This factor comes from a
-    similarity transform of the scene that has already been applied to the positions. If all
-    determinants are negative, the file has left-handed axes. In this case, the poses remain
-    reflections, and `Placement.mirrored` corrects them later.
+    If a similarity transform of the scene has scaled all rotations by the same factor, the factor
+    is removed. If all determinants are negative, the file has left-handed axes. In this case, the
+    poses remain reflections, and `Placement.mirrored` corrects them later.
     """
     matrices = [_matrix_of(fields) for fields in frames]
     determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])
