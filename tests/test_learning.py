@@ -7,8 +7,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, messages
-from nerfmac.app.run.messages import constant_psnr
+from nerfmac.app.run import Run, reporting
+from nerfmac.app.run.reporting import constant_psnr
 from nerfmac.config import override
 from tests.scene_factory import CONFIG
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
-    monkeypatch.setattr(messages, "CHECKED_AT", 150)
+    monkeypatch.setattr(reporting, "CHECKED_AT", 150)
     run = Run.begin(scene, override(CONFIG, **changes), progress=False)
     with caplog.at_level(logging.WARNING, "nerfmac"):
         run.train(steps=steps, progress=False)

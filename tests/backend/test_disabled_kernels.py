@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError
-from nerfmac.app.run.messages import log_backends
+from nerfmac.app.run.reporting import log_backends
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import (
     Kernel,

@@ -13,7 +13,7 @@ from PIL import Image
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run
 from nerfmac.app.run.folder import read_record
-from nerfmac.app.run.scalars import read_scalars
+from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.images import decode, inspect, is_cut_out
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from nerfmac.app.run import Run, train
-from nerfmac.app.run.scalars import NAME, read_scalars
+from nerfmac.app.run.reporting import NAME, read_scalars
 from tests.app.capture.structures import write_images
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 

@@ -10,7 +10,7 @@ import pytest
 from nerfmac.app.run import Run
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
-from nerfmac.app.video.options import RenderOptions
+from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend import watchdog
 from nerfmac.rendering.metrics import Sums

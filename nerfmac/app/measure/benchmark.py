@@ -1,6 +1,8 @@
 """Benchmark of every operation, with its kernel and with its reference, and of rendering an image.
 
-The arrays have the same sizes as in a training step (`StepInputs`).
+The arrays (`StepInputs`) are similar to those in a training step and have the same sizes.
+Neighboring samples share cells of the encoding, because rays are marched through an occupied shell.
+The arrays are created without indexing, because MLX would compile a kernel for indexing on CUDA.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.measure.inputs import StepInputs
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.timing import Timing, measure, measure_ceilings
 from nerfmac.app.run import Run
@@ -21,7 +22,10 @@ from nerfmac.backend import current_device, kernels_disabled, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import DIRECTION_FEATURES
 from nerfmac.config import Config, MarchConfig
+from nerfmac.fields.encodings import HashGrid
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
@@ -29,13 +33,15 @@ from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
-from nerfmac.ops.march import march
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
+from nerfmac.sampling.occupancy import march_geometry
 
 STEPS = 1024  # Number of training steps before an image is timed.
 IMAGE = {"cpu": 200}  # Side of the image in pixels, by device; elsewhere 800.
@@ -222,3 +228,65 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     through = Rays(origins, directions)
     traced: Callable[..., Any] = partial(trace, through, occupied.bits, sizes)
     yield "trace", lambda: traced(*arrays())
+
+
+SAMPLES_PER_RAY = 8  # Visible samples per ray, about as halfway through training.
+RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene units.
+
+
+class StepInputs:
+    """Evaluated arrays similar to those in a training step, for a scene cube of side `extent`."""
+
+    def __init__(self, config: Config, extent: float = 1.0) -> None:
+        self.slots, widths = config.march.max_samples, config.networks
+        self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
+        bounds = Bounds(extent)
+        self.geometry = march_geometry(config.march, config.occupancy, bounds)
+        self.grid = HashGrid(config.grid, bounds)
+        layers = widths.density_layers, widths.color_layers
+        self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.density_bias)
+        around, inside, along = mx.random.split(mx.random.key(21), 3)
+        origins = _directions(rays, around) * 1.6 + 0.5
+        targets = 0.5 + 0.9 * RADIUS * mx.random.uniform(-1, 1, (rays, 3), key=inside)
+        directions = targets - origins
+        directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+        jitter = mx.random.uniform(shape=(rays,), key=along)
+        self.marched = origins, directions, jitter, _shell(self.geometry)
+        self.samples = march(*self.marched, self.slots)
+        low, high = (mx.array(corner, mx.float32) for corner in bounds.corners)
+        self.positions = mx.clip(self.samples.position, low, high)
+        self.table = self.grid.init(mx.random.key(23))["table"]
+        of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
+        self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
+        self.basis = mx.random.normal((rays, DIRECTION_FEATURES), key=of_basis)
+        self.weights = [
+            widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
+            for network, key in zip((self.shape.density, self.shape.color), others, strict=True)
+        ]
+        samples = self.samples[:-1]  # without the thinning
+        mx.eval(self.marched[:3], self.marched[3].bits, samples, self.positions, self.table)
+        mx.eval(self.features, self.basis, self.weights)
+
+
+def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
+    """Return random gradients, one row per sample. One third of the rows are zero, and the other
+    rows differ by orders of magnitude."""
+    size, seen, value = mx.random.split(mx.random.key(seed), 3)
+    sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
+    is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
+    return mx.where(is_seen, sizes * mx.random.normal(shape, key=value), 0.0)
+
+
+def _directions(count: int, key: mx.array) -> mx.array:
+    vectors = mx.random.normal((count, 3), key=key)
+    return vectors / mx.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _shell(geometry: MarchGeometry) -> Occupied:
+    """Return an occupancy grid with only the shell occupied."""
+    away, around = mx.random.split(mx.random.key(22))
+    points = 4 * geometry.resolution**2
+    radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
+    cells = cell_of(0.5 + radius * _directions(points, around), geometry)
+    bits = pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
+    return Occupied(geometry, bits)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.inputs import StepInputs, slopes
+from nerfmac.app.measure.benchmark import StepInputs, slopes
 from nerfmac.app.measure.selftest.comparison import (
     Case,
     agreement,

@@ -18,7 +18,7 @@ from nerfmac.app.run.outputs import quality as quality
 from nerfmac.app.run.outputs import scaled_size as scaled_size
 from nerfmac.app.run.outputs import surface_quality as surface_quality
 from nerfmac.app.run.outputs import surface_summary as surface_summary
+from nerfmac.app.run.reporting import read_history as read_history
+from nerfmac.app.run.reporting import read_scalars as read_scalars
 from nerfmac.app.run.run import Run as Run
-from nerfmac.app.run.scalars import read_history as read_history
-from nerfmac.app.run.scalars import read_scalars as read_scalars
 from nerfmac.app.run.start import train as train

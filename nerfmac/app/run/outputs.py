@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.run.messages import log_memory
+from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
-from nerfmac.app.run.scalars import Scalars
 from nerfmac.app.scenes.options import described
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes

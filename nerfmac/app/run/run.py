@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
 from nerfmac.app.paths.rig import look_at_point
-from nerfmac.app.run import configuration, messages
+from nerfmac.app.run import configuration, reporting
 from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.scenes import Scene, read_again
@@ -248,7 +248,10 @@ class Run:
         done = self.state.step if steps else self.state.train_seconds
         limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(Goal(steps, seconds))
-        with closing(reports), messages.training_bar(done, limit, unit, shown=progress) as bar:
+        with (
+            closing(reports),
+            reporting.training_bar(done, limit, unit, shown=progress) as bar,
+        ):
             for report in reports:
                 bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
@@ -318,9 +321,9 @@ class Run:
             self.last_good = report.state
         self.history.add(report)
         points = self.history.points
-        if self.state.step >= messages.CHECKED_AT and not self.is_checked and points:
+        if self.state.step >= reporting.CHECKED_AT and not self.is_checked and points:
             self.is_checked, blend = True, self.config.train.blend
-            messages.warn_if_nothing_is_learned(points, self.trainer.views, blend)
+            reporting.warn_if_nothing_is_learned(points, self.trainer.views, blend)
         (rays, samples), weight = self.rates, _RATE_WEIGHT if any(self.rates) else 1.0
         rays += weight * (report.rays_per_second - rays)
         self.rates = rays, samples + weight * (report.samples_per_second - samples)
@@ -368,7 +371,7 @@ class Run:
             self.build_seconds += seconds
             yield
         self._prepared = self.trainer
-        messages.log_backends(self.build_seconds)
+        reporting.log_backends(self.build_seconds)
 
     def _decode(self, *, progress: bool = True) -> Iterator[None]:
         """Pass the training images to the trainer, and yield after each image. A run with

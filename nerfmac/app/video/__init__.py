@@ -6,11 +6,11 @@ from nerfmac.app.video.encoding import even as even
 from nerfmac.app.video.encoding import write_video as write_video
 from nerfmac.app.video.frames import CameraSamples as CameraSamples
 from nerfmac.app.video.frames import blurred as blurred
-from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
-from nerfmac.app.video.options import OUTPUTS as OUTPUTS
-from nerfmac.app.video.options import RenderOptions as RenderOptions
 from nerfmac.app.video.rendering import check_output as check_output
 from nerfmac.app.video.rendering import render_video as render_video
+from nerfmac.app.video.view_renderer import DIAGNOSTICS as DIAGNOSTICS
+from nerfmac.app.video.view_renderer import OUTPUTS as OUTPUTS
+from nerfmac.app.video.view_renderer import RenderOptions as RenderOptions
 from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
 from nerfmac.app.video.view_renderer import colors as colors
 from nerfmac.app.video.view_renderer import over_background as over_background

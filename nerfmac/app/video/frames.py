@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run, placement_of
-from nerfmac.app.video.options import OUTPUTS, RenderOptions
-from nerfmac.app.video.view_renderer import ViewRenderer, colors, to_bytes
+from nerfmac.app.video.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_bytes
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
 from nerfmac.common import checks

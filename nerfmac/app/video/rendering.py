@@ -19,7 +19,7 @@ from nerfmac.app.run import Run
 from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
-from nerfmac.app.video.options import RenderOptions
+from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.lock import locked

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.inspection.comparison import differences
+from nerfmac.app.inspection.cameras import differences
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.corner import LENS, cameras, papers, seen

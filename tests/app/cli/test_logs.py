@@ -95,12 +95,12 @@ def test_a_log_on_a_full_disk_is_one_message_and_the_command_goes_on(caplog):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog, monkeypatch):
-    from nerfmac.app.run import Run, scalars
+    from nerfmac.app.run import Run, reporting
 
-    written = scalars.Scalars(run, step=2)
+    written = reporting.Scalars(run, step=2)
     written._file.close()
     written._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
-    monkeypatch.setattr(scalars, "SECONDS", 0.0)
+    monkeypatch.setattr(reporting, "SECONDS", 0.0)
     loaded = Run.load(run)
     loaded.train(steps=8, progress=False, on_report=written.add)
     written.close()

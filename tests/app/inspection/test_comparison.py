@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.inspection import compare_cameras
-from nerfmac.app.inspection.comparison import differences
+from nerfmac.app.inspection.cameras import differences
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.cli.refusals import refused

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import msgpack
 import pytest
 
-from nerfmac.app.snapshots import container, read_container
+from nerfmac.app.snapshots import read_container, reading
 from nerfmac.common.checks import InputError
 
 
@@ -26,7 +26,7 @@ def needing_less_than(most):
 
 @pytest.mark.parametrize("compress", [zlib.compress, gzip.compress])
 def test_a_file_that_inflates_without_measure_is_refused(tmp_path, monkeypatch, compress):
-    monkeypatch.setattr(container, "LEAST_LIMIT", 2**20)
+    monkeypatch.setattr(reading, "LEAST_LIMIT", 2**20)
     data = compress(msgpack.packb({"snapshot": bytes(2**26)}))
     path = tmp_path / "bomb.ingp"
     path.write_bytes(data)
@@ -37,7 +37,7 @@ def test_a_file_that_inflates_without_measure_is_refused(tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("lists", [1, 2**7])
 def test_a_file_of_more_values_than_a_snapshot_lists_is_refused(tmp_path, monkeypatch, lists):
-    monkeypatch.setattr(container, "MOST_VALUES", 2**14)
+    monkeypatch.setattr(reading, "MOST_VALUES", 2**14)
     empty = b"\x90" * (2**20 // lists)
     one = b"\xdd" + struct.pack(">I", len(empty)) + empty
     path = tmp_path / "many.msgpack"
