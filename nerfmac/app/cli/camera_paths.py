@@ -73,16 +73,6 @@ class NamedPath:
             return self.file.seconds or DEFAULT_SECONDS
         return TOUR_SECONDS if self.is_split else MOVES[self.name].seconds
 
-    @property
-    def fps(self) -> float | None:
-        """Frames per second that the file specifies, or None."""
-        return self.file.fps if self.file else None
-
-    @property
-    def size(self) -> tuple[int, int] | None:
-        """Width and height of a frame in pixels that the file specifies, or None."""
-        return self.file.size if self.file else None
-
     def lens(self, run: Run) -> Lens:
         """Return the intrinsics of the first view of the path, or of the first training view."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens

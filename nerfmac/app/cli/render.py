@@ -130,13 +130,13 @@ def _fps_and_size(
     """Return the frame rate and the frame size. By default, they are the values in the camera path
     file, and these values are logged."""
     from_file = []
-    if size is None and path.size and options.projection == "perspective":
-        size = path.size
+    if size is None and path.file and path.file.size and options.projection == "perspective":
+        size = path.file.size
         for name, pixels in zip(("render_width", "render_height"), size, strict=True):
             checks.number(f"{path.name}: {name}", pixels, low=2, high=MAX_SIDE)
         from_file.append(f"{size[0]}x{size[1]} pixels")
-    if fps is None and path.fps:
-        fps = path.fps
+    if fps is None and path.file and path.file.fps:
+        fps = path.file.fps
         checks.number(f"{path.name}: fps", fps, low=1, high=MAX_FPS)
         from_file.append(f"{fps:g} frames per second")
     if from_file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from nerfmac.app.cli.declared import Shown
@@ -39,16 +39,10 @@ class SceneFlags:
 
     def options(self) -> SceneOptions:
         """Return all scene options, with default values for absent options."""
-        from nerfmac.app.scenes.options import SceneOptions, split_of, up_of  # uses MLX
+        from nerfmac.app.scenes.options import SceneOptions  # uses MLX
 
-        return SceneOptions(
-            split=split_of(self.split),
-            extent=self.extent,
-            up=up_of(self.up),
-            downscale=1 if self.downscale is None else self.downscale,
-            max_images=self.max_images,
-            masks=self.masks,
-        )
+        values = {field.name: getattr(self, field.name) for field in fields(SceneFlags)}
+        return SceneOptions.of(**{name: v for name, v in values.items() if v is not None})
 
     def given(self) -> dict[str, Any]:
         """Return the options that are given on the command line, keyed by name."""

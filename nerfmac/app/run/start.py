@@ -28,7 +28,7 @@ from nerfmac.app.run.folder import check_unused, read_record
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, recorded_path
-from nerfmac.app.scenes.options import SceneOptions, split_of, up_of
+from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.memory import check_memory_limit, limit_memory
@@ -210,8 +210,7 @@ def _scene_and_folder(
                 f"{name} has no effect on a scene that is already loaded; pass it to "
                 "nerfmac.load_scene"
             )
-    read = {"split": split_of(options.get("split")), "up": up_of(options.get("up"))}
-    requested = SceneOptions(**{**options, **read})
+    requested = SceneOptions.of(**options)
     is_named = out is not None and out != "auto"
     if resume and not is_named:
         raise InputError("resume requires the folder of the run; pass out=FOLDER, or --out FOLDER")

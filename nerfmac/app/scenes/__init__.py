@@ -6,12 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from nerfmac.app.scenes.options import (
-    GivenSplit,
-    SceneOptions,
-    split_of,
-    up_of,
-)
+from nerfmac.app.scenes.options import GivenSplit, SceneOptions
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
@@ -73,14 +68,8 @@ def load_scene(
         >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)
         Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
     """
-    options = SceneOptions(
-        split=split_of(split),
-        extent=extent,
-        up=up_of(up),
-        downscale=downscale,
-        max_images=max_images,
-        masks=masks,
-    )
+    sizes = {"extent": extent, "downscale": downscale, "max_images": max_images}
+    options = SceneOptions.of(split, up, masks=masks, **sizes)
     path = user_path(path)
     return assemble(read_scene(path), path, options)
 

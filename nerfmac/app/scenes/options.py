@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,6 +39,16 @@ class SceneOptions:
     downscale: int = 1
     max_images: int | None = None
     masks: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        split: GivenSplit = None,
+        up: str | Sequence[float] | None = None,
+        **others: Any,
+    ) -> SceneOptions:
+        """Parse the arguments of `load_scene`."""
+        return cls(split=split_of(split), up=up_of(up), **others)
 
     def __post_init__(self) -> None:
         if isinstance(self.split, float):

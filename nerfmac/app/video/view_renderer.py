@@ -135,7 +135,9 @@ def _checked_box(crop: Any) -> Box:
     try:
         low, high = checks.finite("crop", crop, (2, 3))
     except (TypeError, ValueError) as error:
-        raise InputError(f"crop is {crop!r}; expected two corners of three numbers") from error
+        raise InputError(
+            f"crop is {crop!r}; expected two corners of three finite numbers"
+        ) from error
     if (low >= high).any():
         raise InputError(f"crop is {crop}; expected the lowest corner before the highest")
     (a, b, c), (d, e, f) = low.tolist(), high.tolist()
