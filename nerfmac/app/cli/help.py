@@ -46,10 +46,7 @@ EXAMPLES = {
     "report": ("runs/room",),
     "info": ("",),
     "tune": ("",),
-    "bench": (
-        "--json benchmark.json",
-        "--models --seconds 60",
-    ),
+    "bench": ("--json benchmark.json", "--models --seconds 60"),
     "profile": ("runs/room --trace trace.json",),
     "selftest": ("--report selftest.json",),
 }

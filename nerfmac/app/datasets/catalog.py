@@ -23,13 +23,11 @@ class File:
     """A file to download."""
 
     url: str
-    path: str
-    """Path in the scene folder or, for an archive, in the collection folder."""
+    path: str  # Path in the scene folder or, for an archive, in the collection folder.
     checksum: str | None
     """Checksum of the file: `sha256:` and its SHA-256, `git:` and its git object name (SHA-1), or
     None."""
-    size: int | None = None
-    """Size in bytes, if the exact size is published."""
+    size: int | None = None  # Size in bytes, if the exact size is published.
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,9 @@ class Collection:
     name: str
     about: str
     scenes: tuple[str, ...]
-    size: str
-    """Download size of one scene in the collection, as stated by the source."""
+    size: str  # Download size of one scene in the collection, as stated by the source.
     license: str
-    page: str
-    """URL of the web page by the authors."""
+    page: str  # URL of the web page by the authors.
     files: tuple[File, ...]
     inside: str | None = ""
     """Folder in the archive that contains the scene folders, or None if the files are not

@@ -187,10 +187,7 @@ NO_ID = b"00000000-0000-0000-0000-000000000000"
 
 
 def write_vdb(
-    path: Path,
-    density: npt.NDArray[np.float32],
-    origin: npt.NDArray[np.float64],
-    spacing: float,
+    path: Path, density: npt.NDArray[np.float32], origin: npt.NDArray[np.float64], spacing: float
 ) -> None:
     """Write density (x, y, z) per length as a fog volume with voxel (0, 0, 0) at `origin` (3,)."""
     leaves: list[bytes] = []

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from nerfmac.app.export.pages import (
-    check_page,
-    figure,
-    head,
-    scene_name,
-    table,
-    view_section,
-)
+from nerfmac.app.export.pages import check_page, figure, head, scene_name, table, view_section
 from nerfmac.app.run import Run, read_scalars, scaled_size
 from nerfmac.app.scenes.images import decode
 from nerfmac.backend.machine import machine

@@ -51,8 +51,7 @@ class PagePath(NamedTuple):
 
     cameras: Sequence[Camera]
     """Cameras that are evenly spaced in time. The page interpolates between them."""
-    fps: float
-    """Cameras per second."""
+    fps: float  # Cameras per second.
     closed: bool = False
     """Whether the path is a loop, so that the first camera follows the last one."""
 

@@ -48,11 +48,7 @@ IMAGE = {"cpu": 200}  # Side of the image in pixels, by device; elsewhere 800.
 
 
 def benchmark(
-    scene: Scene,
-    config: Config,
-    *,
-    seconds: float = 1.0,
-    on_line: Callable[[str], None] = print,
+    scene: Scene, config: Config, *, seconds: float = 1.0, on_line: Callable[[str], None] = print
 ) -> dict[str, Any]:
     """Time every operation, and an image after training on `scene`, for about `seconds` each.
     Returns the measurements as JSON values, with times in milliseconds."""

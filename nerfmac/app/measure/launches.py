@@ -195,11 +195,7 @@ def trained(run: Run, steps: int) -> Run:
 
 
 def recorded_launches(
-    trainer: Trainer,
-    state: TrainState,
-    *,
-    on_metal: bool = False,
-    generation: int | None = None,
+    trainer: Trainer, state: TrainState, *, on_metal: bool = False, generation: int | None = None
 ) -> list[list[Launched]]:
     """Record the kernel launches of each computation in `Trainer.trial`, as `launches` does.
 

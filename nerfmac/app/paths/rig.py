@@ -129,10 +129,7 @@ def center_of(cameras: Sequence[Camera]) -> Vectors:
 
 
 def look_at_point(
-    renderer: Renderer,
-    cameras: Sequence[Camera],
-    up: npt.ArrayLike,
-    subject: Sphere | None = None,
+    renderer: Renderer, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
 ) -> npt.NDArray[np.float64] | None:
     """Return the center (3,) of the subject or, if it is unknown, of the surfaces that cameras look
     at.

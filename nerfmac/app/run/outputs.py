@@ -51,11 +51,7 @@ class Outputs:
     """Writer of the output files of a training. For a run in memory, no files are written."""
 
     def __init__(
-        self,
-        run: Run,
-        start: float,
-        tensorboard: bool,
-        on_report: Callable[[Report], None] | None,
+        self, run: Run, start: float, tensorboard: bool, on_report: Callable[[Report], None] | None
     ) -> None:
         """Create the writer. `start` is `time.perf_counter()` at the start of the command."""
         self._run, self._start, self._on_report = run, start, on_report

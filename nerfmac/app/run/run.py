@@ -248,10 +248,7 @@ class Run:
         done = self.state.step if steps else self.state.train_seconds
         limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(Goal(steps, seconds))
-        with (
-            closing(reports),
-            reporting.training_bar(done, limit, unit, shown=progress) as bar,
-        ):
+        with closing(reports), reporting.training_bar(done, limit, unit, shown=progress) as bar:
             for report in reports:
                 bar.set_postfix_str(str(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds

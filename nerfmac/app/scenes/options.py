@@ -42,10 +42,7 @@ class SceneOptions:
 
     @classmethod
     def of(
-        cls,
-        split: GivenSplit = None,
-        up: str | Sequence[float] | None = None,
-        **others: Any,
+        cls, split: GivenSplit = None, up: str | Sequence[float] | None = None, **others: Any
     ) -> SceneOptions:
         """Parse the arguments of `load_scene`."""
         return cls(split=split_of(split), up=up_of(up), **others)

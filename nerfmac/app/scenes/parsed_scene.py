@@ -116,11 +116,7 @@ def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
 
 
 def _tracks(
-    parsed: ParsedScene,
-    images: Sequence[PosedImage],
-    frames: Frames,
-    splits: Splits,
-    factor: int,
+    parsed: ParsedScene, images: Sequence[PosedImage], frames: Frames, splits: Splits, factor: int
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
     """Return the tracks for training, and the tracks of held-out points keyed by split name.
     `images` and `frames` contain all views in the same order. `factor` is the downscaling

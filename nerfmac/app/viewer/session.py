@@ -115,22 +115,19 @@ class Session:
         self.settings = Settings(background=self._backdrop)
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
-        self.version = 0
-        """Number of changes of the view that were not moves on a page."""
+        self.version = 0  # Number of changes of the view that were not moves on a page.
         self.mover: str | None = None
         """Name of the page where the user last moved the view, or None if it changed otherwise."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
-        self.held_out: HeldOut | None = None
-        """Last measured quality on held-out views."""
+        self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
         self.notice: str | None = None
         """Line of text that the page shows, such as an error message."""
         self.is_resting = threading.Event()
         """Event that is set while training is not running. Any thread may wait for it."""
         self.is_resting.set()
-        self.failure: Exception | None = None
-        """Exception that stopped training, or None."""
+        self.failure: Exception | None = None  # Exception that stopped training, or None.
         self.moving_until = 0.0
         """Time until which the camera counts as moving, as a value of `time.monotonic()`."""
         self.send = send

@@ -248,7 +248,7 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         ({"near": -1.0}, "near is -1"),
         ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner before the highest"),
         ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop is .*two corners"),
-        ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop's highest corner is inf"),
+        ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop is .*two corners"),
         ({"crop": ((0, 0), (1, 1, 1))}, "crop is .*three numbers"),
         ({"crop": ((0, 0, 0),)}, "crop is .*two corners"),
         ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
