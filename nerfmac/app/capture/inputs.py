@@ -17,8 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image, ImageOps
 
-from nerfmac.app.capture.frame_selection import measure_frames, select_frames
-from nerfmac.app.capture.video import full_frames, gray_frames, is_video, open_video
+from nerfmac.app.capture.video import (
+    full_frames,
+    gray_frames,
+    is_video,
+    measure_frames,
+    open_video,
+    select_frames,
+)
 from nerfmac.app.scenes.images import (
     ALPHA_MODES,
     HEIF,

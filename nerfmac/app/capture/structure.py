@@ -27,7 +27,6 @@ from nerfmac.app.capture.focal import (
     is_settled,
     trial_images,
 )
-from nerfmac.app.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import (
     LONG_WINDOW,
@@ -39,7 +38,7 @@ from nerfmac.app.capture.pairs import (
     is_walk,
     linked,
 )
-from nerfmac.app.capture.video import GRAY_SIZE
+from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.capture.frame_selection import laplacian_variance
 from nerfmac.app.capture.pairs import WALKED, angles, folded_leaps
+from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.images import decode
 from nerfmac.common.files import counted

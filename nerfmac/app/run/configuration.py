@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import prod
 
 from nerfmac.app.scenes import Scene
-from nerfmac.app.scenes.sparse_points import near_plane
+from nerfmac.app.scenes.placement import near_plane
 from nerfmac.backend import current_device, memory_bytes, working_dtype
 from nerfmac.backend.memory import GIB
 from nerfmac.common import checks

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
+from nerfmac.app.scenes.placement import find_subject
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.app.scenes.sparse_points import find_subject
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.bounds import Bounds, Sphere

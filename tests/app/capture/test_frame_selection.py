@@ -4,8 +4,8 @@ import logging
 
 import numpy as np
 
-from nerfmac.app.capture import frame_selection
-from nerfmac.app.capture.frame_selection import FrameMeasures, select_frames
+from nerfmac.app.capture import video
+from nerfmac.app.capture.video import FrameMeasures, select_frames
 
 
 def frames(traveled, sharpness=None):
@@ -15,10 +15,10 @@ def frames(traveled, sharpness=None):
 
 
 def test_as_many_are_taken_as_the_motion_asks_for():
-    way = 80 * frame_selection.SPACING
+    way = 80 * video.SPACING
     assert len(select_frames(frames(np.linspace(0, way, 700)))) == 80
-    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == frame_selection.MAX_STRETCHES
-    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == frame_selection.MIN_STRETCHES
+    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == video.MAX_STRETCHES
+    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == video.MIN_STRETCHES
     assert len(select_frames(frames(np.linspace(0, way, 700)), count=33)) == 33
 
 
@@ -37,7 +37,7 @@ def test_the_sharpest_of_each_stretch_is_taken_near_its_middle():
     sharpness = np.ones(700)
     sharpness[[203, 206]] = 1.2, 1.5  # both near the middle of 200 to 213.9
     sharpness[279] = 9.0  # at the end of its stretch, next to the following one
-    chosen = select_frames(frames(np.linspace(0, 50 * frame_selection.SPACING, 700), sharpness))
+    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
     assert 206 in chosen
     assert 203 not in chosen
     assert 279 not in chosen
@@ -47,7 +47,7 @@ def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
     sharpness = np.linspace(50, 10, 700)  # what is seen has less and less texture
     sharpness[300:330] = 2.0
     caplog.set_level(logging.INFO, "nerfmac")
-    chosen = select_frames(frames(np.linspace(0, 50 * frame_selection.SPACING, 700), sharpness))
+    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
     assert not {*chosen} & {*range(300, 330)}
     assert 45 <= len(chosen) < 50
     assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture.frame_selection import laplacian_variance, measure_frames
+from nerfmac.app.capture.video import laplacian_variance, measure_frames
 
 HEIGHT, WIDTH = 180, 240
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.run import CONFIGURED, config_for_scene
-from nerfmac.app.scenes.sparse_points import NEAR_FRACTION, near_plane
+from nerfmac.app.scenes.placement import NEAR_FRACTION, near_plane
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.cameras import Camera

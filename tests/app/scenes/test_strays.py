@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes.placement import fit
-from nerfmac.app.scenes.sparse_points import patch_medians, stray_cameras
+from nerfmac.app.scenes.placement import fit, patch_medians, stray_cameras
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.placement import MIN_SUBJECT_POINTS, find_subject
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.sparse_points import MIN_SUBJECT_POINTS, find_subject
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
