@@ -114,13 +114,12 @@ class PathEditor:
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the user's keyframes. Assigning a path also selects it instead of a
-        move."""
+        """Camera path through the user's keyframes. Assigning a path also deselects the move."""
         return self._keyframes
 
     @path.setter
     def path(self, path: CameraPath) -> None:
-        """Camera path through the user's keyframes. Assigning a path also deselects the move."""
+        self._keyframes, self._move = path, None
 
     @property
     def followed(self) -> CameraPath:
