@@ -26,13 +26,12 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.app.export.source import Coordinates, Region, Source
+from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.backend.memory import host_memory_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
-from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import Box
 
 MAX_RESOLUTION = 4096
@@ -69,19 +68,6 @@ class Lattice(NamedTuple):
         """Return the positions (..., 3) at indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
-    def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
-        """Return the scene coordinates x, y, and z of the points in `count` planes perpendicular to
-        the x axis of the lattice, from plane `first`. An axis has length 1 if a coordinate does not
-        depend on it."""
-        numbers = [np.arange(length) for length in self.shape]
-        numbers[0] = numbers[0][first : first + count]
-        axes = np.ix_(*(self.spacing * n + self.origin[axis] for axis, n in enumerate(numbers)))
-        turn = placement.scale * placement.rotation
-        return [
-            sum((turn[row, axis] * axes[axis] for axis in np.flatnonzero(turn[row])), start)
-            for row, start in enumerate(placement.offset[:, None, None, None])
-        ]
-
     def check_memory(self) -> None:
         """Raise `InputError` if the lattice requires more than the share `SHARE` of the memory."""
         available = host_memory_bytes()
@@ -101,12 +87,12 @@ class Lattice(NamedTuple):
         with tqdm(total=len(values), desc="density", unit="plane", disable=not progress) as bar:
             for first in range(0, len(values), thick):
                 slab = values[first : first + thick]
-                coordinates = self.in_scene(first, thick, source.placement)
-                index = np.argwhere(source.occupied.hold(*coordinates))
-                for some in np.split(index, range(BATCH, len(index), BATCH)):
-                    position = source.placement.to_scene(self.position(some + [first, 0, 0]))
-                    density = source.density(mx.array(position, mx.float32))
-                    slab[tuple(some.T)] = np.array(density)
+                index = np.indices(slab.shape).reshape(3, -1).T + [first, 0, 0]
+                position = source.placement.to_scene(self.position(index))
+                occupied = np.flatnonzero(source.occupied.hold(position))
+                for some in np.split(occupied, range(BATCH, len(occupied), BATCH)):
+                    density = source.density(mx.array(position[some], mx.float32))
+                    slab.reshape(-1)[some] = np.array(density)
                 bar.update(len(slab))
         return values
 
@@ -135,13 +121,9 @@ class DensityGrid:
             InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
-        ending = path.suffix.lower()
-        if ending not in (".npz", ".vdb"):
-            raise InputError(
-                f"cannot write density to '{path}': the file extension must be .npz or .vdb"
-            )
+        check_extension(path, "density", ".npz", ".vdb")
         with appearing(path) as partial:
-            if ending == ".vdb":
+            if path.suffix.lower() == ".vdb":
                 write_vdb(partial, self.density, self.origin, self.spacing)
             else:
                 np.savez_compressed(partial, **vars(self))

@@ -26,7 +26,7 @@ from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
 from nerfmac.app.export.mesh_quality import WITHIN, held_out_share, pieces_of
 from nerfmac.app.export.shape_files import EXTENSIONS, needed, write_shape
-from nerfmac.app.export.source import Region, Source
+from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import checks
@@ -67,11 +67,7 @@ class Mesh:
             InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
-        if path.suffix.lower() not in EXTENSIONS:
-            expected = f"{', '.join(EXTENSIONS[:-1])}, or {EXTENSIONS[-1]}"
-            raise InputError(
-                f"cannot write a mesh to '{path}': the file extension must be {expected}"
-            )
+        check_extension(path, "a mesh", *EXTENSIONS)
         with appearing(path) as partial:
             write_shape(partial, **vars(self))
 
@@ -291,7 +287,7 @@ def surface_threshold(
     transmittance that remains above one half are ignored.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
-    is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))
+    is_inside &= source.occupied.hold(position)
     density = np.zeros(is_inside.shape, np.float32)
     index = np.argwhere(is_inside)
     for first in range(0, len(index), BATCH):

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
+from nerfmac.app.export.source import check_extension
 from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
@@ -123,8 +123,7 @@ def means(views: Sequence[ViewQuality]) -> str:
 
 def check_page(path: Path) -> None:
     """Raise `InputError` unless the file extension is .html or .htm."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"cannot write a page to '{path}': the file extension must be .html")
+    check_extension(path, "a page", ".html", ".htm")
 
 
 def scene_name(run: Run) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.app.export.shape_files import write_shape
-from nerfmac.app.export.source import Region, Source
+from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import checks
@@ -55,8 +55,7 @@ class Points:
                 installed.
         """
         path = user_path(path)
-        if path.suffix.lower() != ".ply":
-            raise InputError(f"cannot write points to '{path}': the file extension must be .ply")
+        check_extension(path, "points", ".ply")
         with appearing(path) as partial:
             none = np.zeros((0, 3), np.int32)
             write_shape(partial, self.positions, self.normals, self.colors, faces=none)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -12,13 +13,12 @@ import numpy.typing as npt
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.common.checks import InputError, finite
-from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cells import Cells, cells_of, number_of
+from nerfmac.geometry.cells import cells_of
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.march import Occupied
+from nerfmac.ops.march import Occupied, is_occupied
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 
@@ -29,45 +29,44 @@ Coordinates = npt.NDArray[np.float64]
 log = logging.getLogger("nerfmac")
 
 
+def check_extension(path: Path, content: str, *extensions: str) -> None:
+    """Raise `InputError` unless the path has one of the file extensions of `content`."""
+    if path.suffix.lower() not in extensions:
+        expected = f"{', '.join(extensions[:-1])}{',' * (len(extensions) > 2)} or {extensions[-1]}"
+        raise InputError(
+            f"cannot write {content} to '{path}': the file extension must be "
+            f"{expected.removeprefix(' or ')}"
+        )
+
+
 class OccupiedCells:
     """Lookup of occupied cells. Without an occupancy grid, the whole scene cube is occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
-        self._geometry, self._bounds = None, Bounds(extent)
-        if occupied is not None:
-            self._geometry = occupied.geometry
-            words = np.array(occupied.bits).astype("<u4")
-            self._is_set = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
+        self._occupied, self._bounds = occupied, Bounds(extent)
 
-    def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
-        """Return whether scene positions, given as coordinates that are broadcast, are in occupied
-        cells. Each position is looked up in the smallest cascade that contains it."""
-        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
-        near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
-        in_cube = near[0] & near[1] & near[2]
-        if self._geometry is None:
-            return np.broadcast_to(in_cube, shape)
-        resolution, held = self._geometry.resolution, np.zeros(shape, bool)
-        inner = np.zeros(shape, bool)  # Whether a position is in a smaller cascade.
-        for cascade in range(self._bounds.cascades):
-            grid = [
-                ((values - SCENE_CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)
-            ]
-            within = [(along >= 0) & (along <= resolution) for along in grid]
-            cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
-            number = number_of(Cells(np.int32(cascade), *cells), resolution)
-            is_inside = within[0] & within[1] & within[2]
-            held |= is_inside & ~inner & self._is_set[number]
-            inner = is_inside
-        return held & in_cube
+    def hold(self, position: Coordinates) -> npt.NDArray[np.bool_]:
+        """Return whether scene positions (..., 3) are in occupied cells of the scene cube."""
+        is_inside = self._bounds.holds(position, 1e-6)
+        if self._occupied is None:
+            return is_inside
+        # Positions on the faces of the cube belong to its outermost cells.
+        low, high = self._bounds.corners
+        margin = 1e-6 * self._bounds.extent
+        points = mx.array(np.clip(position, low + margin, high - margin), mx.float32)
+        return is_inside & np.array(
+            is_occupied(points, self._occupied.bits, self._occupied.geometry)
+        )
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
         """Return the lowest corner (3,) and the highest corner (3,) of the box around the occupied
         cells of the unit cube, or None if no cell of the unit cube is occupied."""
-        if self._geometry is None:
+        if self._occupied is None:
             return np.zeros(3), np.ones(3)
-        resolution = self._geometry.resolution
-        (numbers,) = np.nonzero(self._is_set[: resolution**3])
+        resolution = self._occupied.geometry.resolution
+        words = np.array(self._occupied.bits).astype("<u4")
+        is_set = np.unpackbits(words.view(np.uint8), bitorder="little", count=resolution**3)
+        (numbers,) = np.nonzero(is_set)
         if not len(numbers):
             return None
         places = np.stack(cells_of(numbers, resolution)[1:], axis=1)

@@ -68,8 +68,9 @@ def load_scene(
         >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)
         Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
     """
-    sizes = {"extent": extent, "downscale": downscale, "max_images": max_images}
-    options = SceneOptions.of(split, up, masks=masks, **sizes)
+    options = SceneOptions.of(
+        split, up, extent=extent, downscale=downscale, max_images=max_images, masks=masks
+    )
     path = user_path(path)
     return assemble(read_scene(path), path, options)
 

@@ -31,32 +31,20 @@ def test_matter_is_in_the_cells_that_are_occupied_and_not_around_them(cell):
     center = middle(*cell)
     for axis in range(3):
         for steps, is_there in ((-0.51, False), (-0.49, True), (0.49, True), (0.51, False)):
-            x, y, z = (center + steps * side * np.eye(3)[axis])[:, None]
-            assert there.hold(x, y, z).tolist() == [is_there]
+            assert there.hold(center + steps * side * np.eye(3)[axis]) == is_there
 
 
 def test_a_larger_cascades_cell_counts_only_beyond_the_smaller_one():
     covered = (1, 6, 8, 9)  # within the unit cube
-    assert not matter(covered).hold(*middle(*covered)[:, None]).any()
+    assert not matter(covered).hold(middle(*covered))
 
 
 def test_outside_of_the_scenes_cube_there_is_nothing():
     bits = mx.full(GEOMETRY.cells // 32, 2**32 - 1, mx.uint32)
     x = np.array([-1.06, -1.04, 0.5, 2.04, 2.06])
     everywhere = OccupiedCells(Occupied(GEOMETRY, bits), GEOMETRY.bounds.extent)
-    assert everywhere.hold(x, np.full(5, 0.4), np.full(5, 0.7)).tolist() == [
-        False,
-        *[True] * 3,
-        False,
-    ]
-
-
-def test_positions_may_be_given_by_axes():
-    some = matter((0, 3, 7, 12), (1, 2, 9, 5))
-    axes = [np.linspace(-0.6, 1.4, count) for count in (41, 37, 43)]
-    grid = np.meshgrid(*axes, indexing="ij")
-    assert some.hold(*grid).any()
-    assert np.array_equal(some.hold(*np.ix_(*axes)), some.hold(*grid))
+    position = np.stack([x, np.full(5, 0.4), np.full(5, 0.7)], axis=1)
+    assert everywhere.hold(position).tolist() == [False, *[True] * 3, False]
 
 
 def test_the_innermost_box_holds_the_occupied_cells_of_the_unit_cube():
@@ -69,7 +57,7 @@ def test_the_innermost_box_holds_the_occupied_cells_of_the_unit_cube():
 def test_without_a_grid_there_may_be_matter_everywhere():
     anywhere = OccupiedCells(None, 4.0)
     x = np.array([-1.6, -1.4, 0.5, 2.4, 2.6])
-    found = anywhere.hold(x, np.zeros(5), np.ones(5))
+    found = anywhere.hold(np.stack([x, np.zeros(5), np.ones(5)], axis=1))
     assert found.tolist() == [False, True, True, True, False]
     low, high = anywhere.innermost()
     assert (low.tolist(), high.tolist()) == ([0.0] * 3, [1.0] * 3)
