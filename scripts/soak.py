@@ -122,7 +122,7 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
             if content["kind"] == "frame":
                 seen.set()
 
-        viewer.send = hear
+        viewer._session.send = hear
         viewer._hear(viewer, FIRST_PAGE, [])
         if not has_image.wait(PATIENCE):
             raise SystemExit(f"viewer {number} sends no image")

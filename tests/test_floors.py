@@ -274,7 +274,7 @@ PLANTED = [
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
     ("app/viewer/video.py", "from nerfmac.app.video.frames import F", "stands in its __init__"),
     ("app/measure/video.py", "from nerfmac.app.cli import main", "measure may not import cli"),
-    ("app/run/start.py", 'import_module("nerfmac.app.cli.tune").main()', "start.py:1: run may"),
+    ("app/run/start.py", 'import_module("nerfmac.app.cli.view").main()', "start.py:1: run may"),
     (
         "app/run/start.py",
         'm = importlib.import_module("nerfmac.app.cli")',

@@ -12,9 +12,11 @@ from __future__ import annotations
 import logging
 import math
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -179,15 +181,15 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
 
 def ffmpeg() -> str:
     """Return the path of ffmpeg."""
-    try:
+    with suppress(ImportError, RuntimeError):
         import imageio_ffmpeg  # Imported lazily: only videos require it.
 
-        return str(imageio_ffmpeg.get_ffmpeg_exe())
-    except (ImportError, RuntimeError) as error:
-        raise InputError(
-            f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
-            "IMAGEIO_FFMPEG_EXE to its path"
-        ) from error
+        if program := shutil.which(imageio_ffmpeg.get_ffmpeg_exe()):
+            return program
+    raise InputError(
+        f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
+        "IMAGEIO_FFMPEG_EXE to its path"
+    )
 
 
 def _seconds(label: str, messages: str) -> float:

@@ -3,7 +3,6 @@
 import ast
 import json
 import sys
-from importlib import import_module
 
 import pytest
 
@@ -27,7 +26,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
         asked.append((path, options))
         raise InputError("enough")
 
-    monkeypatch.setattr(import_module(f"nerfmac.app.cli.{words[0]}"), "load_scene", read)
+    monkeypatch.setattr("nerfmac.app.cli.machine.load_scene", read)
     assert command(*words, scene, "--device", "cpu", *FLAGS, "--no-masks") == 2
     assert capsys.readouterr().err == "nerfmac: enough\n"
     assert asked == [(scene, OPTIONS)]
