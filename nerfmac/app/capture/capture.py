@@ -12,23 +12,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture.inputs import (
-    MAX_35MM,
-    MIN_35MM,
-    CapturedImage,
-    changes,
-    choose_frames,
-    digests_of,
-    focal_in_pixels,
-    images_in,
-    is_input,
-    is_video,
-    refuse_unsupported,
-    take_frames,
-    take_images,
-    unsupported_in,
-    without_copies,
-)
+from nerfmac.app.capture import inputs
 from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
@@ -74,11 +58,11 @@ def captured(path: Path) -> Path:
     refuse_run(path)
     if holds_scene(path):
         return path
-    refuse_unsupported(path)
-    if not is_input(path):
+    inputs.refuse_unsupported(path)
+    if not inputs.is_input(path):
         return path
     out = HOME / path.resolve().stem
-    kind = "a video" if is_video(path) else "a folder of photos"
+    kind = "a video" if inputs.is_video(path) else "a folder of photos"
     log.warning("%s is %s; estimating its cameras and writing the scene to %s", path, kind, out)
     return capture_scene(path, out)
 
@@ -143,7 +127,9 @@ def capture_scene(
 
     def bar(name: str, total: int | None) -> Any:
         return tqdm(
-            total=total, desc=step_name(name, of_video=is_video(source)), disable=not progress
+            total=total,
+            desc=step_name(name, of_video=inputs.is_video(source)),
+            disable=not progress,
         )
 
     try:
@@ -158,7 +144,7 @@ def capture_scene(
         with locked(folder):
             _begin(folder, options)
             images = _images(source, chosen, folder, options, bar)
-            if matching == "auto" and is_video(source):
+            if matching == "auto" and inputs.is_video(source):
                 matching = "sequential"
             structure = Solver(folder / WORK, folder / "images", images, bar).solve(matching)
             _finish(folder, options, images, structure)
@@ -189,9 +175,9 @@ def _check(
             f"{source} is a scene with known cameras; train on it with `nerfmac train {source}`, "
             "or estimate the cameras again by passing a folder that only contains its images"
         )
-    checks.optional_number("focal_35mm", focal_35mm, low=MIN_35MM, high=MAX_35MM)
-    refuse_unsupported(source)
-    if not is_input(source):
+    checks.optional_number("focal_35mm", focal_35mm, low=inputs.MIN_35MM, high=inputs.MAX_35MM)
+    inputs.refuse_unsupported(source)
+    if not inputs.is_input(source):
         state = f"does not exist in {Path.cwd()}"
         if source.exists():
             is_folder = source.is_dir()
@@ -228,7 +214,7 @@ def _changed_files(record: Path, options: dict[str, Any]) -> str:
     if not record.is_file():
         return ""
     known = read_fields(record).values.get("files")
-    return changes(known if isinstance(known, dict) else {}, options["files"])
+    return inputs.changes(known if isinstance(known, dict) else {}, options["files"])
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
@@ -255,10 +241,10 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
 
 def _digests(source: Path) -> dict[str, str]:
     """Return the content hashes of a video, or of photos and their masks, by file path."""
-    if is_video(source):
-        return digests_of([source], source.parent)
-    photos = images_in(source)
-    return digests_of([*photos, *masks_of(photos, source).values()], source)
+    if inputs.is_video(source):
+        return inputs.digests_of([source], source.parent)
+    photos = inputs.images_in(source)
+    return inputs.digests_of([*photos, *masks_of(photos, source).values()], source)
 
 
 def _choose(
@@ -268,10 +254,10 @@ def _choose(
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []
-    if is_video(source):
+    if inputs.is_video(source):
         with bar("frames", None) as counting:
-            return choose_frames(source, options["frames"], counting)
-    paths = without_copies(images_in(source), source, options["files"])
+            return inputs.choose_frames(source, options["frames"], counting)
+    paths = inputs.without_copies(inputs.images_in(source), source, options["files"])
     if len(paths) < MIN_IMAGES:
         raise InputError(
             f"{source} contains {len(paths)} image{'s'[: len(paths) > 1]}; at least three "
@@ -282,18 +268,18 @@ def _choose(
 
 def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
-) -> list[CapturedImage]:
+) -> list[inputs.CapturedImage]:
     """Return the images of the capture, created from `chosen` if they do not exist. The option
     `focal_35mm` replaces the focal lengths from EXIF."""
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
-        images = [CapturedImage(**values) for values in read_json(list_file)]
+        images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
     else:
         images = _make_images(source, chosen, folder, options["longest_side"], bar)
         write_json(list_file, [image._asdict() for image in images])
     if millimeters := options["focal_35mm"]:
         images = [
-            image._replace(focal=focal_in_pixels(millimeters, image.width, image.height))
+            image._replace(focal=inputs.focal_in_pixels(millimeters, image.width, image.height))
             for image in images
         ]
     return images
@@ -301,23 +287,23 @@ def _images(
 
 def _make_images(
     source: Path, chosen: Sequence[Any], folder: Path, longest: int, bar: Any
-) -> list[CapturedImage]:
+) -> list[inputs.CapturedImage]:
     image_folder = folder / "images"
     make_folder(folder / WORK)
     make_folder(image_folder)
-    if is_video(source):
+    if inputs.is_video(source):
         report_colors(source)
     with bar("images", None) as counting:
-        if is_video(source):
-            images = take_frames(source, chosen, image_folder, longest, counting)
+        if inputs.is_video(source):
+            images = inputs.take_frames(source, chosen, image_folder, longest, counting)
         else:
             stems = {path.stem for path in chosen}
-            skipped = [path for path in unsupported_in(source) if path.stem not in stems]
+            skipped = [path for path in inputs.unsupported_in(source) if path.stem not in stems]
             if skipped:
                 log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
-            images = take_images(list(chosen), image_folder, longest, counting, masks)
+            images = inputs.take_images(list(chosen), image_folder, longest, counting, masks)
     if len(images) < MIN_IMAGES:
         raise InputError(
             f"{source} contains {len(images)} usable images; at least {MIN_IMAGES} are required"
@@ -326,7 +312,10 @@ def _make_images(
 
 
 def _finish(
-    folder: Path, options: dict[str, Any], images: Sequence[CapturedImage], structure: Structure
+    folder: Path,
+    options: dict[str, Any],
+    images: Sequence[inputs.CapturedImage],
+    structure: Structure,
 ) -> None:
     total, registered = len(images), len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
