@@ -44,7 +44,8 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCE
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     """Run a command with the arguments `rest`, and exit with a code listed in `cli.main`."""
-    # Handle SIGTERM like Ctrl-C, so that results are saved and incomplete files are removed.
+    # Handle SIGTERM, for example at the time limit of a job, like Ctrl-C, so that results are saved
+    # and incomplete files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         refuse_windows()

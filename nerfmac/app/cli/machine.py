@@ -102,11 +102,8 @@ def _compiler() -> str:
 def _operation(name: str) -> str:
     if why := why_reference(name, builds=False):
         return f"reference ({why.splitlines()[0]})"
-    return (
-        "cpu kernel, built on first use"
-        if current_device() == "cpu"
-        else f"{current_device()} kernel"
-    )
+    device = current_device()
+    return f"{device} kernel{', built on first use' if device == 'cpu' else ''}"
 
 
 def tune(arguments: Tune) -> int:
@@ -154,10 +151,8 @@ def _outcome(tried: Tried) -> str:
 
 
 OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
-BENCH_SECONDS = {
-    True: 60.0,
-    False: 1.0,
-}  # Default of --seconds, keyed by whether --models is given.
+BENCH_SECONDS = {True: 60.0, False: 1.0}
+"""Default of --seconds, keyed by whether --models is given."""
 _show = partial(print, flush=True)
 
 
@@ -226,7 +221,7 @@ def profile(arguments: Profile, method: Method = CONFIGURED) -> int:
             steps=arguments.steps,
             seconds=arguments.seconds,
             trace=trace,
-            on_line=partial(print, flush=True),
+            on_line=_show,
         )
         if json:
             write_json(json, figures.to_json())

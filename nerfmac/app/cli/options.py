@@ -334,8 +334,7 @@ class Bench(SceneFlags):
     vanilla_seconds: float | None = None
     """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
     plot: Annotated[Path | None, Shown("FILE.png")] = None
-    """Also plot PSNR over training time to this PNG file. Requires --models and the extra
-    plot."""
+    """Plot PSNR over training time to this PNG file. Requires --models and the extra plot."""
 
 
 @dataclass(frozen=True)
@@ -353,9 +352,8 @@ class Profile(SceneFlags):
     seconds: float = 1.0
     """Approximate time per measurement in seconds. Longer measurements are less noisy."""
     trace: Annotated[Path | None, Shown("FILE.json")] = None
-    """Also write a timeline for ui.perfetto.dev or chrome://tracing. The timeline contains training
-    steps, occupancy grid updates, the kernels of one step, an evaluation, and a video
-    rendering."""
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
+    occupancy grid updates, the kernels of one step, an evaluation, and a video rendering."""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file. If the file is RUN/profile.json, nerfmac
     report includes the measurements."""

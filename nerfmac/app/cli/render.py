@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,9 +48,6 @@ def main(arguments: Render, method: Method = CONFIGURED) -> int:
     fps, size = _fps_and_size(path, options, arguments.fps, size)
     out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
-    # Handle SIGTERM, for example at the time limit of a job, like Ctrl-C, so that no incomplete
-    # video remains.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     if arguments.background == "auto" and options.output == "rgb":

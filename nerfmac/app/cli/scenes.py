@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 
 from nerfmac.app.capture import capture_scene, captured
@@ -33,8 +32,6 @@ def data(arguments: Data) -> int:
 
 def capture(arguments: Capture) -> int:
     """Run `nerfmac capture` and return the exit code."""
-    # Handle SIGTERM like Ctrl-C, so that the capture can be resumed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(capture_scene(**vars(arguments)))
     return 0
 
