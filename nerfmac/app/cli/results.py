@@ -125,7 +125,7 @@ def export(arguments: Export, method: Method = CONFIGURED) -> int:
     """Run `nerfmac export` and return the exit code."""
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
-    if name in ("mesh", "points"):
+    if name == "mesh":
         need_libraries()
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)

@@ -24,7 +24,6 @@ import numpy.typing as npt
 
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
-from nerfmac.app.export.mesh_quality import WITHIN, held_out_share, pieces_of
 from nerfmac.app.export.shape_files import EXTENSIONS, needed, write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
@@ -33,6 +32,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.ground_plane import nearest_distance
 from nerfmac.rendering.crop import Box
 
 Vertices = npt.NDArray[np.float64]
@@ -114,7 +114,8 @@ def extract_mesh(
         >>> mesh = nerfmac.app.export.extract_mesh(run, resolution=32, progress=False)
         >>> mesh.save("still_life.glb")
     """
-    needed("skimage.measure")
+    for module in ("skimage.measure", "trimesh"):
+        needed(module)
     checks.optional_number("threshold", threshold, low=2 * FLOOR)
     checks.number("smallest", smallest, low=0, high=1)
     source = Source.of(run)
@@ -240,7 +241,9 @@ def _large_pieces(
     contains cameras. Training does not constrain the inside of objects. An open mesh (`cameras` is
     None) has no cavities.
     """
-    count, piece = pieces_of(faces, len(position))
+    edges = faces[:, [0, 1, 1, 2]].reshape(-1, 2)
+    piece = needed("trimesh.graph").connected_component_labels(edges, len(position))
+    count = int(piece.max()) + 1
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]
     area = np.bincount(of_face, np.linalg.norm(twice, axis=1), count)
     is_seen = np.ones(count, bool)
@@ -256,6 +259,52 @@ def _large_pieces(
     vertex_kept = is_kept[piece]
     number = np.cumsum(vertex_kept, dtype=np.int32) - 1
     return position[vertex_kept], number[faces[is_kept[of_face]]], int(is_kept.sum())
+
+
+WITHIN = 0.01
+"""Maximum distance from the mesh of a point that counts as on the mesh, as a fraction of its
+distance from the nearest camera."""
+NEIGHBORS = 8
+"""Number of candidate triangles for computing a point's distance from the mesh: those with the
+nearest centers."""
+
+
+def held_out_share(
+    run: Run, region: Region, vertices: Vertices, faces: Faces
+) -> tuple[float, int] | None:
+    """Return the fraction of the sparse points in the box `region` that are on the mesh (see
+    `WITHIN`), among the points that were excluded from training, and their number. The result is
+    None if there are no points or the scene cannot be read."""
+    try:
+        scene = run.images()
+    except InputError:
+        return None
+    points = scene.held_out["train"].points if "train" in scene.held_out else scene.points
+    if points is None or scene.placement is None:
+        return None
+    position = scene.placement.to_file(points)
+    is_inside = region.holds(position)
+    if not is_inside.any():
+        return None
+    distance = scene.placement.scale * distances_to_mesh(position[is_inside], vertices, faces)
+    eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
+    share = (distance <= WITHIN * nearest_distance(points[is_inside], eyes)).mean()
+    return float(share), int(is_inside.sum())
+
+
+def distances_to_mesh(points: Vertices, vertices: Vertices, faces: Faces) -> Vertices:
+    """Return the distances (n,) of points (n, 3) from the nearest triangle. Only triangles with the
+    nearest centers are compared, so triangles should have similar sizes, as the triangles of
+    marching cubes do."""
+    triangles, corners = needed("trimesh.triangles"), vertices[faces]
+    corners = corners[
+        triangles.area(corners) > 0.0
+    ]  # Other triangles have no unique closest point.
+    count = min(NEIGHBORS, len(corners))
+    nearest = needed("scipy.spatial").cKDTree(corners.mean(axis=1)).query(points, count)[1].ravel()
+    closest = triangles.closest_point(corners[nearest], np.repeat(points, count, axis=0))
+    offsets = closest.reshape(len(points), count, 3) - points[:, None]
+    return np.asarray(np.linalg.norm(offsets, axis=2).min(axis=1))
 
 
 DEFAULT = 100.0

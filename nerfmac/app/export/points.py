@@ -51,8 +51,7 @@ class Points:
             path: File with the extension .ply.
 
         Raises:
-            InputError: If the file has another extension or cannot be written, or if trimesh is not
-                installed.
+            InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
         check_extension(path, "points", ".ply")

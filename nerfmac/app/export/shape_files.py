@@ -37,16 +37,10 @@ UNLIT = {
 log = logging.getLogger("nerfmac")
 
 
-def need_libraries() -> None:
-    """Raise `InputError` if a library is missing that the `export` extra installs."""
-    for module in ("skimage.measure", "trimesh"):
-        needed(module)
-
-
 def needed(module: str) -> Any:
     """Import and return a module that the `export` extra installs. If the module is missing, raise
     `InputError` with the installation command."""
-    return installing.needed(module, "export", "meshes and points need")
+    return installing.needed(module, "export", "meshes need")
 
 
 def write_shape(

@@ -9,7 +9,7 @@ import pytest
 from nerfmac.app.export import extract_mesh
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import TRUNCATION, DepthView, _near_surfaces, depth_views, fused
-from nerfmac.app.export.mesh_quality import distances_to_mesh, pieces_of
+from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -188,6 +188,3 @@ def test_distances_to_triangles_are_to_faces_edges_and_corners():
     points = np.array([[0.2, 0.3, 0.7], [0.5, -0.4, 0.3], [-3.0, -4.0, 0.0], [0.9, 0.9, -0.1]])
     got = distances_to_mesh(points, vertices, faces)
     np.testing.assert_allclose(got, [0.7, 0.5, 5.0, 0.1], atol=1e-12)
-    count, piece = pieces_of(faces, len(vertices))
-    assert count == 2
-    assert len(set(piece[:4])) == 1
