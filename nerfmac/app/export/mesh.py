@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
-from nerfmac.app.export.shape_files import EXTENSIONS, needed, write_shape
+from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
@@ -114,8 +114,7 @@ def extract_mesh(
         >>> mesh = nerfmac.app.export.extract_mesh(run, resolution=32, progress=False)
         >>> mesh.save("still_life.glb")
     """
-    for module in ("skimage.measure", "trimesh"):
-        needed(module)
+    need_libraries()
     checks.optional_number("threshold", threshold, low=2 * FLOOR)
     checks.number("smallest", smallest, low=0, high=1)
     source = Source.of(run)
@@ -297,9 +296,7 @@ def distances_to_mesh(points: Vertices, vertices: Vertices, faces: Faces) -> Ver
     nearest centers are compared, so triangles should have similar sizes, as the triangles of
     marching cubes do."""
     triangles, corners = needed("trimesh.triangles"), vertices[faces]
-    corners = corners[
-        triangles.area(corners) > 0.0
-    ]  # Other triangles have no unique closest point.
+    corners = corners[triangles.area(corners) > 0.0]  # `closest_point` requires this.
     count = min(NEIGHBORS, len(corners))
     nearest = needed("scipy.spatial").cKDTree(corners.mean(axis=1)).query(points, count)[1].ravel()
     closest = triangles.closest_point(corners[nearest], np.repeat(points, count, axis=0))

@@ -37,6 +37,12 @@ UNLIT = {
 log = logging.getLogger("nerfmac")
 
 
+def need_libraries() -> None:
+    """Raise `InputError` if a library is missing that the `export` extra installs."""
+    for module in ("skimage.measure", "trimesh"):
+        needed(module)
+
+
 def needed(module: str) -> Any:
     """Import and return a module that the `export` extra installs. If the module is missing, raise
     `InputError` with the installation command."""
