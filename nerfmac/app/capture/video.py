@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -128,8 +129,8 @@ def _hdr(path: Path) -> str:
 
 
 def _has_filters() -> bool:
-    filters = subprocess.run([ffmpeg(), "-filters"], capture_output=True, check=False).stdout
-    return all(f" {name} " in filters.decode() for name in ("zscale", "tonemap"))
+    filters = ask_ffmpeg(ffmpeg(), "-filters")
+    return all(f" {name} " in filters for name in ("zscale", "tonemap"))
 
 
 def _any_of(numbers: Sequence[int]) -> str:
@@ -190,6 +191,14 @@ def ffmpeg() -> str:
         f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
         "IMAGEIO_FFMPEG_EXE to its path"
     )
+
+
+@cache
+def ask_ffmpeg(program: str, *question: str) -> str:
+    """Return the output of ffmpeg for the options `question`."""
+    command = [program, "-v", "error", *question]
+    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    return done.stdout.decode(errors="replace")
 
 
 def _seconds(label: str, messages: str) -> float:

@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -31,7 +30,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from nerfmac.app.capture.video import ffmpeg
+from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
@@ -131,7 +130,7 @@ def _program_and_codec(extension: str) -> tuple[str, str]:
 def encoder(codec: str) -> str:
     """Return the path of ffmpeg, which must support the encoder `codec`."""
     program = ffmpeg()
-    if f" {codec} " not in _ask(program, "-encoders"):
+    if f" {codec} " not in ask_ffmpeg(program, "-encoders"):
         raise InputError(
             f"{program} has no encoder {codec}; set IMAGEIO_FFMPEG_EXE to an ffmpeg that has one"
         )
@@ -142,17 +141,9 @@ def alpha_options(program: str) -> tuple[str, ...]:
     """Return the ffmpeg options for images with premultiplied alpha. By default, newer versions of
     ffmpeg, such as 9.0, multiply the colors of EXR files by alpha. Older versions, such as 7.0, do
     not multiply the colors and do not have the option."""
-    if "alpha_mode" not in _ask(program, "-h", "filter=setparams"):
+    if "alpha_mode" not in ask_ffmpeg(program, "-h", "filter=setparams"):
         return ()
     return "-vf", "setparams=alpha_mode=premultiplied"
-
-
-@cache
-def _ask(program: str, *question: str) -> str:
-    """Return the output of ffmpeg for the options `question`."""
-    command = [program, "-v", "error", *question]
-    done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
-    return done.stdout.decode(errors="replace")
 
 
 def file_url(path: Path) -> str:
