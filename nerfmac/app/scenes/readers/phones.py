@@ -115,15 +115,12 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
     for (index, path), header in zip(found, headers, strict=True):
         file = files[index]
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
-        pose, lens = (
-            rigid(np.array(rows), f"{file.where}: t_00 to t_23"),
-            _keyframe_lens(file, header),
-        )
+        pose, lens = rigid(np.array(rows), f"{file.where}: t_00 to t_23"), _lens_of(file, header)
         images.append(PosedImage.of(path, header, lens=lens, pose=pose, where=file.where))
     return ParsedScene(str(folder), folder, images)
 
 
-def _keyframe_lens(file: Fields, image: Header) -> Lens:
+def _lens_of(file: Fields, image: Header) -> Lens:
     width, height = file.count("width", image.width), file.count("height", image.height)
     fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
     return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))
