@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nerfmac.app.paths import MOVES, tour
 from nerfmac.app.run import Run
-from nerfmac.app.video import OUTPUTS, RenderOptions, render_video
+from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.app.video.view_renderer import OUTPUTS
 from tests.app.viewer.notebook.browser import running_chromium
 from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.lab import Lab

@@ -13,8 +13,9 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
-from nerfmac.app.run import Run, protocol, surface_quality, train
+from nerfmac.app.run import Run, train
 from nerfmac.app.run.configuration import config_for_device
+from nerfmac.app.run.outputs import protocol, surface_quality
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError

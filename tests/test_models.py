@@ -6,7 +6,8 @@ import pytest
 import nerfmac
 from nerfmac import Run
 from nerfmac.app.export import extract_density, extract_mesh
-from nerfmac.app.video import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.app.video import DIAGNOSTICS, RenderOptions
+from nerfmac.app.video.view_renderer import OUTPUTS
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.export.report_page import LABELS
-from nerfmac.app.run import Run, surface_quality, surface_summary
-from nerfmac.app.run.outputs import metrics
+from nerfmac.app.run import Run, surface_quality
+from nerfmac.app.run.outputs import metrics, surface_summary
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.ops.composite import Composited

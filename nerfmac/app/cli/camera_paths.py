@@ -11,7 +11,8 @@ from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.paths.rig import look_at_point
-from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
+from nerfmac.app.run import Run, load_path, split_cameras
+from nerfmac.app.run.coordinates import file_cameras
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import read_fields

@@ -17,7 +17,8 @@ from nerfmac.app.measure.profiling import captured, check_capture
 from nerfmac.app.measure.profiling import profile as profile_run
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned
 from nerfmac.app.measure.tuning import tune as tune_variants
-from nerfmac.app.run import CONFIGURED, Run, config_for_scene, is_run
+from nerfmac.app.run import CONFIGURED, Run, is_run
+from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.app.scenes.images import image_cache_folder
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes

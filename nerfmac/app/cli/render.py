@@ -13,17 +13,12 @@ from nerfmac.app.cli.arguments import background, box, numbers
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Render
 from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import is_snapshot, open_run
-from nerfmac.app.video import (
-    VIDEOS,
-    CameraSamples,
-    RenderOptions,
-    blurred,
-    check_output,
-    check_video,
-    even,
-    render_video,
-)
+from nerfmac.app.snapshots import is_snapshot
+from nerfmac.app.snapshots.reading import open_run
+from nerfmac.app.video import RenderOptions, check_video, render_video
+from nerfmac.app.video.encoding import VIDEOS, even
+from nerfmac.app.video.frames import CameraSamples, blurred
+from nerfmac.app.video.rendering import check_output
 from nerfmac.backend import choose_device
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError

@@ -23,17 +23,12 @@ from nerfmac.app.export import (
     write_report,
     write_scene_page,
 )
-from nerfmac.app.run import (
-    CONFIGURED,
-    Run,
-    protocol,
-    quality,
-    read_record,
-    surface_quality,
-    surface_summary,
-)
+from nerfmac.app.run import CONFIGURED, Run, surface_quality
+from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.outputs import protocol, quality, surface_summary
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
+from nerfmac.app.snapshots import is_snapshot, load_snapshot
+from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks

@@ -1,23 +1,15 @@
 """Runs. A run consists of a scene, a field, and a training state. Runs can be trained and saved."""
 
 from nerfmac.app.run.configuration import CONFIGURED as CONFIGURED
-from nerfmac.app.run.configuration import check_memory as check_memory
 from nerfmac.app.run.configuration import config_for_device as config_for_device
-from nerfmac.app.run.configuration import config_for_scene as config_for_scene
-from nerfmac.app.run.configuration import needed_memory as needed_memory
-from nerfmac.app.run.coordinates import file_cameras as file_cameras
 from nerfmac.app.run.coordinates import load_path as load_path
 from nerfmac.app.run.coordinates import placement_of as placement_of
 from nerfmac.app.run.coordinates import split_cameras as split_cameras
 from nerfmac.app.run.folder import check_unused as check_unused
 from nerfmac.app.run.folder import is_run as is_run
-from nerfmac.app.run.folder import read_record as read_record
 from nerfmac.app.run.outputs import HeldOut as HeldOut
-from nerfmac.app.run.outputs import protocol as protocol
-from nerfmac.app.run.outputs import quality as quality
 from nerfmac.app.run.outputs import scaled_size as scaled_size
 from nerfmac.app.run.outputs import surface_quality as surface_quality
-from nerfmac.app.run.outputs import surface_summary as surface_summary
 from nerfmac.app.run.reporting import read_history as read_history
 from nerfmac.app.run.reporting import read_scalars as read_scalars
 from nerfmac.app.run.run import Run as Run

@@ -14,5 +14,3 @@ reason. The environment map, pose corrections, exposures, and the optimizer stat
 
 from nerfmac.app.snapshots.reading import is_snapshot as is_snapshot
 from nerfmac.app.snapshots.reading import load_snapshot as load_snapshot
-from nerfmac.app.snapshots.reading import open_run as open_run
-from nerfmac.app.snapshots.reading import read_container as read_container

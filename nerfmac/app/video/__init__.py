@@ -1,15 +1,9 @@
 """Rendering of a run along a camera path. The output is a video or a folder of numbered files."""
 
-from nerfmac.app.video.encoding import VIDEOS as VIDEOS
 from nerfmac.app.video.encoding import check_video as check_video
-from nerfmac.app.video.encoding import even as even
 from nerfmac.app.video.encoding import write_video as write_video
-from nerfmac.app.video.frames import CameraSamples as CameraSamples
-from nerfmac.app.video.frames import blurred as blurred
-from nerfmac.app.video.rendering import check_output as check_output
 from nerfmac.app.video.rendering import render_video as render_video
 from nerfmac.app.video.view_renderer import DIAGNOSTICS as DIAGNOSTICS
-from nerfmac.app.video.view_renderer import OUTPUTS as OUTPUTS
 from nerfmac.app.video.view_renderer import RenderOptions as RenderOptions
 from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
 from nerfmac.app.video.view_renderer import colors as colors

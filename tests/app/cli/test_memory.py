@@ -6,7 +6,8 @@ import sys
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.run import Run, check_memory, needed_memory
+from nerfmac.app.run import Run
+from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import watchdog
 from nerfmac.backend.memory import limit_memory, memory_bytes

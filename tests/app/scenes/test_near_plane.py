@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.run import CONFIGURED, config_for_scene
+from nerfmac.app.run import CONFIGURED
+from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.app.scenes.placement import NEAR_FRACTION, near_plane
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import msgpack
 import pytest
 
-from nerfmac.app.snapshots import read_container, reading
+from nerfmac.app.snapshots import reading
+from nerfmac.app.snapshots.reading import read_container
 from nerfmac.common.checks import InputError
 
 

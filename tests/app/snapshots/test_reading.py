@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes.images import decode
-from nerfmac.app.snapshots import load_snapshot, open_run
-from nerfmac.app.snapshots.reading import read_grid
+from nerfmac.app.snapshots import load_snapshot
+from nerfmac.app.snapshots.reading import open_run, read_grid
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples

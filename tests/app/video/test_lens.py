@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from nerfmac.app.video import RenderOptions, blurred, render_video
+from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.app.video.frames import blurred
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.video.ball import CENTER, FRONT, LENS, arrays, hits, values_of

@@ -6,7 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.video import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.app.video import DIAGNOSTICS, RenderOptions
+from nerfmac.app.video.view_renderer import OUTPUTS
 from nerfmac.app.viewer.images import (
     CASCADE_COLORS,
     CELL_VARIATION,
