@@ -1,6 +1,5 @@
 """Creation of a scene from a video or photos. Camera poses are estimated with structure from
 motion."""
 
-from nerfmac.app.capture.capture import capture_scene, captured
-
-__all__ = ["capture_scene", "captured"]
+from nerfmac.app.capture.capture import capture_scene as capture_scene
+from nerfmac.app.capture.capture import captured as captured

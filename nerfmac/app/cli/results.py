@@ -11,18 +11,14 @@ import numpy as np
 from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export, Report
-from nerfmac.app.export import (
-    PagePath,
-    evaluate_to_page,
-    extract_cameras,
-    extract_density,
-    extract_mesh,
-    extract_points,
-    need_libraries,
-    worst,
-    write_report,
-    write_scene_page,
-)
+from nerfmac.app.export.cameras import extract_cameras
+from nerfmac.app.export.density import extract_density
+from nerfmac.app.export.mesh import extract_mesh
+from nerfmac.app.export.pages import evaluate_to_page, worst
+from nerfmac.app.export.points import extract_points
+from nerfmac.app.export.report_page import write_report
+from nerfmac.app.export.scene_page import PagePath, write_scene_page
+from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.outputs import protocol, quality, surface_summary

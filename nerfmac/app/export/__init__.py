@@ -8,27 +8,14 @@ Examples:
     nerfmac.app.export.write_scene_page(run, "mine.html")
 """
 
-from nerfmac.app.export.cameras import extract_cameras
-from nerfmac.app.export.density import DensityGrid, extract_density
-from nerfmac.app.export.mesh import Mesh, extract_mesh
-from nerfmac.app.export.pages import evaluate_to_page, worst
-from nerfmac.app.export.points import Points, extract_points
-from nerfmac.app.export.report_page import write_report
-from nerfmac.app.export.scene_page import PagePath, write_scene_page
-from nerfmac.app.export.shape_files import need_libraries
-
-__all__ = [
-    "DensityGrid",
-    "Mesh",
-    "PagePath",
-    "Points",
-    "evaluate_to_page",
-    "extract_cameras",
-    "extract_density",
-    "extract_mesh",
-    "extract_points",
-    "need_libraries",
-    "worst",
-    "write_report",
-    "write_scene_page",
-]
+from nerfmac.app.export.cameras import extract_cameras as extract_cameras
+from nerfmac.app.export.density import DensityGrid as DensityGrid
+from nerfmac.app.export.density import extract_density as extract_density
+from nerfmac.app.export.mesh import Mesh as Mesh
+from nerfmac.app.export.mesh import extract_mesh as extract_mesh
+from nerfmac.app.export.pages import evaluate_to_page as evaluate_to_page
+from nerfmac.app.export.points import Points as Points
+from nerfmac.app.export.points import extract_points as extract_points
+from nerfmac.app.export.report_page import write_report as write_report
+from nerfmac.app.export.scene_page import PagePath as PagePath
+from nerfmac.app.export.scene_page import write_scene_page as write_scene_page

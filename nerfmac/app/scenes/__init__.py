@@ -10,12 +10,10 @@ from nerfmac.app.scenes.options import GivenSplit, SceneOptions
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.scene import Frame, Scene
+from nerfmac.app.scenes.scene import Frame as Frame
+from nerfmac.app.scenes.scene import Scene as Scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.geometry.views import Views
-
-__all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
 BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.export import evaluate_to_page, worst
+from nerfmac.app.export.pages import evaluate_to_page, worst
 from nerfmac.common.checks import InputError
 from nerfmac.rendering.evaluation import ViewQuality
 from tests.scene_factory import HEIGHT, WIDTH
