@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -154,7 +153,10 @@ def _outcome(tried: Tried) -> str:
 OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
 BENCH_SECONDS = {True: 60.0, False: 1.0}
 """Default of --seconds, keyed by whether --models is given."""
-_show = partial(print, flush=True)
+
+
+def _show(line: str) -> None:
+    print(line, flush=True)
 
 
 def bench(arguments: Bench) -> int:
