@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import to_numpy
-from nerfmac.training.loss_scale import LossScale
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24

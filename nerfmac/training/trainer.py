@@ -33,6 +33,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
@@ -40,7 +41,6 @@ from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.measured import Measured, read, with_checks
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import (

@@ -40,6 +40,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "loss_scale": "optimizer",
     "adam": "optimizer",
 }
 """Stage of the training step for each operation. An operation that is not listed is a separate

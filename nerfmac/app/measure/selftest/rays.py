@@ -171,10 +171,10 @@ def composite_cases() -> Iterator[Case]:
         color = mx.random.uniform(shape=samples.position.shape, key=keys[0])
         run = partial(_composited, density, color, samples)
         yield Case("composite", name, run, 256)
-        expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
+        behind = mx.random.uniform(shape=(2, samples.wanted.shape[0], 3), key=keys[1])
         # Without the offset, the scaled gradient of the first sample would be zero.
         thinned = _thinned_at_random(samples._replace(distance=0.5 + samples.distance))
-        run = partial(_composited, density, color, thinned, expected, 1.0)
+        run = partial(_composited, density, color, thinned, *behind, 1.0)
         yield Case("composite", f"{name}-thinned", run, 256)
 
 
@@ -183,13 +183,15 @@ def _composited(
     color: mx.array,
     samples: Samples,
     expected: mx.array | None = None,
+    background: mx.array | None = None,
     full_gradient_distance: float = 0.0,
 ) -> Arrays:
     penalty = mx.cos(samples.distance)
 
     def run(density: mx.array, color: mx.array) -> list[mx.array]:
         seen, ray_penalty = composite_penalized(
-            density, color, samples, penalty, expected, full_gradient_distance
+            *(density, color, samples, penalty),
+            *(expected, background, full_gradient_distance),
         )
         return [*seen, ray_penalty]
 
