@@ -11,12 +11,12 @@ from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal
-from nerfmac.training.losses import huber
 from nerfmac.training.measured import MOST_SKIPPED, DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer

@@ -40,6 +40,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "huber": "loss",
     "loss_scale": "optimizer",
     "adam": "optimizer",
 }

@@ -23,6 +23,7 @@ from nerfmac.app.measure.selftest.fields import networks_cases, trace_cases
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
+    huber_cases,
     march_cases,
     occupancy_update_cases,
     packing_cases,
@@ -36,5 +37,5 @@ def cases() -> Iterator[Case]:
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
         *(thin_cases(), trace_cases(), occupancy_update_cases()),
-        *(loss_scale_cases(), adam_cases()),
+        *(huber_cases(), loss_scale_cases(), adam_cases()),
     )

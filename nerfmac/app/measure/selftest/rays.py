@@ -21,6 +21,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
@@ -65,8 +66,9 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
-    rays, color, view = draw_pixels(pixels, cameras, fractions)
-    return {**rays._asdict(), "color": color, "view": view}
+    rays, *others = draw_pixels(pixels, cameras, fractions)
+    names = "color", "alpha", "view"
+    return {**rays._asdict(), **dict(zip(names, others, strict=True))}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -196,6 +198,17 @@ def _composited(
         return [*seen, ray_penalty]
 
     return with_gradients(run, density=density, color=color)
+
+
+def huber_cases() -> Iterator[Case]:
+    """Yield cases with errors below and above the limit of the quadratic part."""
+    for rays in (1, 5, 300):
+        predicted, target = mx.random.uniform(shape=(2, rays, 3), key=mx.random.key(rays))
+
+        def run(predicted: mx.array, target: mx.array = target) -> list[mx.array]:
+            return [huber(predicted, target, 0.3)]
+
+        yield Case("huber", str(rays), partial(with_gradients, run, predicted=predicted), 8)
 
 
 def _thinned_at_random(samples: Samples) -> Samples:
