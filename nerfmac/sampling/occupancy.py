@@ -29,6 +29,11 @@ MAX_POINTS_PER_LAUNCH = 2**22
 """Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
 because the display uses the same GPU."""
 
+MAX_WARMUP_POINTS = 2**21
+"""Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
+resolution of 128. Visiting more cells of a scene with several cascades takes longer than it
+saves."""
+
 
 class Occupancy(NamedTuple):
     """State of an occupancy grid. Cells are indexed as in `nerfmac.geometry.cells`."""
@@ -131,6 +136,8 @@ class OccupancyGrid:
     def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> Points:
         fraction = self.config.warmup_fraction if warmup else self.config.fraction
         count = ceil(self.geometry.cells * fraction)
+        if warmup:
+            count = min(count, MAX_WARMUP_POINTS)
         evenly = count if warmup else count - count // 2
         # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
         # never occur. Random keys are used instead: a key consists of two words of 32 random bits.

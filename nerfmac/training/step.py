@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import Config, RefineConfig
@@ -20,6 +22,7 @@ from nerfmac.geometry.color import blended
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
+from nerfmac.ops.adam import Step as Adam
 from nerfmac.ops.composite import Composited, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
@@ -30,12 +33,32 @@ from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
 
+Words = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float32]
+
 
 class Schedule(NamedTuple):
     """Arguments of a step that change over the run. Each is a float32 scalar array."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
+
+
+def step_values(key: Words, schedule: tuple[float, float], numbers: Floats) -> mx.array:
+    """Return all values that the host computes for a step as one array.
+
+    Creating an array takes MLX tens of microseconds on CUDA, so a step has only one.
+
+    Args:
+        key: (2,) uint32, random key.
+        schedule: Fields of a `Schedule`.
+        numbers: (rows, 6) float32, from `step_numbers`.
+
+    Returns:
+        uint32 array: the key, followed by the bits of the other values.
+    """
+    floats = np.concatenate([np.array(schedule, np.float32), numbers.ravel()])
+    return mx.array(np.concatenate([key, floats.view(np.uint32)]))
 
 
 class StepFlags(NamedTuple):
@@ -124,9 +147,7 @@ class Step:
         before: OptimizerState,
         sampling: Arrays,
         scale: LossScale,
-        key: mx.array,
-        numbers: StepNumbers,
-        schedule: Schedule,
+        values: mx.array,
     ) -> StepResult:
         """Compute one step, and update the parameters with the mean gradients of all ranks.
 
@@ -135,15 +156,16 @@ class Step:
                 change.
             sampling: State of the sampler.
             scale: Loss scale.
-            key: Random key.
-            numbers: Settings of Adam.
-            schedule: Arguments that change over the run.
+            values: Random key, schedule, and settings of Adam, from `step_values`.
 
         Returns:
             New parameters, moments, and loss scale, and the measurements of the step. If a gradient
             is not finite, parameters and moments do not change.
         """
         parameters, moments = before
+        key, floats = values[:2], mx.view(values[2:], mx.float32)
+        schedule, rows = Schedule(floats[0], floats[1]), floats[2:].reshape(-1, len(Adam._fields))
+        numbers = StepNumbers.of(rows, self.refinement.shapes)
         batch = self.draw(parameters, key)
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
 from nerfmac.backend.variants import tuned_for
@@ -53,7 +54,7 @@ from nerfmac.training.optimizer import (
 )
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
+from nerfmac.training.step import Step, StepFlags, StepResult, step_values
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
@@ -359,9 +360,11 @@ class Trainer:
             OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
-            _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, optimizer, groups),
-            self._schedule(state.step, progress),
+            step_values(
+                _key_words(self.config.seed, state.step, stream=0),
+                (self.config.refine.level_progress_at(state.step), progress),
+                step_numbers(state.step + 1, rate, optimizer, groups.values()),
+            ),
         )
 
     @cached_property
@@ -371,9 +374,6 @@ class Trainer:
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
-
-    def _schedule(self, step: int, progress: float) -> Schedule:
-        return Schedule(mx.array(self.config.refine.level_progress_at(step)), mx.array(progress))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
@@ -459,6 +459,10 @@ def _averaged_if_good(
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
     """Return the random key of a step. Steps, sampling, and initial values use different
     `stream`s."""
+    return mx.array(_key_words(seed, step, stream=stream))
+
+
+def _key_words(seed: int, step: int, *, stream: int) -> npt.NDArray[np.uint32]:
     # The offset between streams is 2^32 / golden ratio, so that similar seeds do not share a
     # stream.
-    return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)
+    return np.array([(seed + stream * 0x9E3779B9) % 2**32, step], np.uint32)

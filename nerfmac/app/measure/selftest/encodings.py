@@ -120,7 +120,7 @@ def loss_scale_cases() -> Iterator[Case]:
 
 def _rescaled(total: float, scale: float) -> Arrays:
     """Return the loss scales after steps with different numbers of previous good steps."""
-    after = {}
+    after: Arrays = {}
     for good_steps in (0, LOSS_SCALE_GROWTH_INTERVAL - 1):
         state = LossScale.init(scale)._replace(
             good_steps=mx.array(good_steps), skipped=mx.array(5), skipped_in_a_row=mx.array(2)
@@ -143,7 +143,7 @@ def _guarded() -> Arrays:
     """Return the parameters after a step along gradients that contain NaN, infinity, and 1."""
     parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
     step = mx.array(Step(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
-    after = {}
+    after: Arrays = {}
     for value in (nan, inf, -inf, 1.0):
         gradient = mx.array([0.5, value, -0.25])
         _, unscale = next_loss_scale(LossScale.init(1.0), gradient.sum())

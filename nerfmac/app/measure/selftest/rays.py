@@ -176,7 +176,7 @@ def composite_cases() -> Iterator[Case]:
         behind = mx.random.uniform(shape=(2, samples.wanted.shape[0], 3), key=keys[1])
         # Without the offset, the scaled gradient of the first sample would be zero.
         thinned = _thinned_at_random(samples._replace(distance=0.5 + samples.distance))
-        run = partial(_composited, density, color, thinned, *behind, 1.0)
+        run = partial(_composited, density, color, thinned, behind[0], behind[1], 1.0)
         yield Case("composite", f"{name}-thinned", run, 256)
 
 
