@@ -9,12 +9,12 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FIRST_INTERVAL = 4
-"""Number of training steps between the first updates of the occupancy grid. In Instant-NGP, it is
-1. On a CPU, an update takes as long as two steps."""
+"""Number of training steps between the first updates of the occupancy grid. Instant-NGP first
+updates the grid after every step, but on a CPU, an update takes as long as two training steps."""
 
 NEAR = 0.1
-"""Near plane of scenes without sparse points, in scene units. It is also the smallest near plane
-that is estimated from sparse points."""
+"""Near plane of scenes without sparse points, in scene units. A near plane that is estimated from
+sparse points is at least this large."""
 
 
 @dataclass(frozen=True)
@@ -116,5 +116,5 @@ class OccupancyConfig:
         checks.number("occupancy.visibility_patience", patience, low=1, whole=True)
 
     def interval_at(self, step: int) -> int:
-        """Return the number of steps between updates at `step`."""
+        """Return the number of training steps between two updates of the grid at `step`."""
         return min(max(FIRST_INTERVAL, step // 16), self.interval)
