@@ -56,8 +56,7 @@ class Cubin(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Name of the program without the digest. The name of its file in the cache begins with
-        this string."""
+        """Name of the program without the digest: the beginning of its file name in the cache."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
@@ -216,7 +215,8 @@ def _read(program: ctypes.c_void_p, item: str) -> bytes:
 
 @cache
 def _library() -> Any:
-    """Load NVRTC, which MLX's CUDA build has already loaded. Its calls release Python's lock."""
+    """Return the library NVRTC, which MLX's CUDA build has already loaded. Calls of NVRTC release
+    Python's global interpreter lock."""
     for name in _LIBRARIES:
         try:
             library = ctypes.CDLL(name)
@@ -229,7 +229,8 @@ def _library() -> Any:
 
 @cache
 def _include() -> tuple[str, ...]:
-    """Return the option for the CUDA toolkit's header folder, searched for as in MLX."""
+    """Return the compiler option for the header folder of the CUDA toolkit. The search for this
+    folder is the same as in MLX."""
     roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
     folders = [Path(folder) / "include" for folder in roots if folder]
     for packages in (*site.getsitepackages(), site.getusersitepackages()):

@@ -1,8 +1,8 @@
 """Recording of Metal source code and kernel launches on any machine.
 
-`mx.export_function` records the source code that MLX passes to the Metal compiler, without MLX's
-header that includes metal_stdlib. Kernels can therefore be read, checked, and executed on a machine
-without an Apple GPU.
+`mx.export_function` records the source code that MLX passes to the Metal compiler. The recorded
+source code does not contain MLX's header, which includes metal_stdlib. Kernels can therefore be
+read, checked, and executed on a machine without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 def recorded() -> Iterator[dict[str, Launch]]:
     """Return a context manager that records launches, keyed by kernel name, without running them.
 
-    In the context, kernels return zeros with the output shapes.
+    Inside the context, kernels return zeros with the output shapes.
     """
     launches: dict[str, Launch] = {}
 
