@@ -16,10 +16,10 @@ sampling: probabilities are added up along the ray, beginning with the ray's off
 kept if its probability increases the integer part of the sum. Probabilities are powers of two, so
 that rounding rarely changes the selection.
 
-Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
-surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
-with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training step
-can process more rays with the same number of samples.
+Most samples of a ray contribute almost no color, because the samples are in thin haze, in front of
+a surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all
+samples with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training
+step can process more rays with the same number of samples.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """Result of thinning for each sample. All arrays have the shape (slots,)."""
+    """Thinning decision for each sample. All arrays have the shape (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS

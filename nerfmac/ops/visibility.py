@@ -1,8 +1,8 @@
 """Visibility along rays: termination distances, and the occupancy grid cells that rays reach.
 
 As in `composite`, a ray ends in front of the first sample with a transmittance below 1e-4. Samples
-behind this end require no color and have no gradient. To find the end of each ray, the density of
-all marched samples is evaluated in parallel.
+behind the end of a ray require no color and have no gradient. To find the end of each ray, the
+density of all marched samples is evaluated in parallel.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Return which occupancy grid cells rays reach before they end.
+    """Return which cells of the occupancy grid the rays reach before they end.
 
     In this function, marching also visits cells that are not occupied.
 

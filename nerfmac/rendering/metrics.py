@@ -157,7 +157,7 @@ def _joined(parts: list[Any]) -> Image:
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`, which the device starts computing if they are an MLX array."""
+    """Return `values`. If `values` is an MLX array, start to compute it on the device."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

@@ -61,8 +61,8 @@ def shade(
 ) -> tuple[Composited, mx.array]:
     """Composite a field's samples of rays with unit `directions` (rays, 3).
 
-    The result contains the composited rays, and their median distances (rays,). These depend on
-    `reaching`, the transmittance (rays,) in front of the samples, as in `median_distance`.
+    The result contains the composited rays and their median distances (rays,). `reaching` is the
+    transmittance (rays,) in front of the samples, as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)

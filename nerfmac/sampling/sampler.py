@@ -29,7 +29,7 @@ class Sampled(NamedTuple):
     the colors of proposal fields."""
     samples_per_ray: mx.array | None = None
     """Mean number of slots per ray, a float32 scalar that determines the number of rays in later
-    steps. If it is None, training uses the mean of `samples.wanted`."""
+    steps. If the value is None, training uses the mean of `samples.wanted`."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
@@ -47,8 +47,8 @@ class Sampler(ABC):
     """Base class of samplers. A sampler selects samples along rays and packs them into slots."""
 
     phases: int = 0
-    """Number of kinds of updates, for example 2 if updates during and after a warm-up differ. If
-    the state never changes, it is 0."""
+    """Number of kinds of updates: 0 if the state never changes, or, for example, 2 if updates
+    during and after a warm-up differ."""
 
     update_rays: int = 1
     """Number of random training rays that each update uses."""

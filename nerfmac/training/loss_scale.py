@@ -22,7 +22,7 @@ LARGEST, SMALLEST = 2.0**16, 2.0**-14
 
 
 class LossScale(NamedTuple):
-    """Loss scale and its history. Every field is a scalar array."""
+    """Loss scale, and numbers of successful and skipped steps. Every field is a scalar array."""
 
     scale: mx.array  # float32, from SMALLEST to LARGEST
     good_steps: mx.array  # int32, steps since the scale last changed or a step was skipped

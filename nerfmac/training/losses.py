@@ -113,8 +113,8 @@ class RayBatch(NamedTuple):
 
     @property
     def weights(self) -> mx.array:
-        """Weight of each sample in the color of its ray, float32 (slots,). Like `packed`, raises
-        `InputError` for the rays of a proposal field.
+        """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` if
+        the rays belong to a proposal field.
 
         `samples.ray` contains each sample's ray index. The weight of unused slots is 0.
         """
@@ -123,8 +123,8 @@ class RayBatch(NamedTuple):
 
     @property
     def distances(self) -> mx.array:
-        """Distance of each sample from its camera, float32 (slots,). Like `packed`, raises
-        `InputError` for the rays of a proposal field."""
+        """Distance of each sample from its camera, float32 (slots,). Raises `InputError` if the
+        rays belong to a proposal field."""
         return self.packed[1].distance
 
 
@@ -172,7 +172,7 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """Return the entropy of each ray's opacity, (rays,), in [0, log 2].
 
-    It is 0 if a ray is either opaque or empty.
+    The entropy is 0 if a ray is either opaque or empty.
     """
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
@@ -182,8 +182,8 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
     """Return the field-independent part of the depth loss, (rays,).
 
     A ray's depth loss is this value plus the weighted sum of the `depth_penalty` of its samples.
-    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. It
-    has no gradient, but it ensures that the total loss is not negative.
+    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. The
+    value has no gradient but ensures that the total loss is not negative.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:
@@ -232,7 +232,7 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
     """Return the ground penalty of each sample, (slots,).
 
     The penalty is the sample's relative distance from the ground plane along its ray, at most
-    `GROUND_REACH`. It is 0 if the ray does not intersect the plane.
+    `GROUND_REACH`. The penalty is 0 if the ray does not intersect the plane.
     """
     samples = given.samples
     if given.ground is None:
@@ -275,7 +275,8 @@ def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
 
 
 def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
-    """Return a function that computes the weighted sum of all penalties, or None without penalties.
+    """Return a function that computes the weighted sum of all penalties, or None if there are no
+    penalties.
 
     Only penalties with a nonzero weight in `config` are included. `extent` is the side length of
     the scene cube in scene units.

@@ -18,7 +18,7 @@ ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another -
 
 
 class DivergedError(RuntimeError):
-    """Error for training with a loss, gradient, or parameter that is not finite.
+    """Error that is raised if a loss, gradient, or parameter is not finite during training.
 
     The message contains the step. `run` is the run in its state at the last valid report, or None
     if training does not use a `Run`.

@@ -44,8 +44,8 @@ class Parts(NamedTuple):
 class Method:
     """Custom field, sampler, and losses. If a component is None, training uses the configured one.
 
-    Pass the method when you start a run, and again when you load it. A run's files contain only the
-    names of custom components, and loading a run never imports code that a file names.
+    Pass the method when you start a run, and again when you load the run. A run's files contain
+    only the names of custom components, and loading a run never imports code that a file names.
 
     Examples:
         >>> def absolute_error(rays, target):

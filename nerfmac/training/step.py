@@ -1,5 +1,5 @@
-"""`Step`: a training step as a single function that can be compiled. It is the same on every back
-end.
+"""`Step`: a training step as a single function that can be compiled. The function is the same on
+every back end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.
@@ -56,7 +56,7 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """Return the flags, other than `now`, that later steps may have."""
+        """Return all flags, except `now`, that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -115,7 +115,7 @@ class Step:
     `nerfmac.ops.gradient_scaling`)."""
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
-    from them."""
+    from these observations."""
     is_paired: bool = False
     """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 

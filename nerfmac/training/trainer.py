@@ -352,8 +352,8 @@ class Trainer:
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays through the views' tracks, or None if no loss uses them or the views have no
-        tracks."""
+        """Rays through the sparse points in the views' tracks, or None if no loss uses these rays
+        or the views have no tracks."""
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
