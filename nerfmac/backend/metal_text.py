@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
     @property
     def specialization(self) -> str:
-        """MLX's kernel name without the prefix that all kernels share."""
+        """Name of the kernel in MLX, without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:

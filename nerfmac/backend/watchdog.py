@@ -61,7 +61,8 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def is_ended_by_macos(error: RuntimeError) -> bool:
-    """Return whether `error` means that macOS stopped GPU work, so that the process can continue.
+    """Return whether `error` was raised because macOS stopped GPU work. The process can then
+    continue.
 
     For the corresponding error on CUDA, the result is False, because all later CUDA calls would
     fail.
@@ -100,10 +101,11 @@ _is_relaxed = False  # from the first failure to the end of the process
 
 
 def is_relaxed() -> bool:
-    """Return whether macOS has stopped GPU work of this process.
+    """Return whether this process uses the relaxed mode, because macOS has stopped GPU work of the
+    process.
 
-    In this relaxed mode, at most one training step is in flight, and the target duration of
-    launches is divided by `SHORTER`.
+    In the relaxed mode, at most one training step is in flight, and the target duration of launches
+    is divided by `SHORTER`.
     """
     return _is_relaxed
 

@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Hash of the host name. Names of partial files contain it, because other machines may write to the
-same disk."""
+"""Hash of the host name. Names of partial files contain the hash, because other machines may write
+to the same disk."""
 
 _appearing: dict[Path, Path] = {}  # Final path of each partial file that this process is writing.
 

@@ -41,7 +41,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 class Encoding(ABC):
     """Base class of position encodings.
 
-    An encoding maps positions to features. Subclass it to use a custom encoding in an
+    An encoding maps positions to features. Subclass `Encoding` to use a custom encoding in an
     `EncodedField`.
 
     Examples:

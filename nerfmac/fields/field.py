@@ -1,4 +1,4 @@
-"""`Field`, the base class of radiance fields. Subclass it to train a custom field.
+"""`Field`, the base class of radiance fields. Subclass `Field` to train a custom field.
 
 A field does not store its parameters. The parameters are passed to each call, so the same field can
 be evaluated with the parameters of a training step, with averaged parameters for rendering, and

@@ -281,9 +281,9 @@ def gradient_groups() -> int:
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Return the padding, in values, after each row of the gradient tiles.
+    """Return the number of padding elements after each row of the gradient tiles.
 
-    If threadgroup memory is insufficient, the padding is 0.
+    If threadgroup memory is insufficient for padding, the number is 0.
     """
     if simd_width() == 1:
         return 0

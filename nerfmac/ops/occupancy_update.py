@@ -68,7 +68,7 @@ class Points(NamedTuple):
 
 
 class RefreshRule(NamedTuple):
-    """Settings of `refresh`."""
+    """Settings of `refresh`, which updates the estimates of all cells."""
 
     decay: float  # factor of the estimates
     step: float  # length of the shortest marching step in scene units

@@ -5,10 +5,11 @@ A sample with the weight weight_i (as in `composite`) is kept with the probabili
     p_i = 1, 1/2, 1/4, ..., or 1/32, the smallest value above weight_i / below
 
 A kept sample's contributions to color, depth, and gradients are multiplied by 1 / p_i, so that it
-also represents omitted samples. Its width does not change. Instead, `Thinning` stores the optical
-depth of the omitted samples, so that transmittance and opacity are exact for the whole ray. If the
-widths were multiplied by 1 / p_i, transmittance and opacity would be random. Training with random
-backgrounds would then build opaque walls in front of cameras to reduce this noise.
+also represents omitted samples. The width of a kept sample does not change. Instead, `Thinning`
+stores the optical depth of the omitted samples, so that transmittance and opacity are exact for the
+whole ray. If the widths were multiplied by 1 / p_i, transmittance and opacity would be random.
+Training with random backgrounds would then build opaque walls in front of cameras to reduce this
+noise.
 
 A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
 are dropped and do not count as omitted samples. The other samples are selected by systematic

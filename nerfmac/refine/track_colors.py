@@ -35,8 +35,8 @@ TURNS = 10
 """Number of median polish iterations. If gains drift along the camera path, several iterations are
 necessary."""
 DIFFERENT = 0.08
-"""Spread of log gains above which exposures are different. Measured: 0.04 for a video with constant
-light, 0.12 for photos with automatic exposure."""
+"""Spread of log gains above which exposures are different. The measured spread is 0.04 for a video
+with constant light and 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:

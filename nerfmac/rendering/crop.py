@@ -1,4 +1,4 @@
-"""Cropping of renderings to a box by hiding the occupancy grid cells outside it.
+"""Cropping of renderings to a box, by hiding the cells of the occupancy grid outside the box.
 
 Cells that do not overlap the box are marked as empty, so all rendering methods skip them at no
 extra cost. The crop ends at cell faces, at most one cell outside the box.

@@ -122,8 +122,8 @@ class MarchingSampler(Sampler):
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """Return the state after an update of the grid, for which the visible cells are determined
-        along `rays`."""
+        """Return the state after an update of the grid. The update determines along `rays` which
+        cells are visible."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)

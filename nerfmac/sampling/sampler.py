@@ -1,4 +1,4 @@
-"""`Sampler`, the base class of samplers. Subclass it to sample rays in a custom way.
+"""`Sampler`, the base class of samplers. Subclass `Sampler` to sample rays in a custom way.
 
 Like a field, a sampler does not store values that change during training. Its state is a dictionary
 of named arrays that may be empty. The state is passed to each call, and an update returns a new

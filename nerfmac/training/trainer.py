@@ -124,7 +124,8 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Return a trainer for the same model that can only render. It can be used on any thread.
+        """Return a trainer for the same model that can only render. The trainer can be used on any
+        thread.
 
         Args:
             cameras: Cameras of the training views.
