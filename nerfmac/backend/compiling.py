@@ -94,7 +94,7 @@ def _as_record(kind: _Kind, value: Any) -> Any:
 
 
 def compile_seldom(function: Function) -> Function:
-    """Compile a function that runs rarely. On CUDA, `mx.compile` then does not fuse its kernels."""
+    """Compile a function that runs rarely. On CUDA, the kernels of the function are not fused."""
     compiled: Any = mx.compile(function)
 
     def run(*arguments: Any) -> Any:

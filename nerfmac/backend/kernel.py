@@ -96,7 +96,8 @@ class Kernel:
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function. The launch argument `template` sets its first template parameters."""
+    """Name of the function. The launch argument `template` sets the first template parameters of
+    the function."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]

@@ -156,7 +156,7 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 def tuned_for(config: Config) -> Iterator[None]:
     """Return a context manager that selects the variants that `nerfmac tune` cached for `config`.
 
-    The selection applies to the current thread. It does not depend on the scene's extent or
+    The selection applies to the current thread and does not depend on the scene's extent or
     resolution.
     """
     before = _sizes.set(_sizes_of(config))

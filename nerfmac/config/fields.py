@@ -125,8 +125,9 @@ class VanillaConfig:
     """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
     objects but slow down training and rendering."""
     fine: int = 128
-    """Number of additional samples per ray where the coarse network predicts density. Larger values
-    give sharper renderings but slow down training and rendering."""
+    """Number of additional samples per ray for the fine network, at distances where the coarse
+    network predicts density. Larger values give sharper renderings but slow down training and
+    rendering."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

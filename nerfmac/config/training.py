@@ -46,7 +46,7 @@ class TrainConfig:
     """Initial loss scale. The loss scale is halved after an overflow and doubled after 2,000 steps
     without an overflow."""
     blend: Literal["srgb", "linear"] = "srgb"
-    """Color space for blending images with alpha over a background."""
+    """Color space in which images with an alpha channel are blended over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)

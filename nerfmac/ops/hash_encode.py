@@ -113,7 +113,7 @@ class HashLevels:
         return self.shapes[-1][1] + self.shapes[-1][2]
 
     def arrays(self) -> tuple[mx.array, mx.array]:
-        """Return the levels as kernel inputs.
+        """Return the description of the levels that kernels read.
 
         Returns:
             `grids` (levels, 2) float32, and a flat uint32 array that contains the number of levels

@@ -77,7 +77,7 @@ class RefreshRule(NamedTuple):
 
 
 class Refreshed(NamedTuple):
-    """State of all cells after an update."""
+    """Density estimates and visibility of all cells after an update."""
 
     values: mx.array  # (cells,) float32, optical thickness of the shortest marching step
     since_visible: mx.array  # (cells,) int32

@@ -49,12 +49,13 @@ def termination_distances(
         density: Function that evaluates the density of the field.
         rays, jitter: Arrays as in `march`.
         occupied: Cells to sample.
-        capacity: Maximum total number of samples to evaluate. If it is insufficient for all samples
-            of a ray, this ray and all later rays are not evaluated.
+        capacity: Maximum total number of samples to evaluate. If the maximum is insufficient for
+            all samples of a ray, this ray and all later rays are not evaluated.
 
     Returns:
         Distance (rays,) float32 in scene units. If the transmittance behind a ray's last sample is
-        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, it is 0.
+        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, the
+        distance is 0.
 
     Raises:
         InputError: If a shape or type is wrong.

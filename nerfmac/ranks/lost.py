@@ -71,8 +71,8 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 class Watch:
     """Context manager that ends the process if `beat` is not called within a time limit.
 
-    The environment variable NERFMAC_RANK_TIMEOUT sets the limit, by default 120 seconds, or
-    disables it with 0. Python cannot interrupt a collective operation, so the whole process ends
+    The environment variable NERFMAC_RANK_TIMEOUT sets the limit in seconds. The default is 120, and
+    0 disables the limit. Python cannot interrupt a collective operation, so the whole process ends
     with a message and exit code 2. If there is only one rank, there is no limit.
     """
 

@@ -164,7 +164,8 @@ def rank_given() -> int:
 def join() -> Ranks:
     """Connect to the other ranks that the environment variables of MLX specify: MLX_RANK with
     MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and MLX_WORLD_SIZE (NCCL), or with
-    MLX_IBV_DEVICES (JACCL). Without them, the result is `ALONE`. Later calls return the same ranks.
+    MLX_IBV_DEVICES (JACCL). Without these variables, the result is `ALONE`. Later calls return the
+    same ranks.
     """
     global _current
     backend = _selected_backend()

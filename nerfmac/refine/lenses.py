@@ -88,9 +88,9 @@ class SharedLenses:
     def direction_jvp(
         self, refined: Cameras, changes: mx.array, rays: Rays, view: mx.array
     ) -> mx.array:
-        """Return zeros (rays, 3) that have the gradients of ray directions with respect to
-        `changes`. `refined` are the cameras after these changes, and `view` (rays,) contains the
-        view of each ray."""
+        """Return zeros (rays, 3) with the gradients of ray directions with respect to `changes`.
+        The caller adds the zeros to ray directions. `refined` are the cameras after these changes,
+        and `view` (rays,) contains the view of each ray."""
         axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forward
         direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in camera axes
         change = (changes - mx.stop_gradient(changes))[self.of_views][view]
@@ -108,7 +108,7 @@ def _keys(cameras: Cameras) -> list[Hashable]:
 def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """Return zeros (r, 3) that have the gradients of directions with respect to `stretch` and
+    """Return zeros (r, 3) with the gradients of directions with respect to `stretch` and
     `distortion`.
 
     `direction` (r, 3) is the unit direction to which the current lens maps each pixel, with x

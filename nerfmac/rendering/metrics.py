@@ -115,7 +115,8 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the sums (h - 10,) of the SSIM in each row of windows, of images (h, w, channels).
+    """Return the sum of the SSIM over each row of windows, (h - 10,), for two images (h, w,
+    channels).
 
     The four moments are concatenated and filtered as one flat vector, where neighboring pixels have
     fixed offsets. Windows that extend beyond the end of a row or a moment are discarded.

@@ -27,7 +27,7 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
-"""Metadata keys with a JSON object as their value."""
+"""Keys of the metadata that have a JSON object as their value."""
 
 _REPAIR = "restore a copy of the file, or train the run again"
 

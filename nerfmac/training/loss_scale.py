@@ -31,11 +31,11 @@ class LossScale(NamedTuple):
 
     @classmethod
     def init(cls, scale: float) -> LossScale:
-        """Return the state before the first step."""
+        """Return the loss scale before the first step."""
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
     def after(self, is_good: mx.array) -> LossScale:
-        """Return the state after a step.
+        """Return the loss scale after a step.
 
         `is_good` is a bool scalar: True if all gradients of the step are finite.
         """
