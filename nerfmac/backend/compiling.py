@@ -150,4 +150,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Do nothing. This function replaces MLX's `set_compile_mode` if it is not available."""
+    """Do nothing. Used if MLX does not have the function `set_compile_mode`."""

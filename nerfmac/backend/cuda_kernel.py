@@ -1,6 +1,6 @@
 """`CudaKernel`, the CUDA counterpart of `CpuKernel`, with the same calling convention.
 
-`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated. It compiles one kernel at a
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated. MLX compiles one kernel at a
 time, and every process compiles all kernels again. Most of the compile time is spent on MLX's
 headers. `CudaKernel` compiles kernels without these headers, in parallel on all processors, and
 caches the binaries on disk. `mx.fast.precompiled_cuda_kernel` launches the compiled kernels.

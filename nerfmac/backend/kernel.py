@@ -151,8 +151,8 @@ class Kernel:
                 outputs are always initialized to zero.
 
         Returns:
-            Output arrays, in the order of `outputs`. They are lazy: MLX evaluates them when they
-            are needed.
+            Output arrays, in the order of `outputs`. The arrays are lazy: MLX evaluates them when
+            they are needed.
 
         Raises:
             InputError: If the number of inputs is wrong. The first launch on a device also raises

@@ -17,8 +17,8 @@ from nerfmac.backend import device, kernel
 from nerfmac.backend.compiling import uncompiled
 
 DEVICE_SIZE = 8
-"""Minimum number of elements for which MLX passes an input in the address space `device`. It passes
-smaller inputs in the address space `constant`."""
+"""Minimum number of elements for which MLX passes an input in the address space `device`. MLX
+passes smaller inputs in the address space `constant`."""
 
 Size = tuple[int, int, int]
 

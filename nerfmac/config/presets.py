@@ -23,7 +23,7 @@ Encoding = Literal["hash", "dense", "frequency"]
 
 @dataclass(frozen=True, repr=False)
 class Config:
-    """All settings of a run. They are saved in the run's folder as `config.json`.
+    """All settings of a run, which are saved in the run's folder as `config.json`.
 
     `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets. Use
     `nerfmac.config.override` to change individual settings.

@@ -22,7 +22,7 @@ class MarchConfig:
     """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the diagonal of the unit cube. This number determines the
+    """Number of marching steps along the diagonal of the unit cube. The number determines the
     length of the shortest step. Larger values give finer surfaces and slow down training."""
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower

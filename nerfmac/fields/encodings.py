@@ -30,8 +30,8 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
     """Return weights in [0, 1] that enable levels from coarse to fine, float32 (levels,).
 
     The weight of level k is (1 - cos(pi clip(a - k, 0, 1))) / 2, where a grows linearly from
-    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. This is equation 14
-    of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
+    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. The formula is
+    equation 14 of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
     """
     active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
     part = mx.clip(active - mx.arange(levels), 0.0, 1.0)

@@ -200,9 +200,9 @@ def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
         - `first`: index of the view's first pixel in the concatenated pixels of all views, in
           row-major order. The index overflows if there are 2^31 pixels or more.
         - `height` and `width`: size of the view in pixels.
-        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. It
-          then selects the row's view with probability `kept` / `FRACTION_UNITS`, and otherwise the
-          view with the index `other`.
+        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. The
+          draw then selects the row's view with the probability `kept` / `FRACTION_UNITS`, and
+          otherwise the view with the index `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

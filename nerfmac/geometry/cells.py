@@ -1,10 +1,10 @@
 """Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube with side length 2^c in scene units around (0.5, 0.5, 0.5). It is divided into
-`resolution` cells along each axis. If there are several cascades, `resolution` is a multiple of 16.
-Cells are grouped into bricks of 4 x 4 x 2 cells. A brick stores its occupancy bits in one 32-bit
-word, so a ray can cross an empty brick in one step. Within a brick, the cell index increases along
-x first, then along y, and then along z. The bricks of a cascade are in the same order. Each
+Cascade c is a cube with side length 2^c in scene units around (0.5, 0.5, 0.5). The cube is divided
+into `resolution` cells along each axis. If there are several cascades, `resolution` is a multiple
+of 16. Cells are grouped into bricks of 4 x 4 x 2 cells. A brick stores its occupancy bits in one
+32-bit word, so a ray can cross an empty brick in one step. Within a brick, the cell index increases
+along x first, then along y, and then along z. The bricks of a cascade are in the same order. Each
 cascade's indices follow the indices of the previous cascade.
 """
 

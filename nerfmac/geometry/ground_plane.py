@@ -32,7 +32,7 @@ MIN_SHARE = 0.05
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes. Their intersection approximates the convex hull of the points."""
+"""Number of half planes that approximate the convex hull of the points by their intersection."""
 WITHIN = 0.98
 """Fraction of the points inside each half plane of the convex hull. The other points may be
 outliers."""

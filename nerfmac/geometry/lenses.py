@@ -8,8 +8,8 @@ Image positions are in pixels, with x to the right and y down. The center of the
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
 
-Fisheye lenses use the Kannala-Brandt model, as in OpenCV's fisheye module and COLMAP. It maps a
-direction at the angle t from the optical axis to a point at the distance
+Fisheye lenses use the Kannala-Brandt model, as in OpenCV's fisheye module and COLMAP. This model
+maps a direction at the angle t from the optical axis to a point at the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 

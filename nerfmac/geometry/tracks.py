@@ -16,7 +16,7 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Approximate maximum number of observations. This number of observations uses 32 MB of memory."""
+"""Approximate maximum number of observations, which use 32 MB of memory."""
 FEWEST_VIEWS = 3
 """Minimum number of training images that show a point. The positions of points in only two images
 are often wrong."""

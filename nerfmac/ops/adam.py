@@ -79,7 +79,7 @@ def adam_step(
             step.
         gradient: float32 with the shape of `parameters`, multiplied by the loss scale.
         unscale: (1,) float32, factor applied to the gradient: the reciprocal of the loss scale. If
-            it is 0, parameters and moments do not change.
+            the factor is 0, parameters and moments do not change.
         step: Fields of a `Step` as a float32 array (6,). The values change in every step, and a
             compiled function would treat Python numbers as constants.
 

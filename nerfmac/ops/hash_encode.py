@@ -165,8 +165,8 @@ def hash_encode(
             are valid. The features of the other points are arbitrary and have no gradient.
 
     Returns:
-        Features (points, levels.levels * features), float16 on a GPU and float32 on a CPU. They are
-        differentiable with respect to `positions` and `table`.
+        Features (points, levels.levels * features), float16 on a GPU and float32 on a CPU. The
+        features are differentiable with respect to `positions` and `table`.
 
     Raises:
         InputError: If a shape or type is wrong.

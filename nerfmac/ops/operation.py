@@ -65,10 +65,10 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             arrays: Positional arguments. If the operation has a gradient, they must be arrays.
-            constants: Keyword arguments. They have no gradient.
+            constants: Keyword arguments, which have no gradient.
 
         Returns:
-            Result of the kernel or the reference. Both have the same structure.
+            Result of the kernel or the reference, with the same structure in both cases.
         """
         if not runs_kernel(self._name):
             return self._reference(*arrays, **constants)

@@ -85,8 +85,8 @@ def thin(
         offsets: (rays,) float32 in [0, 1), initial value of each ray's sum of probabilities.
         slots: Maximum total number of kept samples. Slots are assigned to rays in order, as in
             `march`.
-        below: Weight threshold. Samples with at least this weight are always kept. If it is 0, all
-            visible samples are kept.
+        below: Weight threshold. Samples with at least this weight are always kept. If the threshold
+            is 0, all visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.

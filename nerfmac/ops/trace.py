@@ -86,7 +86,7 @@ def trace(
         table: Table as in `hash_encode`.
         density_weights, color_weights: Weights as in `networks`.
         width: Image width in pixels if the rays are the pixels of an image in row-major order, or
-            None for other rays. With a width, neighboring pixels are traced together. This affects
+            None for other rays. With a width, neighboring pixels are traced together, which affects
             only the speed.
 
     Returns:

@@ -1,7 +1,7 @@
 """`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are in scene axes
-(so(3) x R^3). They are a linear function of six parameters per view
+(so(3) x R^3). w and v are a linear function of six parameters per view
 (`nerfmac.refine.lenses.pose_conditioning`). Views from one camera share a lens
 (`nerfmac.refine.lenses.SharedLenses`).
 

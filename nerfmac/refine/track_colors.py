@@ -69,8 +69,9 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). Their
-    median over the images is 0. If an image has too few observations, its gain is NaN."""
+    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). The
+    median of the gains over the images is 0. If an image has too few observations, its gain is
+    NaN."""
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):

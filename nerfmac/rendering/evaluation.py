@@ -71,8 +71,8 @@ class Evaluation(list[ViewQuality]):
 
     @property
     def psnr(self) -> float:
-        """Mean of the views' PSNR values in dB, as in papers. It differs from the PSNR of the mean
-        squared error."""
+        """Mean of the views' PSNR values in dB, as in papers, which differs from the PSNR of the
+        mean squared error."""
         return self.mean("psnr")
 
     @property

@@ -40,9 +40,9 @@ Density anywhere along a ray can have the correct color of a textureless floor, 
 determine the floor's depth. Far from the plane, the ground loss is constant, so it does not move
 tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. They are therefore implemented as
-penalties of samples, because `composite_penalized` can sum weight times penalty while it composites
-colors.
+The disparity, depth, and ground losses are linear in the weights. These losses are therefore
+implemented as penalties of samples, because `composite_penalized` can sum weight times penalty
+while it composites colors.
 
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15), but with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
@@ -129,9 +129,9 @@ class RayBatch(NamedTuple):
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. It
-returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes the mean
-loss over the rays for which `RayBatch.mask` is 1."""
+"""Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. The
+function returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes
+the mean loss over the rays for which `RayBatch.mask` is 1."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
@@ -218,8 +218,8 @@ class PenaltyInput(NamedTuple):
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, float32 (slots,). It does not have to be
-differentiable."""
+"""Function that returns the penalty of each sample, float32 (slots,). The penalty does not have to
+be differentiable."""
 
 
 def disparity_penalty(given: PenaltyInput) -> mx.array:
@@ -304,8 +304,8 @@ def _importance(
     """Return the factor of the depth loss for each ray with a track, (k,).
 
     The factor is proportional to the track's confidence and decays linearly to zero at the fraction
-    `until` of the run. It is scaled so that the mean loss over all `rays` equals the mean loss over
-    the rays with a track.
+    `until` of the run. The factor is scaled so that the mean loss over all `rays` equals the mean
+    loss over the rays with a track.
     """
     share = rays / tracks.confidence.shape[0]
     return share * _fading(progress, until) * tracks.confidence

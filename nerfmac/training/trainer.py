@@ -57,8 +57,8 @@ from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
-"""The sampler's initial state is computed from random training rays. Their number is at most this
-constant times the number of cells in one face of the occupancy grid."""
+"""Maximum number of random training rays for computing the sampler's initial state, divided by the
+number of cells in one face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
 """Number of random rays from which `Trainer.preview` computes the sampler state."""
