@@ -130,7 +130,7 @@ def _first_view(run: Run, camera_path: PagePath | None) -> View:
 
 
 def _fov(camera: Camera) -> float:
-    """Return the vertical field of view in radians, ignoring lens distortion."""
+    """Return the vertical field of view in radians, without distortion."""
     return 2.0 * atan(camera.lens.tangents[1])
 
 
