@@ -29,7 +29,8 @@ _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float3
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
-    colors=(mx.float32, "rays", 4),
+    colors=(mx.float32, "rays", 3),
+    alphas=(mx.float32, "rays", 1),
     view_of=(mx.int32, "rays"),
 )
 _DRAW = Kernel(
@@ -45,7 +46,8 @@ class Drawn(NamedTuple):
     """Randomly drawn pixels: their rays, colors, and views."""
 
     rays: Rays  # rays through the centers of the pixels
-    color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
+    color: mx.array  # (rays, 3) float32 in [0, 1], not premultiplied by alpha
+    alpha: mx.array  # (rays, 1) float32 in [0, 1], 1 for pixels without alpha
     view: mx.array  # (rays,) int32, index of the view of each pixel
 
 
@@ -96,22 +98,21 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     color = pixels[first + row * width + column].astype(mx.float32) / 255.0
-    if pixels.shape[1] == 3:
-        color = mx.concatenate([color, mx.ones((fractions.shape[1], 1))], axis=-1)
-    return Drawn(rays_through(cameras, view, place), color, view)
+    alpha = color[:, 3:] if pixels.shape[1] == 4 else mx.ones((fractions.shape[1], 1))
+    return Drawn(rays_through(cameras, view, place), color[:, :3], alpha, view)
 
 
 @operation("draw_pixels", draw_pixels_reference)
 def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
     rays, newton_steps = fractions.shape[1], NEWTON_STEPS if cameras.is_distorted else 0
-    origin, direction, color, view = _DRAW(
+    origin, direction, color, alpha, view = _DRAW(
         *(fractions, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
         *(cameras.intrinsics, cameras.distortion, cameras.poses),
         grid=(rays, 1, 1),
         template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
         **_GIVES.outputs(rays=rays),
     )
-    return Drawn(Rays(origin, direction), color, view)
+    return Drawn(Rays(origin, direction), color, alpha, view)
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:

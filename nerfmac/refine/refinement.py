@@ -173,6 +173,11 @@ class CameraRefinement:
             position = position + motion[:, 3:]
         return samples._replace(position=position), rays.direction + turn
 
+    @property
+    def changes_colors(self) -> bool:
+        """Whether each training view has a trained exposure or color map."""
+        return self.config.exposures or self.config.colors
+
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
         """Apply the exposure and the color map of each ray's training `view`, int32 (rays,)."""
         if self.config.exposures:

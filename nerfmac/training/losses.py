@@ -61,6 +61,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
+from nerfmac.ops.huber import huber
 from nerfmac.training.track_rays import TrackTargets
 
 DISPARITY_END = 0.5
@@ -134,20 +135,8 @@ function returns one loss per ray, (rays,), or several losses per ray, (rays, n)
 the mean loss over the rays for which `RayBatch.mask` is 1."""
 
 
-def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
-    """Compute the element-wise Huber loss (1964): quadratic up to `delta`, and linear beyond.
-
-    Both arrays have the same shape. For an error e, the result is e^2 / (2 delta) if |e| <= delta,
-    and |e| - delta / 2 otherwise. The slope of the linear part is 1.
-    """
-    error = predicted - target
-    # The gradient through `clipped` is zero everywhere, so stopping it saves operations.
-    clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
-    return clipped * (error - 0.5 * clipped) / delta
-
-
 def huber_loss(delta: float) -> Loss:
-    """Return a loss that applies `huber` to each color channel of a ray."""
+    """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray."""
     return lambda rays, target: huber(rays.color, target, delta)
 
 

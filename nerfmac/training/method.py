@@ -22,7 +22,6 @@ from nerfmac.training.losses import (
     Penalty,
     configured_extra_losses,
     configured_penalty,
-    huber,
     huber_loss,
 )
 
@@ -70,7 +69,7 @@ class Method:
             checks.kind("sampler", self.sampler, Sampler, "an object of a class of nerfmac.Sampler")
         checks.kind("extra_losses", self.extra_losses, Sequence, "a list of functions")
         losses = [("extra_losses", loss) for loss in self.extra_losses]
-        for name, loss in [*losses, ("loss", huber if self.loss is None else self.loss)]:
+        for name, loss in [*losses, *([("loss", self.loss)] if self.loss is not None else [])]:
             if not callable(loss):
                 raise InputError(f"{name} is {loss!r}; expected a function of (rays, target)")
 

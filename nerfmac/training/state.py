@@ -12,7 +12,7 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.fields.field import Parameters
-from nerfmac.training.loss_scale import LossScale
+from nerfmac.ops.loss_scale import LossScale
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def test_interleaved_timing_goes_on_until_the_time_is_over(monkeypatch):
 def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert run.state.step == whole.state.step, "later rounds would time other rays and samples"
     assert whole.step.calls == 5
-    assert whole.state.step == 1 + (module.SETTLING - 1) * CONFIG.occupancy.interval_at(0)
+    assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
     samples_per_ray = whole.samples_per_second / whole.rays_per_second
     assert (
         0

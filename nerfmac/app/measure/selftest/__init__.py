@@ -16,12 +16,14 @@ from nerfmac.app.measure.selftest.comparison import compare_all as compare_all
 from nerfmac.app.measure.selftest.encodings import (
     adam_cases,
     hash_encode_cases,
+    loss_scale_cases,
     spherical_harmonics_cases,
 )
 from nerfmac.app.measure.selftest.fields import networks_cases, trace_cases
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
+    huber_cases,
     march_cases,
     occupancy_update_cases,
     packing_cases,
@@ -34,5 +36,6 @@ def cases() -> Iterator[Case]:
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
-        *(thin_cases(), trace_cases(), occupancy_update_cases(), adam_cases()),
+        *(thin_cases(), trace_cases(), occupancy_update_cases()),
+        *(huber_cases(), loss_scale_cases(), adam_cases()),
     )
