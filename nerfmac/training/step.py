@@ -32,14 +32,15 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
 class Schedule(NamedTuple):
-    """Arguments of a step that change over the run. Each is a float32 scalar array."""
+    """Arguments of a step that change over the run. Each field is a float32 scalar array."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
 
 
 class StepFlags(NamedTuple):
-    """Static arguments of a step. MLX traces and compiles each combination separately."""
+    """Static arguments of a step. MLX traces and compiles the step separately for each combination
+    of arguments."""
 
     learns_cameras: bool = False
     """Whether poses and lenses are also trained."""
@@ -266,7 +267,7 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
 
 
 def _of_rays(losses: mx.array, rays: int) -> mx.array:
-    """Return the mean (rays,) of the losses of each ray, (rays,) or (rays, n)."""
+    """Return the mean (rays,) of each ray's losses, which have the shape (rays,) or (rays, n)."""
     losses = losses.reshape(rays, -1)
     return losses.mean(axis=1) if losses.shape[1] > 1 else losses.reshape(rays)
 

@@ -286,8 +286,8 @@ class Trainer:
     def _launch(
         self, state: TrainState, goal: Goal, exchange: Exchange, clock: Clock
     ) -> Iterator[Launched]:
-        """Start computing each step until the goal is reached. At most two steps are in the queue
-        of the device."""
+        """Launch steps until the goal is reached, and yield each of them. At most two steps are in
+        the queue of the device."""
         queue, rays_done = StepQueue(), 0
         while (progress := goal.progress(state)) < 1.0:
             is_updated = self._is_update_at(state.step)
@@ -413,7 +413,7 @@ class Trainer:
 
 
 class Launched(NamedTuple):
-    """Step that the device is computing."""
+    """Step that the host has launched and the device may still be computing."""
 
     state: TrainState  # state after the step
     measured: mx.array | None = None  # as returned by `with_checks`, or None without a report
@@ -430,7 +430,8 @@ class StepQueue:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing the `state` after a step, and wait while the queue is too long."""
+        """Start to compute the `state` after a step, and wait while the queue contains too many
+        steps."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
@@ -440,7 +441,7 @@ class StepQueue:
 
 
 def _one_behind(steps: Iterable[Launched]) -> Iterator[Launched]:
-    """Yield each step after the next one has been launched."""
+    """Yield each step after the next step has been launched."""
     before: Launched | None = None
     for step in steps:
         if before is not None:
