@@ -81,7 +81,7 @@ class Trainer:
         [2]
         >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
         >>> [report.state.step for report in reports]
-        [5]
+        [4, 5]
         >>> camera = scene.splits["test"][0].camera
         >>> trainer.renderer(reports[-1].state).render(camera).color.shape
         (128, 128, 3)
