@@ -172,7 +172,7 @@ def announce_compiling() -> None:
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
-    """Return the C type of an array's elements from `types`.
+    """Return the C type of an array's elements, looked up in `types`.
 
     `where` describes the back end for the error message, such as "as CUDA".
     """

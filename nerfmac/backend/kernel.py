@@ -1,6 +1,6 @@
 """`Kernel`, a function written in Metal that can be launched on several back ends.
 
-The kernel body that MLX compiles is a single call to this function:
+The kernel body that MLX compiles is a single call of the user's function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """

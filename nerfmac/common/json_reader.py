@@ -97,7 +97,7 @@ class Fields:
         return self.table(key, (len(value),), columns)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
-        """Return the value of `key`, true or false."""
+        """Return the value of `key`, a boolean."""
         return bool(self._read(key, default, "true or false", lambda v: isinstance(v, bool)))
 
     def like(self, key: str, example: float | str) -> Any:

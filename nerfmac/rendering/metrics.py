@@ -142,7 +142,8 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return the mean, with weights `TAPS`, of each value and the next ten at distance `stride`."""
+    """Return the weighted mean of each value and ten later values at intervals of `stride`. The
+    weights are `TAPS`."""
     count = values.shape[0] - (WINDOW - 1) * stride
     shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
     total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
@@ -152,7 +153,7 @@ def _blur(values: Image, stride: int) -> Image:
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Concatenate all values to one flat vector."""
+    """Concatenate the values of all arrays to one flat vector."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 

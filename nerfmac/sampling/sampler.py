@@ -97,7 +97,8 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Return the number of training steps between updates. Training reports after each update.
+        """Return the number of training steps between two updates. Training yields a report before
+        each update.
 
         Args:
             step: Index of the current step, from 0.

@@ -72,8 +72,8 @@ EDGE = 15.0
 [0, 1], and differences are summed over the channels."""
 LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
 """Lower bounds in the smoothness loss. The opacity is clamped to at least `LEAST_OPACITY` before a
-depth is divided by it. The depth, in scene units, is clamped to at least `LEAST_DEPTH` before its
-logarithm is computed."""
+depth is divided by the opacity. The depth, in scene units, is clamped to at least `LEAST_DEPTH`
+before its logarithm is computed."""
 
 GROUND_REACH = 0.3
 """Distance from the ground plane, relative to the plane's distance from the camera, beyond which

@@ -254,7 +254,7 @@ class Trainer:
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train until a goal is reached, with a report at every update of the sampler state.
+        """Train until a goal is reached, with a report before every update of the sampler state.
 
         The caller's time between two reports does not count as training time.
         `goal.report_interval` causes additional reports without changing the results. If there are
