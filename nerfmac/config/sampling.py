@@ -29,9 +29,9 @@ class MarchConfig:
     rendering."""
     near: float | None = None
     """Near plane: minimum distance of samples from the camera, in scene units, in training and in
-    renderings. By default (auto), it is the distance between the cameras and the nearest sparse
-    points; without sparse points, it is 0.1. A larger near plane prevents haze in front of the
-    cameras."""
+    renderings. By default (auto), the near plane is three quarters of the distance between the
+    cameras and the nearest sparse points, or 0.1 without sparse points. A larger near plane
+    prevents haze in front of the cameras."""
     cone: float = 1 / 256
     """Length of distant marching steps as a fraction of their distance from the camera, in scenes
     larger than the unit cube. Larger values are faster but give coarser backgrounds. With 0, all
