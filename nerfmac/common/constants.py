@@ -20,12 +20,12 @@ LONGEST_STEP = 0.5  # Maximum Newton step to invert distortion, in focal lengths
 SCENE_CENTER = 0.5  # Coordinate of the center of all cascades, in scene units.
 
 PARALLEL_SLOPE = 1e-9
-"""Threshold on a component of a unit direction. If the component along an axis is smaller, the ray
-counts as perpendicular to that axis."""
+"""Minimum absolute component of a ray's unit direction along an axis. If the component is smaller,
+the ray counts as perpendicular to that axis."""
 
 FAR_DISTANCE = 1e9
-"""Distance that is greater than the distance of any sample. It replaces infinity, because Metal's
-fast math does not support infinity."""
+"""Distance that is greater than the distance of any sample. Kernels use this value instead of
+infinity, because Metal's fast math does not support infinity."""
 
 BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
 BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
@@ -43,7 +43,7 @@ TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
 """Maximum number of encoding features for which threadgroup memory suffices for all simdgroups of a
-threadgroup. With more features, only WIDE_TRACE_SIMDGROUPS of them trace rays."""
+threadgroup. With more features, only WIDE_TRACE_SIMDGROUPS simdgroups trace rays."""
 
 WIDE_TRACE_SIMDGROUPS = 2  # Number of simdgroups that trace rays with more features.
 

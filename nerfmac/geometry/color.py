@@ -26,8 +26,8 @@ def exposed(values: mx.array, stops: float) -> mx.array:
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """Blend a straight-alpha sRGB image (..., 4) over an sRGB `background` (..., 3), as `blended`
-    does."""
+    """Blend a straight-alpha sRGB image (..., 4) over an sRGB `background` (..., 3); see
+    `blended`."""
     return blended(rgba[..., :3], rgba[..., 3:], background, blend)
 
 

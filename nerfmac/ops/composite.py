@@ -99,8 +99,9 @@ def composite(
 ) -> Composited:
     """Composite packed samples along each ray, front to back.
 
-    The optical depth of sample i is density_i width_i. Its transmittance T_i is exp(-x), where x is
-    the optical depth of all samples in front of it. The color of a ray is
+    The optical depth of sample i is density_i width_i. The transmittance T_i in front of sample i
+    is exp(-x), where x is the optical depth of all earlier samples on the ray. The color of a ray
+    is
 
         sum_i weight_i color_i + (1 - opacity) background,
         weight_i = T_i (1 - exp(-density_i width_i))
@@ -113,8 +114,8 @@ def composite(
         color: (slots, 3) float32.
         samples: The samples. Their distances increase along each ray, and their widths are not
             negative.
-        expected: (rays, 3) float32, expected color of each ray. It reduces the noise of thinning
-            without changing the mean color. None is the same as black.
+        expected: (rays, 3) float32, expected color of each ray. The expected color reduces the
+            noise of thinning without changing the mean color. None is the same as black.
         background: (rays, 3) float32, color behind each ray. None is the same as black, so that the
             color is premultiplied by the opacity.
 
@@ -176,8 +177,8 @@ def composite_penalized(
         penalty: (slots,) float32, penalty of each sample.
         expected: (rays, 3) float32, as in `composite`.
         background: (rays, 3) float32, as in `composite`.
-        full_gradient_distance: As in `scale_gradients`, in scene units. If it is not 0, the
-            gradients of samples closer to the camera are reduced.
+        full_gradient_distance: As in `scale_gradients`, in scene units. If the distance is not 0,
+            the gradients of samples closer to the camera are reduced.
 
     Returns:
         The result of `composite`, and the sum of weight times penalty for each ray, (rays,)

@@ -122,8 +122,8 @@ def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Return five int32 arrays (rays,): view, index of its first pixel, row, column, and view
-    width."""
+    """Return five int32 arrays (rays,): the view, the index of the view's first pixel, the row, the
+    column, and the width of the view."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -135,7 +135,7 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
 
 
 def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
-    """Replace half of the random pixels, so that pixels form pairs of neighbors.
+    """Replace half of the random pixels with neighbors of the other pixels.
 
     The pixel of ray i + pairs is moved near the pixel of ray i, in the same view. The row and
     column of the two pixels differ by at most `REACH` times the image height and width. The

@@ -1,4 +1,5 @@
-"""Huber loss of colors (Huber 1964): quadratic for small errors, and linear for large errors."""
+"""Huber loss of colors (Huber 1964), which is quadratic for small errors and linear for large
+errors."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _AFTER = Kernel(
 
 
 class LossScale(NamedTuple):
-    """Loss scale and its history. Every field is a scalar array."""
+    """Loss scale, and numbers of successful and skipped steps. Every field is a scalar array."""
 
     scale: mx.array  # float32, from LOSS_SCALE_SMALLEST to LOSS_SCALE_LARGEST
     good_steps: mx.array  # int32, steps since the scale last changed or a step was skipped
@@ -46,17 +46,17 @@ class LossScale(NamedTuple):
 
     @classmethod
     def init(cls, scale: float) -> LossScale:
-        """Return the state before the first step."""
+        """Return the loss scale before the first step."""
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
 
 def next_loss_scale(state: LossScale, total: mx.array) -> tuple[LossScale, mx.array]:
-    """Return the loss scale after a step, and the factor that scales the gradients back.
+    """Return the loss scale after a step, and the factor that removes the scale from the gradients.
 
     Args:
         state: Loss scale before the step.
-        total: Sum of all gradients of the step, a float32 scalar. It is not finite if any gradient
-            is not finite.
+        total: Sum of all gradients of the step, a float32 scalar. The sum is not finite if any
+            gradient is not finite.
 
     Returns:
         Loss scale after the step, and a float32 array (1,): the reciprocal of the scale before the

@@ -2,11 +2,11 @@
 
 Each cell stores an estimate of the optical thickness of a marching step with the minimum length.
 During training, an update multiplies all estimates by a decay factor and evaluates the field at a
-random point in each visited cell. If the result is larger than the cell's estimate, it replaces the
-estimate. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
-E.2) and if it is visible along training rays. Training does not determine the density of invisible
-cells, such as cells outside all views or inside objects. If invisible cells were occupied, they
-could contain haze that appears in other views.
+random point in each visited cell. If the new estimate is larger than the stored estimate, the new
+estimate replaces it. A cell is occupied if its estimate is above the threshold (Müller et al. 2022,
+appendix E.2) and if it is visible along training rays. Training does not determine the density of
+invisible cells, such as cells outside all views or inside objects. If invisible cells were
+occupied, they could contain haze that appears in other views.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class OccupancyGrid:
         """Return a grid in which `visible` cells are occupied and `is_empty` cells stay empty
         permanently.
 
-        Both arguments are bool (cells,). By default, no cell is permanently empty.
+        `visible` and `is_empty` are bool arrays (cells,). By default, no cell is permanently empty.
         """
         is_empty = mx.array(False) if is_empty is None else is_empty
         since = mx.where(visible, 0, self.config.visibility_patience)

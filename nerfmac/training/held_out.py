@@ -37,9 +37,9 @@ log = logging.getLogger("nerfmac")
 
 STEPS = 200
 RATE = 1e-3
-"""Learning rate of the first step. It decays to one hundredth of this value. The learning rate and
-its decay limit the total rotation of a camera to about 2.5 degrees, the expected error of training
-cameras."""
+"""Learning rate of the first step, which decays to one hundredth of this value. The learning rate
+and its decay limit the total rotation of a camera to about 2.5 degrees, the expected error of
+training cameras."""
 MAX_RAYS = 4096
 """Maximum number of rays in a pose optimization step."""
 

@@ -19,7 +19,7 @@ ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another -
 
 
 class DivergedError(RuntimeError):
-    """Error for training with a loss, gradient, or parameter that is not finite.
+    """Error that is raised if a loss, gradient, or parameter is not finite during training.
 
     The message contains the step. `run` is the run in its state at the last valid report, or None
     if training does not use a `Run`.
@@ -39,16 +39,17 @@ class Measured(NamedTuple):
 
 
 def with_checks(measured: mx.array, state: TrainState) -> mx.array:
-    """Return the measurements of the step that produced `state` and the values that detect a
-    diverged training, as one array.
+    """Return an array that contains the measurements of a step and the values that indicate whether
+    training has diverged.
 
     Args:
         measured: Measurements, as in `StepResult.measured`.
         state: State after the step.
 
     Returns:
-        float32 (7,): the measurements, the numbers of skipped steps (in a row, of the whole run),
-        and the sum of all parameters, which is not finite if any parameter is not finite.
+        float32 (7,): the measurements, the number of consecutive skipped steps, the number of
+        skipped steps of the whole run, and the sum of all parameters, which is not finite if any
+        parameter is not finite.
     """
     scaling = LossScale(**state.scaling)
     # The loss is computed with the parameters before the step, so the parameters after the step are

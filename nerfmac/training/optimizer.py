@@ -2,8 +2,8 @@
 parameters.
 
 This module also updates the exponential moving average (EMA) of the parameters that rendering uses.
-After the first eight steps, it is updated only in every eighth step: an update takes a quarter of
-the time of an Adam step, and parameters change little in eight steps.
+After the first eight steps, the average is updated only in every eighth step, because an update
+takes a quarter of the time of an Adam step, and parameters change little in eight steps.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`Step`: a training step as a single function that can be compiled. It is the same on every back
-end.
+"""`Step`: a training step as a single function that can be compiled. The function is the same on
+every back end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.
@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Schedule(NamedTuple):
-    """Arguments of a step that change over the run. Each is a float32 scalar array."""
+    """Arguments of a step that change over the run. Each field is a float32 scalar array."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
@@ -62,7 +62,8 @@ def step_values(key: Words, schedule: tuple[float, float], numbers: Floats) -> m
 
 
 class StepFlags(NamedTuple):
-    """Static arguments of a step. MLX traces and compiles each combination separately."""
+    """Static arguments of a step. MLX traces and compiles the step separately for each combination
+    of arguments."""
 
     learns_cameras: bool = False
     """Whether poses and lenses are also trained."""
@@ -79,7 +80,7 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """Return the flags, other than `now`, that later steps may have."""
+        """Return all flags, except `now`, that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -138,7 +139,7 @@ class Step:
     `nerfmac.ops.gradient_scaling`)."""
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
-    from them."""
+    from these observations."""
     is_paired: bool = False
     """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 
@@ -288,7 +289,7 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
 
 
 def _of_rays(losses: mx.array, rays: int) -> mx.array:
-    """Return the mean (rays,) of the losses of each ray, (rays,) or (rays, n)."""
+    """Return the mean (rays,) of each ray's losses, which have the shape (rays,) or (rays, n)."""
     losses = losses.reshape(rays, -1)
     return losses.mean(axis=1) if losses.shape[1] > 1 else losses.reshape(rays)
 

@@ -58,8 +58,8 @@ from nerfmac.training.step import Step, StepFlags, StepResult, step_values
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
-"""The sampler's initial state is computed from random training rays. Their number is at most this
-constant times the number of cells in one face of the occupancy grid."""
+"""Maximum number of random training rays for computing the sampler's initial state, divided by the
+number of cells in one face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
 """Number of random rays from which `Trainer.preview` computes the sampler state."""
@@ -82,7 +82,7 @@ class Trainer:
         [2]
         >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
         >>> [report.state.step for report in reports]
-        [5]
+        [4, 5]
         >>> camera = scene.splits["test"][0].camera
         >>> trainer.renderer(reports[-1].state).render(camera).color.shape
         (128, 128, 3)
@@ -124,7 +124,8 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Return a trainer for the same model that can only render. It can be used on any thread.
+        """Return a trainer for the same model that can only render. The trainer can be used on any
+        thread.
 
         Args:
             cameras: Cameras of the training views.
@@ -254,7 +255,7 @@ class Trainer:
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train until a goal is reached, with a report at every update of the sampler state.
+        """Train until a goal is reached, with a report before every update of the sampler state.
 
         The caller's time between two reports does not count as training time.
         `goal.report_interval` causes additional reports without changing the results. If there are
@@ -286,8 +287,8 @@ class Trainer:
     def _launch(
         self, state: TrainState, goal: Goal, exchange: Exchange, clock: Clock
     ) -> Iterator[Launched]:
-        """Start computing each step until the goal is reached. At most two steps are in the queue
-        of the device."""
+        """Launch steps until the goal is reached, and yield each of them. At most two steps are in
+        the queue of the device."""
         queue, rays_done = StepQueue(), 0
         while (progress := goal.progress(state)) < 1.0:
             is_updated = self._is_update_at(state.step)
@@ -369,8 +370,8 @@ class Trainer:
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays through the views' tracks, or None if no loss uses them or the views have no
-        tracks."""
+        """Rays through the sparse points in the views' tracks, or None if no loss uses these rays
+        or the views have no tracks."""
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
@@ -412,7 +413,7 @@ class Trainer:
 
 
 class Launched(NamedTuple):
-    """Step that the device is computing."""
+    """Step that the host has launched and the device may still be computing."""
 
     state: TrainState  # state after the step
     measured: mx.array | None = None  # as returned by `with_checks`, or None without a report
@@ -429,7 +430,8 @@ class StepQueue:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing the `state` after a step, and wait while the queue is too long."""
+        """Start to compute the `state` after a step, and wait while the queue contains too many
+        steps."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
@@ -439,7 +441,7 @@ class StepQueue:
 
 
 def _one_behind(steps: Iterable[Launched]) -> Iterator[Launched]:
-    """Yield each step after the next one has been launched."""
+    """Yield each step after the next step has been launched."""
     before: Launched | None = None
     for step in steps:
         if before is not None:
