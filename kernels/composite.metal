@@ -15,7 +15,7 @@
 //
 // Colors are summed relative to the expected color of the ray, as a control variate:
 //
-//   color = opacity expected + sum_i weight_i (color_i - expected)
+//   color = opacity expected + sum_i weight_i (color_i - expected) + (1 - opacity) background
 //
 // The control variate does not change the mean color, and samples with the expected color add no
 // noise. Depth and penalty are weighted sums of the distances and the penalties of the samples:
@@ -27,13 +27,13 @@
 
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Penalty, typename RayOmitted, typename RayColor, typename Opacity,
-          typename Depth, typename RayPenalty>
+          typename Background, typename Penalty, typename RayOmitted, typename RayColor,
+          typename Opacity, typename Depth, typename RayPenalty>
 METAL_FUNC void composite_forward(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, Penalty penalty, RayOmitted ray_omitted, RayColor ray_color,
-    Opacity opacity, Depth depth, RayPenalty ray_penalty) {
+    Expected expected, Background background, Penalty penalty, RayOmitted ray_omitted,
+    RayColor ray_color, Opacity opacity, Depth depth, RayPenalty ray_penalty) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
@@ -66,7 +66,8 @@ METAL_FUNC void composite_forward(
   const float total = visible + ray_omitted[ray];
   const float seen = total > 0.0f ? 1.0f - exp(-total) : 0.0f;
   for (int c = 0; c < 3; ++c) {
-    ray_color[3 * ray + c] = fma(seen, float(expected[3 * ray + c]), sum[c]);
+    const float light = fma(seen, float(expected[3 * ray + c]), sum[c]);
+    ray_color[3 * ray + c] = fma(1.0f - seen, float(background[3 * ray + c]), light);
   }
   opacity[ray] = seen;
   depth[ray] = far;
@@ -80,7 +81,7 @@ constant constexpr float composite_rounding = 1e-6f;
 // g_i = d_color . (color_i - expected) + d_depth distance_i + d_penalty penalty_i,
 //
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
-//                  + (1 - opacity) (d_opacity + d_color . expected))
+//                  + (1 - opacity) (d_opacity + d_color . (expected - background)))
 //
 // The sum over j is computed as the forward result minus the contributions of the samples up to i.
 // Samples behind the end of a ray and unused slots have zero gradients. slots[0] is the number of
@@ -88,16 +89,16 @@ constant constexpr float composite_rounding = 1e-6f;
 // where full is full_gradient_distance[0], or not scaled if it is 0.
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Penalty, typename Slots, typename Full, typename RayColor, typename Opacity,
-          typename Depth, typename RayPenalty, typename RayColorGradient, typename OpacityGradient,
-          typename DepthGradient, typename RayPenaltyGradient, typename DensityGradient,
-          typename ColorGradient>
+          typename Background, typename Penalty, typename Slots, typename Full, typename RayColor,
+          typename Opacity, typename Depth, typename RayPenalty, typename RayColorGradient,
+          typename OpacityGradient, typename DepthGradient, typename RayPenaltyGradient,
+          typename DensityGradient, typename ColorGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, Penalty penalty, Slots slots, Full full_gradient_distance,
-    RayColor ray_color, Opacity opacity, Depth depth, RayPenalty ray_penalty,
-    RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
+    Expected expected, Background background, Penalty penalty, Slots slots,
+    Full full_gradient_distance, RayColor ray_color, Opacity opacity, Depth depth,
+    RayPenalty ray_penalty, RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
     RayPenaltyGradient d_ray_penalty, DensityGradient d_density, ColorGradient d_color) {
   const float full = full_gradient_distance[0];
   const uint ray = thread_index.x / SIMD_WIDTH;
@@ -111,8 +112,10 @@ METAL_FUNC void composite_gradient(
   float through = d_opacity[ray];
   for (int c = 0; c < 3; ++c) {
     const float slope = d_ray_color[3 * ray + c], base = expected[3 * ray + c];
-    behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
-    through = fma(slope, base, through);
+    const float beyond = background[3 * ray + c];
+    const float constant_part = fma(opacity[ray], base - beyond, beyond);
+    behind = fma(slope, ray_color[3 * ray + c] - constant_part, behind);
+    through = fma(slope, base - beyond, through);
   }
   // Without this check and the next one, rounding errors in the gradient would let the density of
   // an opaque sample grow without limit.

@@ -64,11 +64,11 @@ METAL_FUNC DrawnDirection draw_undistorted(
 
 template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Views, typename Places,
           typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
-          typename Origins, typename Directions, typename Colors, typename ViewOf>
+          typename Origins, typename Directions, typename Colors, typename Alphas, typename ViewOf>
 METAL_FUNC void draw_pixels(
     uint3 thread_index, int count, Fractions fractions, Views views, Places places, Pixels pixels,
     Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
-    Directions directions, Colors colors, ViewOf view_of) {
+    Directions directions, Colors colors, Alphas alphas, ViewOf view_of) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
@@ -80,10 +80,8 @@ METAL_FUNC void draw_pixels(
   const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);
   // There are fewer than 2^31 pixels, but the number of bytes may be larger.
   const size_t pixel = size_t(places[5 * view] + row * width + column);
-  for (int c = 0; c < 4; ++c) {
-    colors[4 * ray + c] =
-        c < CHANNELS ? float(pixels[pixel * CHANNELS + min(c, CHANNELS - 1)]) / 255.0f : 1.0f;
-  }
+  for (int c = 0; c < 3; ++c) colors[3 * ray + c] = float(pixels[pixel * CHANNELS + c]) / 255.0f;
+  alphas[ray] = CHANNELS == 4 ? float(pixels[pixel * CHANNELS + CHANNELS - 1]) / 255.0f : 1.0f;
 
   const DrawnDirection seen = draw_undistorted<NEWTON_STEPS>(
       (float(column) + 0.5f - intrinsics[4 * view + 2]) / intrinsics[4 * view],

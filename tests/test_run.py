@@ -69,7 +69,7 @@ def test_images_are_of_the_averaged_parameters(made, scene):
 def test_each_report_is_handed_on(scene):
     seen = []
     made = train(scene, steps=20, on_report=seen.append, **SETTINGS)
-    assert [report.state.step for report in seen] == [1, 5, 9, 13, 17, 20]
+    assert [report.state.step for report in seen] == [4, 8, 12, 16, 20]
     assert made.state.step == 20
     assert all(report.rays_per_second > 0 for report in seen)
     assert all(report.samples_per_second > 0 for report in seen)
@@ -134,19 +134,19 @@ def interrupt_at(step):
 
 
 def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
-    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(9)}
+    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(8)}
     in_memory, in_files = train(scene, **settings), train(scene, out=tmp_path / "run", **settings)
-    assert in_memory.state.step == in_files.state.step == 9
-    assert "interrupted after step 9; run.train(...) continues" in caplog.text
-    assert Run.load(tmp_path / "run").state.step == 9
+    assert in_memory.state.step == in_files.state.step == 8
+    assert "interrupted after step 8; run.train(...) continues" in caplog.text
+    assert Run.load(tmp_path / "run").state.step == 8
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(scene):
     whole, halved = (Run.begin(scene, CONFIG) for _ in range(2))
     whole.train(steps=30, progress=False)
     with pytest.raises(KeyboardInterrupt):
-        halved.train(steps=30, progress=False, on_report=interrupt_at(9))
-    assert halved.state.step == 9
+        halved.train(steps=30, progress=False, on_report=interrupt_at(8))
+    assert halved.state.step == 8
     halved.train(steps=30, progress=False)
     for name, values in whole.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
@@ -156,9 +156,9 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(scene):
 def test_an_interrupted_run_is_saved_before_anybody_else_hears_of_it(scene, tmp_path):
     run = Run.begin(scene, CONFIG, out=tmp_path)
     try:
-        run.train(steps=30, progress=False, on_report=interrupt_at(9))
+        run.train(steps=30, progress=False, on_report=interrupt_at(8))
     except KeyboardInterrupt:
-        assert Run.load(tmp_path).state.step == 9
+        assert Run.load(tmp_path).state.step == 8
 
 
 def test_a_copy_and_its_original_train_apart(scene, tmp_path):
@@ -180,10 +180,10 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
 
     clock = itertools.count(0.0, 20.0)
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    train(scene, steps=12, out=tmp_path, on_report=look, **SETTINGS)
+    train(scene, steps=20, out=tmp_path, on_report=look, **SETTINGS)
     monkeypatch.setattr(time, "perf_counter", time.perf_counter)
     assert len(seen) > 3
-    assert Run.load(tmp_path).state.step == 12
+    assert Run.load(tmp_path).state.step == 20
 
 
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp_path):

@@ -1,9 +1,9 @@
 """Estimated rates of atomic additions for each generation of Apple GPUs.
 
-They are not measured with nerfmac, but derived from the README of iRath96/metal-hashmlp. There, a
-hash grid gradient of about 33.5 million additions takes 30 ms with atomic float additions and 1.8
-ms with non-atomic additions on an M1 Max, and 1.2 ms with atomic float additions on an M3 Max. The
-rate of a chip is assumed to be proportional to its arithmetic throughput.
+The rates are not measured with nerfmac, but derived from the README of iRath96/metal-hashmlp, in
+which a hash grid gradient of about 33.5 million additions takes 30 ms with atomic float additions
+and 1.8 ms with non-atomic additions on an M1 Max, and 1.2 ms with atomic float additions on an M3
+Max. The rate of a chip is assumed to be proportional to its arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
 
 
 def has_native_floats(of: int | None) -> bool:
-    """Return whether an Apple GPU generation, if known, adds floats atomically with one
-    instruction."""
+    """Return whether GPUs of an Apple GPU generation add floats atomically with one instruction. If
+    the generation is None (unknown), return True."""
     return of is None or of >= NATIVE_FLOATS
 
 
 def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
     """Estimate how many atomic additions of floats or integers an Apple GPU performs per second.
 
-    `of` is its generation, such as 13 for an M1, and `rate` its float32 operations per second.
+    `of` is the generation of the GPU, such as 13 for an M1, and `rate` is its number of float32
+    operations per second.
     """
     if has_native_floats(of):
         return _FLOATS * rate  # assumed for integers as well
@@ -51,7 +52,7 @@ def additions_per_launch(*, floats: bool) -> float:
     """Return how many atomic additions fit in a launch of `LONGEST_LAUNCH` seconds on an M1.
 
     In the relaxed mode (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices
-    other than Apple GPUs, it is infinite.
+    other than Apple GPUs, the result is infinity.
     """
     if current_device() != "metal":
         return float("inf")

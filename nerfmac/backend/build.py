@@ -41,7 +41,7 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """A kernel or the extension could not be built or loaded."""
+    """Error that is raised if a kernel or the extension cannot be built or loaded."""
 
 
 class Cached(Protocol):
@@ -52,7 +52,7 @@ class Cached(Protocol):
 
     @property
     def stem(self) -> str:
-        """Beginning of the file name."""
+        """Beginning of the file name, which is followed by the digest."""
 
     def path(self) -> Path:
         """Return the path of the file in the cache."""
@@ -111,7 +111,8 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Return whether a compiler is only a placeholder for Apple's command line tools.
+    """Return whether a compiler is only a placeholder, because Apple's command line tools are
+    missing.
 
     Until the tools are installed, the compilers in /usr/bin open a window that offers to install
     them.
@@ -137,7 +138,7 @@ def compiler_version() -> str:
 
 
 def shared_library(library: Library) -> Path:
-    """Return the path of a library in the cache, where it is compiled if it is missing."""
+    """Return the path of a library in the cache. If the library is missing, compile it."""
     compile_together([library])
     return library.path()
 
@@ -145,8 +146,8 @@ def shared_library(library: Library) -> Path:
 def compile_together(libraries: Iterable[Cached]) -> None:
     """Compile the libraries that are not in the cache, in parallel on all processors.
 
-    If libraries do not compile, `BuildError` describes the first of them after all compilations
-    have ended.
+    If a library does not compile, `BuildError` is raised after all compilations have ended. Its
+    message describes the first library that failed.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
@@ -171,7 +172,7 @@ def announce_compiling() -> None:
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
-    """Return the C type of an array's elements from `types`.
+    """Return the C type of an array's elements, looked up in `types`.
 
     `where` describes the back end for the error message, such as "as CUDA".
     """

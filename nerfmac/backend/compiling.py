@@ -1,6 +1,6 @@
 """Control of `mx.compile`: disable compilation, or disable kernel fusion on CUDA.
 
-On CUDA, MLX compiles a fused kernel in three seconds, as 42 variants. This is worthwhile for a
+On CUDA, MLX compiles a fused kernel in three seconds, as 42 variants. Fusion is worthwhile for a
 training step, which runs thousands of times, but not for a computation that runs rarely.
 """
 
@@ -94,7 +94,7 @@ def _as_record(kind: _Kind, value: Any) -> Any:
 
 
 def compile_seldom(function: Function) -> Function:
-    """Compile a function that runs rarely. On CUDA, `mx.compile` then does not fuse its kernels."""
+    """Compile a function that runs rarely. On CUDA, the kernels of the function are not fused."""
     compiled: Any = mx.compile(function)
 
     def run(*arguments: Any) -> Any:
@@ -109,7 +109,7 @@ class Traces:
 
     Tracing takes half as long as a training step. MLX traces a function again if the shapes,
     dtypes, or names of its inputs change. In nerfmac, these properties are constant for each
-    compiled function, so more than one trace is an error, of which a warning is logged.
+    compiled function. If a function is traced more than once, a warning is logged.
     """
 
     def __init__(self) -> None:
@@ -150,4 +150,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Do nothing, where MLX's `set_compile_mode` is not available."""
+    """Do nothing. Used if MLX does not have the function `set_compile_mode`."""

@@ -141,8 +141,8 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Compile `text` to a shared library, which is never unloaded, and return its function's
-    address."""
+    """Compile `text` to a shared library, which is never unloaded, and return the address of its
+    function."""
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))

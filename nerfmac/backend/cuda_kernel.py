@@ -1,6 +1,6 @@
 """`CudaKernel`, the CUDA counterpart of `CpuKernel`, with the same calling convention.
 
-`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated. It compiles one kernel at a
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated. MLX compiles one kernel at a
 time, and every process compiles all kernels again. Most of the compile time is spent on MLX's
 headers. `CudaKernel` compiles kernels without these headers, in parallel on all processors, and
 caches the binaries on disk. `mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
@@ -56,8 +56,7 @@ class Cubin(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Name of the program without the digest. The name of its file in the cache begins with
-        this string."""
+        """Name of the program without the digest: the beginning of its file name in the cache."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
@@ -216,7 +215,8 @@ def _read(program: ctypes.c_void_p, item: str) -> bytes:
 
 @cache
 def _library() -> Any:
-    """Load NVRTC, which MLX's CUDA build has already loaded. Its calls release Python's lock."""
+    """Return the library NVRTC, which MLX's CUDA build has already loaded. Calls of NVRTC release
+    Python's global interpreter lock."""
     for name in _LIBRARIES:
         try:
             library = ctypes.CDLL(name)
@@ -229,7 +229,8 @@ def _library() -> Any:
 
 @cache
 def _include() -> tuple[str, ...]:
-    """Return the option for the CUDA toolkit's header folder, searched for as in MLX."""
+    """Return the compiler option for the header folder of the CUDA toolkit. The search for this
+    folder is the same as in MLX."""
     roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
     folders = [Path(folder) / "include" for folder in roots if folder]
     for packages in (*site.getsitepackages(), site.getusersitepackages()):

@@ -1,7 +1,7 @@
 """Selection of the compute device.
 
-The compute device is always MLX's default device. It determines the back end of the kernels: Metal
-or CUDA on a GPU, depending on the MLX build, and compiled C++ on the CPU.
+The compute device is always MLX's default device. The device determines the back end of the
+kernels: Metal or CUDA on a GPU, depending on the MLX build, and compiled C++ on the CPU.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def gpu() -> str | None:
 
 
 def choose_device(name: str = "auto") -> str:
-    """Set the default device of MLX, and return it.
+    """Set the default device of MLX, and return its type.
 
     `name` is `metal`, `cuda`, `cpu`, or `auto`, which selects the GPU if the machine has one,
     unless the user has selected the CPU with `mx.set_default_device`.
@@ -91,7 +91,7 @@ def current_device() -> str:
 def pretended(name: str, generation: int | None = None) -> Iterator[None]:
     """Return a context manager that makes `current_device` return `name`, for tests.
 
-    `generation` is that of the simulated Apple GPU, or None if unknown.
+    `generation` is the generation of the simulated Apple GPU, or None for an unknown generation.
     """
     global _pretended
     before, _pretended = _pretended, (name, generation)

@@ -1,7 +1,7 @@
 """Build and load the MLX operation in extension.cpp that runs CPU kernels.
 
-The operation is built once against the installed MLX. Python can pass arrays to it only if it was
-built with the same nanobind ABI as MLX, and MLX's C++ interface changes between releases.
+The operation is built once against the installed MLX. Python can pass arrays to the operation only
+if it was built with the same nanobind ABI as MLX, and MLX's C++ interface changes between releases.
 Therefore, nerfmac builds the operation only for `VERSIONS` and tests it before a kernel uses it.
 Only CPU kernels require this operation and nanobind.
 """
@@ -32,7 +32,7 @@ _NAME = "nerfmac_cpu_extension"
 
 @cache
 def extension() -> ModuleType:
-    """Return the extension module. On first use, it is built and loaded."""
+    """Return the extension module. On the first call, the module is built and loaded."""
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {

@@ -104,7 +104,8 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """Return the reason why kernels cannot run on this CPU, or None. The reason is logged once."""
+    """Return the reason why kernels cannot run on this CPU, or None if they can. The reason is
+    logged once."""
     try:
         extension()
         # Kernels and the extension use different compiler flags, so compile a small kernel, too.
@@ -120,7 +121,8 @@ def why_no_extension() -> str | None:
 
 
 def _why_not_built() -> str | None:
-    """Return which requirement for building CPU kernels is missing, or None."""
+    """Return a description of the missing requirement for building CPU kernels, or None if nothing
+    is missing."""
     try:
         check_requirements()
     except BuildError as error:
@@ -130,7 +132,8 @@ def _why_not_built() -> str | None:
 
 @cache
 def _why_not_this_gpu() -> str | None:
-    """Return the reason why kernels cannot run on this NVIDIA GPU, or None, and log it once."""
+    """Return the reason why kernels cannot run on this NVIDIA GPU, or None if they can. The reason
+    is logged once."""
     capability = compute_capability()
     if capability is None or capability >= _OLDEST_GPU:
         return None

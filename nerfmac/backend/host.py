@@ -11,13 +11,14 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 CACHE_ADVICE = "set NERFMAC_CACHE to another folder"
-"""Advice in error messages if the cache folder cannot be written."""
+"""Advice in error messages about a cache folder that cannot be written."""
 
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: `$NERFMAC_CACHE` if set, otherwise in the user's cache."""
+    """Return the cache folder: `$NERFMAC_CACHE` if this variable is set, otherwise a folder in the
+    user's cache folder."""
     if folder := os.environ.get("NERFMAC_CACHE"):
         return user_path(folder)
     try:

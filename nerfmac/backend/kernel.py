@@ -1,6 +1,6 @@
 """`Kernel`, a function written in Metal that can be launched on several back ends.
 
-The kernel body that MLX compiles is a single call to this function:
+The kernel body that MLX compiles is a single call of the user's function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
@@ -44,9 +44,9 @@ class Kernel:
     """Function written in Metal, launched over a grid of threads as an MLX operation.
 
     The function runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. Each
-    kernel also requires a reference implementation in plain MLX. The reference is the fourth back
-    end, `reference`. It runs if the machine cannot run kernels, and tests compare the kernel with
-    it. Call a kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
+    kernel also requires a reference implementation in plain MLX. If the machine cannot run kernels,
+    the reference runs instead, as the fourth back end `reference`. Tests compare the kernel with
+    the reference. Call a kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
 
     The function's arguments are the thread index in the grid, the number `rows`, the inputs, the
     outputs, and, if set, the `space`. Arrays are pointers to elements in row-major order. The
@@ -96,7 +96,8 @@ class Kernel:
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function. The launch argument `template` sets its first template parameters."""
+    """Name of the function. The launch argument `template` sets the first template parameters of
+    the function."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
@@ -150,8 +151,8 @@ class Kernel:
                 outputs are always initialized to zero.
 
         Returns:
-            Output arrays, in the order of `outputs`. They are lazy: MLX evaluates them when they
-            are needed.
+            Output arrays, in the order of `outputs`. The arrays are lazy: MLX evaluates them when
+            they are needed.
 
         Raises:
             InputError: If the number of inputs is wrong. The first launch on a device also raises
@@ -279,7 +280,8 @@ _kernels: dict[int, Kernel] = {}  # keyed by the id of the built kernel, which `
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """Return the `Kernel` of a compiled kernel, which `launched_by` passes to its function."""
+    """Return the `Kernel` that a compiled kernel, as passed to `launch` in `launched_by`, belongs
+    to."""
     return _kernels[id(built)]
 
 
@@ -288,7 +290,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
     Without this function, each kernel is compiled at its first launch, one kernel at a time. During
     `build_graph`, launches return zeros, so the graph must not depend on array values. On an Apple
-    GPU, the system compiles kernels at their first launch, so only a message is logged.
+    GPU, the system compiles kernels at their first launch, so this function only logs a message.
     """
     if backend() == "metal":
         announce_compiling()

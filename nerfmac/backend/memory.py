@@ -70,7 +70,7 @@ def active_memory_bytes() -> int:
 
 
 def peak_memory_bytes() -> int:
-    """Return the peak memory use in bytes: MLX's on a GPU, and this process's on a CPU."""
+    """Return the peak memory use in bytes: of MLX on a GPU, and of this process on a CPU."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
     import resource  # not available on Windows, where nerfmac exits with a message before this line
@@ -111,7 +111,7 @@ def _group_limits(root: Path) -> Iterator[int]:
 
 
 def _address_space() -> Iterator[int]:
-    """Yield the remaining address space in bytes if `ulimit -v` limits it."""
+    """Yield the remaining address space in bytes if `ulimit -v` limits the address space."""
     try:
         import resource
 

@@ -1,8 +1,8 @@
 """Recording of Metal source code and kernel launches on any machine.
 
-`mx.export_function` records the source code that MLX passes to the Metal compiler, without MLX's
-header that includes metal_stdlib. Kernels can therefore be read, checked, and executed on a machine
-without an Apple GPU.
+`mx.export_function` records the source code that MLX passes to the Metal compiler. The recorded
+source code does not contain MLX's header, which includes metal_stdlib. Kernels can therefore be
+read, checked, and executed on a machine without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from nerfmac.backend import device, kernel
 from nerfmac.backend.compiling import uncompiled
 
 DEVICE_SIZE = 8
-"""Minimum number of elements for which MLX passes an input in the address space `device`. It passes
-smaller inputs in the address space `constant`."""
+"""Minimum number of elements for which MLX passes an input in the address space `device`. MLX
+passes smaller inputs in the address space `constant`."""
 
 Size = tuple[int, int, int]
 
@@ -36,7 +36,7 @@ class Launch(NamedTuple):
 
     @property
     def specialization(self) -> str:
-        """MLX's kernel name without the prefix that all kernels share."""
+        """Name of the kernel in MLX, without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
@@ -67,7 +67,7 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 def recorded() -> Iterator[dict[str, Launch]]:
     """Return a context manager that records launches, keyed by kernel name, without running them.
 
-    In the context, kernels return zeros with the output shapes.
+    Inside the context, kernels return zeros with the output shapes.
     """
     launches: dict[str, Launch] = {}
 

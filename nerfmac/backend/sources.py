@@ -17,7 +17,8 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """Return the kernels folder: inside the package if installed, otherwise next to it."""
+    """Return the folder of the kernels, which is inside the installed package or, in a checkout,
+    next to the package."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -35,7 +36,8 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """Return the shared constants and Metal names that precede every kernel on a back end.
+    """Return the source code that precedes every kernel on a back end: shared constants and Metal
+    names.
 
     `dialect` is `metal`, `cuda`, or `cpu`.
     """
@@ -66,7 +68,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
 
 
 def read_ascii(path: Path) -> str:
-    """Read an ASCII text file, because MLX requires ASCII source code."""
+    """Read an ASCII text file. MLX requires ASCII source code."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:

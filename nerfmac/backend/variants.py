@@ -35,7 +35,8 @@ _VARIABLE = "NERFMAC_VARIANTS"
 
 
 class Variants(NamedTuple):
-    """Variants of one operation, for each type of device. The first variant is the default."""
+    """Variants of one operation for each type of device. The first variant for a device is the
+    default."""
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
@@ -119,8 +120,8 @@ def using(**chosen: str) -> Iterator[None]:
 def repeatable() -> AbstractContextManager[None]:
     """Return a context manager that makes this thread's results bitwise reproducible.
 
-    Only the hash encoding gradient adds floats atomically, in an order that varies between runs.
-    Its variant `fixed` adds integers.
+    Only the gradient of the hash encoding adds floats atomically, in an order that varies between
+    runs. The variant `fixed`, which this context manager selects, adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
@@ -155,7 +156,7 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 def tuned_for(config: Config) -> Iterator[None]:
     """Return a context manager that selects the variants that `nerfmac tune` cached for `config`.
 
-    The selection applies to the current thread. It does not depend on the scene's extent or
+    The selection applies to the current thread and does not depend on the scene's extent or
     resolution.
     """
     before = _sizes.set(_sizes_of(config))
@@ -202,7 +203,7 @@ def is_tuned(config: Config) -> bool:
 
 @cache
 def _stored(device: str, sizes: str) -> Mapping[str, str]:
-    """Return the cached variants. If the file is missing or damaged, the result is empty."""
+    """Return the cached variants, or an empty mapping if the file is missing or damaged."""
     file = _path(device, sizes)
     if not file.is_file():
         return {}

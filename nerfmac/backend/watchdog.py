@@ -1,12 +1,12 @@
 """GPU failures: classification of MLX's error messages, and recovery on macOS.
 
 The messages are from MLX 0.32.4, which includes text of the macOS framework IOGPU or of the CUDA
-runtime. A later call than the one that failed may raise the error. If the macOS watchdog stops GPU
-work because it delayed the display, the results of all unfinished launches are lost (ml-explore/mlx
-issue 3267). `resumed` then waits, enables the relaxed mode with shorter launches (`is_relaxed`),
-and continues after the last finished item. MLX considers arrays that were being computed to be
-evaluated, but their values are undefined, so the caller must continue from arrays that had been
-evaluated earlier, or from new arrays.
+runtime. The error may be raised by a later call than the call that failed. If the macOS watchdog
+stops GPU work because it delayed the display, the results of all unfinished launches are lost
+(ml-explore/mlx issue 3267). `resumed` then waits, enables the relaxed mode with shorter launches
+(`is_relaxed`), and continues after the last finished item. MLX considers arrays that were being
+computed to be evaluated, but their values are undefined, so the caller must continue from arrays
+that had been evaluated earlier, or from new arrays.
 """
 
 from __future__ import annotations
@@ -61,9 +61,11 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def is_ended_by_macos(error: RuntimeError) -> bool:
-    """Return whether `error` means that macOS stopped GPU work, so that the process can continue.
+    """Return whether `error` was raised because macOS stopped GPU work. The process can then
+    continue.
 
-    The corresponding error on CUDA is not included, because all later CUDA calls would fail.
+    For the corresponding error on CUDA, the result is False, because all later CUDA calls would
+    fail.
     """
     text = str(error)
     return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))
@@ -99,10 +101,11 @@ _is_relaxed = False  # from the first failure to the end of the process
 
 
 def is_relaxed() -> bool:
-    """Return whether macOS has stopped GPU work of this process.
+    """Return whether this process uses the relaxed mode, because macOS has stopped GPU work of the
+    process.
 
-    In this relaxed mode, at most one training step is in flight, and the target duration of
-    launches is divided by `SHORTER`.
+    In the relaxed mode, at most one training step is in flight, and the target duration of launches
+    is divided by `SHORTER`.
     """
     return _is_relaxed
 
@@ -137,7 +140,7 @@ def resumed(
 def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> Result:
     """Return the result of `compute`, and call it again if the watchdog stops the computation.
 
-    `compute` must evaluate its result. The errors and `on_failure` are as in `resumed`.
+    `compute` must evaluate its result. `on_failure` and the raised errors are as in `resumed`.
     """
     return next(iter(resumed(lambda _done: (compute() for _ in range(1)), on_failure=on_failure)))
 

@@ -26,8 +26,8 @@ class InputError(ValueError):
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Return a context manager that adds the prefix `where`, such as a file name, to
-    `InputError`s."""
+    """Return a context manager that adds the prefix `where`, such as a file name, to the messages
+    of `InputError`s."""
     try:
         yield
     except InputError as error:
@@ -98,8 +98,8 @@ def flag(name: str, value: bool) -> None:
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise `InputError` unless `value` has the type `allowed`, which the message calls
-    `expected`."""
+    """Raise `InputError` unless `value` has the type `allowed`. The error message describes this
+    type as `expected`."""
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 

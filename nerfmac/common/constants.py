@@ -20,12 +20,12 @@ LONGEST_STEP = 0.5  # Maximum Newton step to invert distortion, in focal lengths
 SCENE_CENTER = 0.5  # Coordinate of the center of all cascades, in scene units.
 
 PARALLEL_SLOPE = 1e-9
-"""Threshold on a component of a unit direction. If the component along an axis is smaller, the ray
-counts as perpendicular to that axis."""
+"""Minimum absolute component of a ray's unit direction along an axis. If the component is smaller,
+the ray counts as perpendicular to that axis."""
 
 FAR_DISTANCE = 1e9
-"""Distance that is greater than the distance of any sample. It replaces infinity, because Metal's
-fast math does not support infinity."""
+"""Distance that is greater than the distance of any sample. Kernels use this value instead of
+infinity, because Metal's fast math does not support infinity."""
 
 BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
 BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
@@ -33,6 +33,9 @@ BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH  # 32, the bits in a word of the grid
 NEVER_OCCUPIED = 2**30  # Age of cells that are permanently empty.
 HASH_PRIME_Y = 2654435761  # Factor of y in the spatial hash, and of other hashes.
 HASH_PRIME_Z = 805459861  # Factor of the z coordinate in the spatial hash of a vertex.
+LOSS_SCALE_GROWTH_INTERVAL = 2000  # Consecutive good steps before the loss scale is doubled.
+LOSS_SCALE_LARGEST = 2.0**16  # Maximum of the loss scale.
+LOSS_SCALE_SMALLEST = 2.0**-14  # Minimum of the loss scale.
 NETWORK_OUTPUTS = 16  # Outputs of each network. The first three are the color.
 DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
 COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
@@ -40,7 +43,7 @@ TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
 """Maximum number of encoding features for which threadgroup memory suffices for all simdgroups of a
-threadgroup. With more features, only WIDE_TRACE_SIMDGROUPS of them trace rays."""
+threadgroup. With more features, only WIDE_TRACE_SIMDGROUPS simdgroups trace rays."""
 
 WIDE_TRACE_SIMDGROUPS = 2  # Number of simdgroups that trace rays with more features.
 

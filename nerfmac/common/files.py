@@ -1,4 +1,5 @@
-"""Atomic file writing (under a temporary name that is then renamed) and path checks."""
+"""Checks of paths, and atomic writing of files: a file is written under a temporary name and then
+renamed."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Hash of the host name. Names of partial files contain it, because other machines may write to the
-same disk."""
+"""Hash of the host name. Names of partial files contain the hash, because other machines may write
+to the same disk."""
 
 _appearing: dict[Path, Path] = {}  # Final path of each partial file that this process is writing.
 
@@ -31,16 +32,16 @@ def user_path(path: str | os.PathLike[str]) -> Path:
 
 
 def partial_path(path: Path) -> Path:
-    """Return the path of the partial file that this thread writes and then renames to `path`, which
-    may be a partial file itself."""
+    """Return the path of the partial file that this thread writes before it renames the file to
+    `path`. `path` may be a partial file itself."""
     if path in _appearing:
         return path.with_name(f".{path.name}")
     return path.with_name(f".{path.stem}.{_HERE}-{os.getpid()}-{get_ident()}{path.suffix}")
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether `path` is outside `folder` or the folder itself, after resolving `..` but not
-    symbolic links."""
+    """Return whether `path` is equal to `folder` or outside of it. `..` is resolved, but symbolic
+    links are not."""
     return Path(os.path.abspath(folder)) not in Path(os.path.abspath(path)).parents
 
 
@@ -52,7 +53,7 @@ def appearing(path: Path) -> Iterator[Path]:
     power failure, `path` is either the old file or the complete new file, because the data is
     flushed before the file is renamed. If `path` is the partial file of an outer `appearing`, error
     messages contain the outer path. Errors of the file system, such as a missing folder, missing
-    permission, or a full disk, become `InputError`s.
+    permission, or a full disk, are raised as `InputError`s.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
@@ -88,8 +89,8 @@ def _flush(path: Path) -> None:
     """Flush a file's contents or a folder's entries to disk, and wait until this is done.
 
     On a Mac, `fsync` may leave data in the drive's cache, so F_FULLFSYNC is used to flush this
-    cache as well (see Apple's fsync man page). Network disks and folders without read permission
-    may reject both calls.
+    cache as well (see Apple's fsync man page). Network disks may reject both calls, and folders
+    without read permission cannot be flushed. Such errors are ignored.
     """
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
@@ -111,8 +112,8 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove partial files of `path` that killed processes of this machine have left in its
-    folder."""
+    """Remove the partial files of `path` that terminated processes of this machine have left
+    behind."""
     with suppress(OSError):  # ignore files that cannot be removed
         for name in os.listdir(path.parent):
             stem, _, rest = name.rpartition(f".{_HERE}-")
@@ -175,7 +176,8 @@ def check_free(folder: Path) -> None:
 
 
 def visible_names(folder: Path) -> set[str]:
-    """Return the names of all files in `folder` that are not hidden, or none without the folder."""
+    """Return the names of the files in `folder` that are not hidden, or an empty set if the folder
+    does not exist."""
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 

@@ -21,8 +21,8 @@ MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))  # Extras with the libr
 
 
 def pip_install(*requirements: str) -> str:
-    """Return the command that installs `requirements` for this Python: uv if the environment
-    contains no pip, and `python -m pip` if plain `pip` would belong to another Python."""
+    """Return the command that installs `requirements` for this Python. The command uses `uv` if the
+    environment contains no pip, and `python -m pip` if `pip` belongs to another Python."""
     tool = f"{sys.executable} -m pip install"
     if not find_spec("pip"):
         tool = f"uv pip install --python {sys.executable}"
@@ -32,8 +32,8 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra's packages, with a warning if `uv sync` removes
-    them again.
+    """Return the command that installs an extra's packages. If a later `uv sync` could remove the
+    packages, the result includes a warning.
 
     The command does not install `nerfmac` itself, because another project may use that name on a
     package index.
@@ -60,7 +60,7 @@ def extra_packages(extra: str) -> list[str]:
 
 def needed(module: str, extra: str, what: str) -> Any:
     """Import an optional module, or raise `InputError` with the command that installs its extra.
-    `what` begins the message, such as "snapshots need"."""
+    The message begins with `what`, such as "snapshots need"."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -28,7 +28,7 @@ class Fields:
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """Wrap the JSON object `values`."""
+        """Create `Fields` from the JSON object `values`, located at `where`."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -97,7 +97,7 @@ class Fields:
         return self.table(key, (len(value),), columns)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
-        """Return the value of `key`, true or false."""
+        """Return the value of `key`, a boolean."""
         return bool(self._read(key, default, "true or false", lambda v: isinstance(v, bool)))
 
     def like(self, key: str, example: float | str) -> Any:
@@ -128,8 +128,8 @@ class Fields:
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """Return the value of `key`, a non-empty list of JSON objects, located by indices from
-        0."""
+        """Return the value of `key`, a non-empty list of JSON objects. Error messages contain the
+        index of an object, counted from 0."""
         value = self._read(key, None, "a list with at least one entry", _is_filled)
         singular = key.removesuffix("s")
         for index, entry in enumerate(value):

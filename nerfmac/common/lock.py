@@ -1,5 +1,6 @@
 """A lock that prevents two processes from writing to the same folder: an `flock` on a file, which
-the system releases when the process ends, even after a crash. Reading requires no lock."""
+the operating system releases when the process ends, even after a crash. Reading requires no
+lock."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 
 
 class Timeline:
-    """The entries recorded so far, sorted by their end times."""
+    """Recorded intervals and events, sorted by their end times."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []  # appending is safe from any thread

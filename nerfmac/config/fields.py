@@ -14,8 +14,8 @@ WIDEST_FEATURES = 128
 enough threadgroup memory for more features."""
 
 WIDEST_LAYERS = 4
-"""Maximum number of hidden layers of both networks together at the largest width. With this many
-layers, the gradient kernel uses all registers."""
+"""Maximum total number of hidden layers of the density network and the color network at width 128.
+With this many layers, the gradient kernel uses all registers."""
 
 WIDTHS = (16, 32, 64, 128)
 """Supported widths of hidden layers, as in the fully fused networks of tiny-cuda-nn."""
@@ -57,7 +57,8 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """Set `finest` for images with `per_unit` pixels per scene unit if `finest` is None.
+        """Return the settings with `finest` chosen for images with `per_unit` pixels per scene
+        unit. If `finest` is already set, return the settings unchanged.
 
         The finest level has about five cells per four pixels. A finer level would also learn
         details that only one view contains. For the Chair scene at full size, 1024 cells for 835
@@ -71,20 +72,20 @@ class HashGridConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Settings of the density network, and of the color network that reads its outputs."""
+    """Sizes of the density network and of the color network."""
 
     width: int = 64
     """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values improve quality and
     slow down training."""
     density_layers: int = 1
-    """Number of hidden layers of the density network, 1 to 4. At width 128, both networks together
-    have at most 4 hidden layers. Larger values slow down training."""
+    """Number of hidden layers of the density network, 1 to 4. At width 128, the density and color
+    networks together have at most 4 hidden layers. Larger values slow down training."""
     color_layers: int = 2
-    """Number of hidden layers of the color network, 1 to 4; see density-layers. Larger values slow
-    down training."""
+    """Number of hidden layers of the color network, 1 to 4. At width 128, the density and color
+    networks together have at most 4 hidden layers. Larger values slow down training."""
     density_bias: int = 0
-    """Constant subtracted from the logarithm of the density, exp(x - bias), if the images have
-    alpha. Larger values reduce the initial density."""
+    """Constant that is subtracted from the logarithm of the density if the images have an alpha
+    channel. Larger values reduce the initial density."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -105,8 +106,8 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class VanillaConfig:
-    """Settings of the original NeRF (Mildenhall et al. 2020): coarse and fine networks and their
-    samples."""
+    """Settings of the original NeRF (Mildenhall et al. 2020): sizes of the networks, and numbers of
+    samples per ray."""
 
     width: int = 256
     """Number of neurons per hidden layer, an even number. The layer that reads the direction has
@@ -116,15 +117,17 @@ class VanillaConfig:
     """Index, from 0, of the hidden layer after which the encoded position is concatenated to the
     activations again."""
     position_frequencies: int = 10
-    """Number of position encoding frequencies. Larger values reproduce finer details."""
+    """Number of frequencies of the position encoding. Larger values reproduce finer details."""
     direction_frequencies: int = 4
-    """Number of direction encoding frequencies. Larger values reproduce sharper reflections."""
+    """Number of frequencies of the direction encoding. Larger values reproduce sharper
+    reflections."""
     coarse: int = 64
     """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
     objects but slow down training and rendering."""
     fine: int = 128
-    """Number of additional samples per ray where the coarse network predicts density. Larger values
-    give sharper renderings but slow down training and rendering."""
+    """Number of additional samples per ray for the fine network, at distances where the coarse
+    network predicts density. Larger values give sharper renderings but slow down training and
+    rendering."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

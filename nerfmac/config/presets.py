@@ -23,7 +23,7 @@ Encoding = Literal["hash", "dense", "frequency"]
 
 @dataclass(frozen=True, repr=False)
 class Config:
-    """All settings of a run. They are saved in the run's folder as `config.json`.
+    """All settings of a run, which are saved in the run's folder as `config.json`.
 
     `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets. Use
     `nerfmac.config.override` to change individual settings.
@@ -85,7 +85,7 @@ class Config:
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float | None = None
     ) -> Config:
-        """Return a copy of the configuration, with automatic settings filled in for a scene.
+        """Return a copy of the configuration with the automatic settings chosen for a scene.
 
         Args:
             pixels_per_unit: Image resolution, in pixels per scene unit.
@@ -128,8 +128,8 @@ class Config:
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield a dotted name, such as "train.steps", and the value of each setting in JSON
-    `values`."""
+    """Yield the dotted name, such as "train.steps", and the value of each setting in the JSON
+    object `values`."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{prefix}{name}.")
@@ -160,7 +160,7 @@ def _from_json(kind: Any, json: Fields) -> Any:
 
 
 def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """Return the value of a setting with the type `hint` from JSON. null is valid only if the
+    """Read a setting of the type `hint` from a JSON object. The value null is valid only if the
     default is None."""
     if default is not None:
         return json.like(name, default)
@@ -237,8 +237,9 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020, with
-    the squared error as loss. Networks smaller than in the paper use four times the learning rate.
+    """Return the preset `config` adapted to the vanilla model (Mildenhall et al. 2020), with the
+    squared error as loss. If the networks are smaller than in the paper, the learning rate is four
+    times as high as in the paper.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()

@@ -74,7 +74,8 @@ class RefineConfig:
         return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
 
     def is_coarse_at(self, step: int) -> bool:
-        """Return whether `step`, counted from 0, omits the finest levels of the field (BARF)."""
+        """Return whether the finest levels of the field are omitted in `step`, counted from 0
+        (BARF)."""
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:

@@ -9,12 +9,12 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FIRST_INTERVAL = 4
-"""Number of training steps between the first updates of the occupancy grid. In Instant-NGP, it is
-1. On a CPU, an update takes as long as two steps."""
+"""Number of training steps between the first updates of the occupancy grid. Instant-NGP first
+updates the grid after every step, but on a CPU, an update takes as long as two training steps."""
 
 NEAR = 0.1
-"""Near plane of scenes without sparse points, in scene units. It is also the smallest near plane
-that is estimated from sparse points."""
+"""Near plane of scenes without sparse points, in scene units. A near plane that is estimated from
+sparse points is at least this large."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class MarchConfig:
     """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the diagonal of the unit cube. This number determines the
+    """Number of marching steps along the diagonal of the unit cube. The number determines the
     length of the shortest step. Larger values give finer surfaces and slow down training."""
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower
     rendering."""
     near: float | None = None
     """Near plane: minimum distance of samples from the camera, in scene units, in training and in
-    renderings. By default (auto), it is the distance between the cameras and the nearest sparse
-    points; without sparse points, it is 0.1. A larger near plane prevents haze in front of the
-    cameras."""
+    renderings. By default (auto), the near plane is three quarters of the distance between the
+    cameras and the nearest sparse points, or 0.1 without sparse points. A larger near plane
+    prevents haze in front of the cameras."""
     cone: float = 1 / 256
     """Length of distant marching steps as a fraction of their distance from the camera, in scenes
     larger than the unit cube. Larger values are faster but give coarser backgrounds. With 0, all
@@ -116,5 +116,5 @@ class OccupancyConfig:
         checks.number("occupancy.visibility_patience", patience, low=1, whole=True)
 
     def interval_at(self, step: int) -> int:
-        """Return the number of steps between updates at `step`."""
+        """Return the number of training steps between two updates of the grid at `step`."""
         return min(max(FIRST_INTERVAL, step // 16), self.interval)

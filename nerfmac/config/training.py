@@ -26,8 +26,7 @@ class TrainConfig:
     depth: float | None = None
     """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
     requires their tracks, which list the images that show each point. By default (auto), the weight
-    is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 if they have
-    none."""
+    is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 otherwise."""
     depth_rays: float = 1 / 16  # Fraction of the rays that are drawn through sparse points.
     depth_until: float = 1.0  # Fraction of the run after which the depth loss has decayed to 0.
     smoothness: float = 0.0
@@ -46,7 +45,7 @@ class TrainConfig:
     """Initial loss scale. The loss scale is halved after an overflow and doubled after 2,000 steps
     without an overflow."""
     blend: Literal["srgb", "linear"] = "srgb"
-    """Color space for blending images with alpha over a background."""
+    """Color space in which images with an alpha channel are blended over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
@@ -124,8 +123,8 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """Return the learning rate at `step`, counted from 0, when a fraction `progress` of the run
-        is finished."""
+        """Return the learning rate at `step`, counted from 0, after the fraction `progress` of the
+        run."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

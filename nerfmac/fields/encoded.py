@@ -2,7 +2,7 @@
 
 The density network reads the encoded position. The color network reads the outputs of the density
 network and spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash
-encoding, it is the field of Instant-NGP.
+encoding, `EncodedField` is the field of Instant-NGP.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class EncodedField(Field):
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """Return parameters that reduce the effect of the encoding's fine levels.
 
-        Each row of the density network's first matrix is multiplied by the coarse-to-fine weight of
-        its feature.
+        Each row of the first matrix of the density network is multiplied by the coarse-to-fine
+        weight of the corresponding feature.
 
         Args:
             parameters: Parameters of the field.

@@ -1,7 +1,7 @@
 """Encodings of positions as input features for a small MLP.
 
-An encoding stores no parameters. Trained parameters, such as a hash grid's table, are passed to
-each call.
+An encoding stores no parameters. Trained parameters, such as the table of a hash grid, are passed
+to each call.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
     """Return weights in [0, 1] that enable levels from coarse to fine, float32 (levels,).
 
     The weight of level k is (1 - cos(pi clip(a - k, 0, 1))) / 2, where a grows linearly from
-    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. This is equation 14
-    of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
+    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. The formula is
+    equation 14 of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
     """
     active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
     part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
@@ -41,7 +41,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 class Encoding(ABC):
     """Base class of position encodings.
 
-    An encoding maps positions to features. Subclass it to use a custom encoding in an
+    An encoding maps positions to features. Subclass `Encoding` to use a custom encoding in an
     `EncodedField`.
 
     Examples:
@@ -107,9 +107,9 @@ class Encoding(ABC):
                 all points are valid. The features of the other points are arbitrary.
 
         Returns:
-            Features (points, outputs) with the dtype `nerfmac.backend.working_dtype()`. They must
-            be differentiable with respect to the parameters and, for camera refinement, with
-            respect to the positions.
+            Features (points, outputs) with the dtype `nerfmac.backend.working_dtype()`. The
+            features must be differentiable with respect to the parameters and, for camera
+            refinement, with respect to the positions.
         """
 
 
@@ -122,12 +122,14 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels from `coarsest` cells along the cube to `finest` cells per scene unit."""
+        """Resolution levels, from `coarsest` cells along each side of the cube to `finest` cells
+        per scene unit."""
         finest = _FINEST if self.config.finest is None else self.config.finest
         return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
-        """Return levels with `coarsest` to `finest` cells along the scene cube."""
+        """Return resolution levels from `coarsest` to `finest` cells along each side of the scene
+        cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         sizes = config.levels, config.log2_entries, config.coarsest, growth
@@ -207,7 +209,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class FrequencyEncoding(Encoding):
-    """Positional encoding of positions inside `bounds`, zero-padded to a multiple of 16
+    """Positional encoding of positions inside `bounds`, padded with zeros to a multiple of 16
     features."""
 
     frequencies: Frequencies

@@ -1,8 +1,8 @@
-"""`Field`, the base class of radiance fields. Subclass it to train a custom field.
+"""`Field`, the base class of radiance fields. Subclass `Field` to train a custom field.
 
-A field does not store its parameters. They are passed to each call, so the same field can be
-evaluated with the parameters of a training step, with averaged parameters for rendering, and with
-the parameters of a checkpoint.
+A field does not store its parameters. The parameters are passed to each call, so the same field can
+be evaluated with the parameters of a training step, with averaged parameters for rendering, and
+with the parameters of a checkpoint.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class ParameterSpec:
     shape: tuple[int, ...]
     """Shape of the array."""
     is_l2_regularized: bool = False
-    """Whether L2 regularization applies to the parameter. Use False for tables: a step reads only a
-    few table entries, and the other entries must not decay."""
+    """Whether L2 regularization applies to the parameter. Use False for tables, because a training
+    step reads only a few table entries, and the other entries must not decay."""
     has_bounded_gradient: bool = False
     """Whether the gradient is always finite if the gradients of all other parameters are finite. A
     training step is skipped if a gradient is not finite. Training does not check a bounded
@@ -106,14 +106,14 @@ class Field(ABC):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. They must be
-            differentiable with respect to the parameters. The slots from `samples.ray_start[-1]` on
-            are unused, and their values are arbitrary.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. Density and color must
+            be differentiable with respect to the parameters. The slots from `samples.ray_start[-1]`
+            on are unused, and their values are arbitrary.
         """
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at `position`. It does not have to be differentiable.
+        """Return the density at `position`. The result does not have to be differentiable.
 
         Args:
             parameters: Parameters of the field.

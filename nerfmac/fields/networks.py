@@ -1,4 +1,5 @@
-"""`StackedMlps`, a density network and a color network that reads its outputs."""
+"""`StackedMlps`, a density network and a color network that reads the outputs of the density
+network."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class StackedMlps:
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the flat weights `density` and `color`, with L2 regularization."""
+        """Declarations of the parameters `density` and `color`, which have L2 regularization."""
         return {
             "density": ParameterSpec((self.shape.density.weights,), is_l2_regularized=True),
             "color": ParameterSpec((self.shape.color.weights,), is_l2_regularized=True),
@@ -44,20 +45,23 @@ class StackedMlps:
         ray: mx.array,
         used: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        """Return density (slots,) and color (slots, 3), as `ops.networks.networks`."""
+        """Return the density (slots,) and the color (slots, 3) from
+        `nerfmac.ops.networks.networks`."""
         weights = parameters["density"], parameters["color"]
         return networks(features, basis, ray, used, *weights, self.shape)
 
     def density(
         self, parameters: Parameters, features: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return density (points,) without a gradient, as `ops.networks.networks_density`."""
+        """Return the density (points,) from `nerfmac.ops.networks.networks_density`, without a
+        gradient."""
         weights = parameters["density"], parameters["color"]
         return networks_density(features, *weights, self.shape, used)
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """Return Glorot uniform weights of each layer as a flat float32 array (shape.weights,)."""
+    """Return random weights of all layers (see `glorot_uniform`) as a flat float32 array
+    (shape.weights,)."""
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
         [

@@ -6,8 +6,8 @@ high. Both networks are trained, and the fine network is used for rendering (Mil
 section 5 and figure 7).
 
 The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
-NeRF uses ReLU. Its gradient is zero for negative inputs, so a network with an initial density of
-zero everywhere could not be trained.
+NeRF uses ReLU. The gradient of ReLU is zero for negative inputs, so a network with an initial
+density of zero everywhere could not be trained.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ class VanillaNetwork:
 
     @property
     def position(self) -> Frequencies:
-        """Positional encoding of positions."""
+        """Encoding of the positions."""
         return Frequencies(self.config.position_frequencies)
 
     @property
     def direction(self) -> Frequencies:
-        """Positional encoding of directions."""
+        """Encoding of the directions."""
         return Frequencies(self.config.direction_frequencies)
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Number of inputs of each matrix, by name, and number of outputs of each layer."""
+        """For each layer, the number of inputs of each matrix, keyed by name, and the number of
+        outputs."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -78,7 +79,8 @@ class VanillaNetwork:
         return specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Return zero biases and Glorot uniform weights, for all matrices of a layer as one."""
+        """Return initial parameters: zero biases, and Glorot uniform weights that are drawn as if
+        the matrices of a layer were one matrix."""
         parameters: Parameters = {}
         layers = self.layers
         keys = mx.random.split(key, len(layers))
@@ -92,8 +94,8 @@ class VanillaNetwork:
         return parameters
 
     def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
-        """Return the density (points,) and the last activations (points, width) at `points` in [-1,
-        1]^3."""
+        """Return the density (points,) and the activations (points, width) of the last hidden layer
+        at `points` in [-1, 1]^3."""
         encoded = hidden = self.position(points)
         for layer in range(self.config.layers):
             is_fed = layer == self.config.skip + 1
@@ -116,7 +118,8 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "color", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Scale the matrix rows of each position feature with its coarse-to-fine weight."""
+        """Return parameters in which each matrix row for a position feature is multiplied by the
+        feature's coarse-to-fine weight."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
@@ -129,7 +132,8 @@ class VanillaNetwork:
         matrix: str = "weight",
         addend: mx.array | None = None,
     ) -> mx.array:
-        """Multiply by a layer's matrix, and add `addend` or, by default, the layer's bias."""
+        """Multiply `inputs` by a layer's matrix, and add `addend` or, by default, the layer's
+        bias."""
         if addend is None:
             addend = parameters[f"{self.name}.{layer}.bias"]
         return mx.addmm(addend, inputs, parameters[f"{self.name}.{layer}.{matrix}"])
@@ -162,7 +166,8 @@ class VanillaField(Field):
     ) -> tuple[mx.array, mx.array]:
         """Return the fine network's density (slots,) per scene unit and color (slots, 3) in [0, 1].
 
-        Both are differentiable with respect to `parameters` and to the sample positions.
+        Density and color are differentiable with respect to `parameters` and to the sample
+        positions.
         """
         return self._evaluate(self._fine, parameters, samples, directions)
 
@@ -173,7 +178,8 @@ class VanillaField(Field):
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in the position frequencies of both networks."""
+        """Return parameters that reduce the effect of high position frequencies in both
+        networks."""
         coarse = self._coarse.coarse_to_fine(parameters, level_progress)
         return self._fine.coarse_to_fine(coarse, level_progress)
 

@@ -49,13 +49,13 @@ class Bounds:
 
     @property
     def diagonal(self) -> float:
-        """Length of the space diagonal of the cube, in scene units."""
+        """Length of the cube's space diagonal in scene units."""
         return sqrt(3.0) * self.extent
 
     @property
     def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Lowest and highest corners, each (3,), of the cube in scene coordinates. They limit
-        exports and crops."""
+        """Lowest and highest corners, each (3,), of the cube in scene coordinates. Exports and crop
+        boxes end at these corners."""
         half = self.extent / 2
         return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
@@ -121,7 +121,7 @@ class Bounds:
 
     @property
     def symmetric_scale(self) -> float:
-        """Derivative of `to_symmetric`, in 1 / scene unit. It is the same for each axis."""
+        """Derivative of `to_symmetric`, in 1 / scene unit, which is the same for each axis."""
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:

@@ -21,8 +21,8 @@ from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 
 PARALLEL = 1e-3
-"""Smallest eigenvalue of mean(I - d d^T) below which viewing axes d are parallel (about 2
-degrees)."""
+"""Threshold on the smallest eigenvalue of mean(I - d d^T). Below the threshold, the viewing axes d
+count as parallel (about 2 degrees)."""
 COLUMNS = ("first", "height", "width", "kept", "other")
 
 
@@ -91,9 +91,9 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
-    """Return the point (3,) that minimizes the sum of squared distances to lines, or None if the
-    lines are parallel. Each line has a point in `eyes` (n, 3) and a unit direction in `axes` (n,
-    3)."""
+    """Return the point (3,) with the smallest sum of squared distances to n lines, or None if the
+    lines are parallel. `eyes` (n, 3) contains a point on each line, and `axes` (n, 3) contains the
+    unit directions of the lines."""
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
         return None
@@ -102,7 +102,7 @@ def nearest_to_axes(
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """Cameras of n views, stacked on the device. Their image sizes may differ.
+    """Cameras of n views, stacked in device arrays. The image sizes of the views may differ.
 
     Attributes:
         intrinsics: fl_x, fl_y, cx, cy in pixels, float32 (n, 4).
@@ -164,13 +164,13 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Return the median image resolution at the scene center over the views, in pixels per
-        scene unit."""
+        """Return the resolution of the images at the scene center, in pixels per scene unit: the
+        median over the views."""
         away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host. Indexing waits until the device has
+        """Return the camera of view `index` as a `Camera`. Indexing waits until the device has
         computed the arrays."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")
@@ -198,11 +198,11 @@ def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
         int32 array (n, 5) with one row per view and these columns:
 
         - `first`: index of the view's first pixel in the concatenated pixels of all views, in
-          row-major order. If there are 2^31 pixels or more, the index overflows.
+          row-major order. The index overflows if there are 2^31 pixels or more.
         - `height` and `width`: size of the view in pixels.
-        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. It
-          then selects the row's view with probability `kept` / `FRACTION_UNITS`, and otherwise the
-          view with the index `other`.
+        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. The
+          draw then selects the row's view with the probability `kept` / `FRACTION_UNITS`, and
+          otherwise the view with the index `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

@@ -1,10 +1,10 @@
 """Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube with side length 2^c in scene units around (0.5, 0.5, 0.5). It is divided into
-`resolution` cells along each axis. If there are several cascades, `resolution` is a multiple of 16.
-Cells are grouped into bricks of 4 x 4 x 2 cells. A brick stores its occupancy bits in one 32-bit
-word, so a ray can cross an empty brick in one step. Within a brick, the cell index increases along
-x first, then along y, and then along z. The bricks of a cascade are in the same order. Each
+Cascade c is a cube with side length 2^c in scene units around (0.5, 0.5, 0.5). The cube is divided
+into `resolution` cells along each axis. If there are several cascades, `resolution` is a multiple
+of 16. Cells are grouped into bricks of 4 x 4 x 2 cells. A brick stores its occupancy bits in one
+32-bit word, so a ray can cross an empty brick in one step. Within a brick, the cell index increases
+along x first, then along y, and then along z. The bricks of a cascade are in the same order. Each
 cascade's indices follow the indices of the previous cascade.
 """
 
@@ -23,8 +23,8 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Occupancy grid cells, described by arrays of equal shape: their cascade and their indices
-    along x, y, and z."""
+    """Cells of the occupancy grid: the cascade and the indices along x, y, and z of each cell, as
+    arrays of equal shape."""
 
     cascade: Integers
     x: Integers
@@ -33,8 +33,7 @@ class Cells(NamedTuple):
 
 
 def number_of(cells: Cells, resolution: int) -> Integers:
-    """Return the linear index of each cell. Bricks contain consecutive indices (see the module
-    docstring)."""
+    """Return the linear index of each cell, in the order that the module docstring describes."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -55,8 +54,8 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Return the lowest corners (cells, 3) in scene coordinates and the side lengths (cells,) in
-    scene units of the occupancy grid cells with the linear indices `number` (cells,)."""
+    """Return the lowest corners (cells, 3), in scene coordinates, and the side lengths (cells,), in
+    scene units, of the cells with the linear indices `number` (cells,)."""
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)
     side = size / resolution

@@ -26,14 +26,20 @@ def exposed(values: mx.array, stops: float) -> mx.array:
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """Blend a straight-alpha sRGB image (..., 4) over an sRGB `background` (..., 3).
+    """Blend a straight-alpha sRGB image (..., 4) over an sRGB `background` (..., 3); see
+    `blended`."""
+    return blended(rgba[..., :3], rgba[..., 3:], background, blend)
+
+
+def blended(color: mx.array, alpha: mx.array, background: mx.array, blend: str) -> mx.array:
+    """Blend an sRGB `color` (..., 3) with the opacity `alpha` (..., 1) over an sRGB `background`
+    (..., 3).
 
     If `blend` is `srgb`, encoded values are blended, as in browsers and most radiance field
     benchmarks. If `blend` is `linear`, linear light is blended, as is physically correct. The
     result is sRGB (..., 3).
     """
-    rgb, alpha = rgba[..., :3], rgba[..., 3:]
     if blend == "srgb":
-        return rgb * alpha + background * (1.0 - alpha)
-    mixed = srgb_to_linear(rgb) * alpha + srgb_to_linear(background) * (1.0 - alpha)
+        return color * alpha + background * (1.0 - alpha)
+    mixed = srgb_to_linear(color) * alpha + srgb_to_linear(background) * (1.0 - alpha)
     return linear_to_srgb(mixed)

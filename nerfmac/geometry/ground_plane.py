@@ -22,22 +22,24 @@ TOLERANCE = 0.01
 """Maximum distance of an inlier from the plane, relative to its distance from the nearest
 camera."""
 TRIALS = 512
-"""Number of random planes. If a quarter of the points are on one plane, it is missed with a
-probability of 0.03 %."""
+"""Number of random planes. If a quarter of the points are on one plane, all random planes miss it
+with a probability of 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of evenly spaced points that the search for a plane uses."""
+"""Maximum number of points that the search for a plane uses. If there are more points, an evenly
+spaced subset is used."""
 MIN_SHARE = 0.05
 """Minimum number of inliers of a ground plane, as a fraction of all points."""
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes whose intersection approximates the convex hull of the points."""
+"""Number of half planes that approximate the convex hull of the points by their intersection."""
 WITHIN = 0.98
-"""Fraction of the points inside each half plane of the hull. The others may be outliers."""
+"""Fraction of the points inside each half plane of the convex hull. The other points may be
+outliers."""
 
 
 class GroundPlane(NamedTuple):
-    """Plane and the convex hull of the points on it, in scene coordinates."""
+    """Ground plane and the convex hull of the points on the plane, in scene coordinates."""
 
     normal: Array  # (3,) unit vector
     offset: float  # normal @ position = offset on the plane
@@ -64,12 +66,13 @@ class GroundPlane(NamedTuple):
 def ground_plane(
     points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
 ) -> GroundPlane | None:
-    """Return the least-squares plane through the horizontal plane's inliers, or None if there are
-    fewer than ten inliers or less than 5 % of the points are inliers.
+    """Return the ground plane of `points`, or None if fewer than ten points or less than 5 % of the
+    points are inliers.
 
-    The horizontal plane with the most inliers is chosen. `points` (n, 3) are in scene coordinates,
-    `tolerance` (n,) contains the maximum distance of each inlier from the plane in scene units, and
-    `up` is a unit vector. `seed` determines the random planes that are tried.
+    The horizontal plane with the most inliers is chosen and fitted to its inliers with least
+    squares. `points` (n, 3) are in scene coordinates, `tolerance` (n,) contains the maximum
+    distance of each inlier from the plane in scene units, and `up` is a unit vector. `seed`
+    determines the random planes that are tried.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     points, tolerance = points[::step], tolerance[::step]
@@ -128,8 +131,7 @@ def _along(vectors: mx.array, axis: Array) -> mx.array:
 
 
 def _is_level(normal: Array, up: tuple[float, float, float]) -> Flags:
-    """Return whether each plane with a unit normal (..., 3) is horizontal, as a bool array
-    (...)."""
+    """Return whether planes with the given unit normals (..., 3) are horizontal, bool (...)."""
     return np.asarray(np.abs(normal @ np.array(up)) >= np.cos(np.radians(LEVEL)))
 
 

@@ -8,8 +8,8 @@ Image positions are in pixels, with x to the right and y down. The center of the
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
 
-Fisheye lenses use the Kannala-Brandt model, as in OpenCV's fisheye module and COLMAP. It maps a
-direction at the angle t from the optical axis to a point at the distance
+Fisheye lenses use the Kannala-Brandt model, as in OpenCV's fisheye module and COLMAP. This model
+maps a direction at the angle t from the optical axis to a point at the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 
@@ -31,8 +31,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
-"""Number of Newton steps. For float32 precision, most lenses require 3, and strongly distorted
-lenses 4."""
+"""Number of Newton steps. For float32 precision, most lenses require 3 steps, and strongly
+distorted lenses require 4."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Lens:
 
     @property
     def is_distorted(self) -> bool:
-        """Whether the lens differs from a pinhole. A pinhole maps (x, y, 1) to (fl_x x + cx, fl_y y
-        + cy)."""
+        """Whether the lens differs from a pinhole, which maps the direction (x, y, 1) to the pixel
+        (fl_x x + cx, fl_y y + cy)."""
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
@@ -136,8 +136,8 @@ class Lens:
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """Return a lens for another image size that shows at least the same field of view around
-        the same image center.
+        """Return a lens for another image size, with the same image center and at least the same
+        field of view.
 
         Args:
             width: New image width in pixels.
@@ -168,8 +168,8 @@ class Lens:
 
 
 def focal_length(name: str, angle: float, size: int) -> float:
-    """Return the focal length, in pixels, for which `size` pixels cover `angle` radians. Error
-    messages call the angle `name`."""
+    """Return the focal length in pixels for which an image side of `size` pixels covers `angle`
+    radians. `name` is the name of the angle in error messages."""
     checks.number(name, angle)
     if not 0 < angle < math.pi:
         raise InputError(f"{name} is {angle:g}; expected radians between 0 and pi")

@@ -67,11 +67,11 @@ class Placement(NamedTuple):
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:
-        """Return a copy of the placement that also mirrors scene space in x about the cube's
-        center.
+        """Return a copy of the placement that also mirrors the x axis of scene space at the center
+        of the scene cube.
 
-        The choice of the mirror plane changes the result only by a rotation. Mirroring in x
-        preserves y and z, and the up direction is usually one of them.
+        The choice of the mirror plane changes the result only by a rotation. Mirroring the x axis
+        preserves the y axis and the z axis, one of which is usually the up direction.
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)

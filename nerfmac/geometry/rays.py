@@ -59,7 +59,7 @@ def _through(
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
-    """Return the directions (r, 3) that lenses map to points. Directions are not normalized.
+    """Return the directions (r, 3) that lenses map to points, without normalization.
 
     Directions have x right, y down, and z forward. `point` (r, 2) is relative to the principal
     point, in focal lengths. `distortion` is (r, 7) or (1, 7) as in `Cameras`, or None for pinhole

@@ -2,7 +2,7 @@
 
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
 `ray_start` never decreases. The slots from ray_start[-1] on are unused, with zeros as position,
-distance, and width. Results must not depend on unused slots.
+distance, and width. The results of operations must not depend on unused slots.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ class Samples(NamedTuple):
 
     @property
     def fits(self) -> mx.array:
-        """Whether all requested samples of each ray have slots, (rays,) bool."""
+        """Whether there are slots for all requested samples of each ray, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

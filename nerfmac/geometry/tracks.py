@@ -16,11 +16,13 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Approximate maximum number of observations. This number of observations uses 32 MB of memory."""
+"""Approximate maximum number of observations, which use 32 MB of memory."""
 FEWEST_VIEWS = 3
-"""Minimum number of training images of a point. Points in only two images are often wrong."""
+"""Minimum number of training images that show a point. The positions of points in only two images
+are often wrong."""
 HELD_OUT_EVERY = 5
-"""Interval between points that are excluded from training to evaluate surfaces."""
+"""Interval between two points that are excluded from training. The excluded points are used to
+evaluate surfaces."""
 
 
 class Tracks(NamedTuple):
@@ -56,8 +58,8 @@ class Tracks(NamedTuple):
     def held_out(self) -> Flags:
         """Return which points are excluded from training, bool (points,).
 
-        Of the points visible in at least `FEWEST_VIEWS` images, every fifth is excluded. COLMAP
-        sometimes reconstructs several points at the same position. They count as a single point.
+        Every fifth point that is visible in at least `FEWEST_VIEWS` images is excluded. If COLMAP
+        has reconstructed several points at the same position, these points count as a single point.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))
@@ -87,7 +89,7 @@ class Tracks(NamedTuple):
 
 
 def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
-    """Return distances (observations,) from the cameras at `eyes` (views, 3) to the observed
-    points."""
+    """Return the distance (observations,) of each observed point from its camera. `eyes` (views, 3)
+    contains the camera positions."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

@@ -57,7 +57,7 @@ class Views:
         return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:
-        """Return a view's image without compositing.
+        """Return a view's image, which is not composited over a background.
 
         Args:
             index: Index of the view.

@@ -3,7 +3,7 @@
 Each operation's module contains a public function that checks the arguments, the reference that
 defines the operation, and functions that launch the kernel and its gradient kernel. The decorator
 `operation` combines the kernel and the reference. If `runs_kernel` returns True for an operation's
-name, the operation runs its kernel. If not, it runs its reference.
+name, the operation runs its kernel. Otherwise, the operation runs its reference.
 
 Kernels and references use the same dtypes, so each operation can be replaced by its reference
 independently of the other operations. Features, tables, and activations may be float32 or

@@ -7,8 +7,8 @@ entries.
 Memory bandwidth limits the speed, so both moments of an element are packed into one 32-bit word.
 The second moment is stored as a float32 exponent and 12 fraction bits. The first moment is at most
 `most_first` times the square root of the second moment (Cauchy-Schwarz inequality). The ratio of
-the first moment to this bound is stored in 12 bits with stochastic rounding. The random bits for
-rounding are derived from the gradient. The parameter update uses the moments before they are
+the first moment to this upper bound is stored in 12 bits with stochastic rounding. The random bits
+for rounding are derived from the gradient. The parameter update uses the moments before they are
 rounded.
 """
 
@@ -50,7 +50,8 @@ class Step(NamedTuple):
 
 
 def most_first(beta1: float, beta2: float) -> float:
-    """Return an upper bound of |first moment| / sqrt(second moment).
+    """Return an upper bound of |first moment| / sqrt(second moment), the ratio of the moments in
+    Adam.
 
     The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, where g_k is the
     gradient k steps ago.
@@ -78,7 +79,7 @@ def adam_step(
             step.
         gradient: float32 with the shape of `parameters`, multiplied by the loss scale.
         unscale: (1,) float32, factor applied to the gradient: the reciprocal of the loss scale. If
-            it is 0, parameters and moments do not change.
+            the factor is 0, parameters and moments do not change.
         step: Fields of a `Step` as a float32 array (6,). The values change in every step, and a
             compiled function would treat Python numbers as constants.
 
@@ -129,8 +130,9 @@ def pack_moments(
 ) -> mx.array:
     """Pack the two float32 moments of each element into one uint32.
 
-    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the first moment's 12-bit
-    ratio before it is rounded down. The module docstring describes the format.
+    The first moment is stored as a 12-bit ratio to its upper bound, which is `most` times the
+    square root of the second moment. `most` is the result of `most_first`. Before the ratio is
+    rounded down, `dither` in [0, 1) is added to the ratio in units of its lowest bit.
     """
     high = (mx.view(second, mx.uint32) + 1024) >> 11
     bound = most * mx.sqrt(mx.view(high << 11, mx.float32))
@@ -142,7 +144,8 @@ def pack_moments(
 
 
 def _dither(gradient: mx.array) -> mx.array:
-    """Return pseudo-random numbers in [0, 1), computed by hashing the gradient's bits."""
+    """Return pseudo-random numbers in [0, 1), computed from the bits of the gradient with a hash
+    function."""
     return ((mx.view(gradient, mx.uint32) * HASH_PRIME_Y) >> 8).astype(mx.float32) / FRACTION_UNITS
 
 

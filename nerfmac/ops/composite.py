@@ -24,7 +24,7 @@ error and the color gradient are random and correlated, so the mean of their pro
 toward haze. The caller may therefore pass the expected color of each ray. In training, it is the
 pixel color. The expected color serves as a control variate: colors are summed relative to it:
 
-    color = opacity expected + sum_i weight_i (color_i - expected)
+    color = opacity expected + sum_i weight_i (color_i - expected) + (1 - opacity) background
 
 The control variate does not change the mean color. Without thinning, it does not change the color
 at all. With thinning, the noise of the color is proportional to the remaining error.
@@ -55,6 +55,7 @@ _TAKES = Signature(
     inverse_probability=(mx.float32, "slots"),
     omitted=(mx.float32, "slots"),
     expected=(mx.float32, "rays", 3),
+    background=(mx.float32, "rays", 3),
     penalty=(mx.float32, "slots"),
     ray_omitted=(mx.float32, "rays"),
 )
@@ -82,22 +83,27 @@ _GRADIENT = Kernel(
 
 
 class Composited(NamedTuple):
-    """Color, opacity, and depth of rays over a black background."""
+    """Color, opacity, and depth of rays."""
 
-    color: mx.array  # (rays, 3) float32, premultiplied by opacity
+    color: mx.array  # (rays, 3) float32, over the background
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance; divide by opacity for a distance
 
 
 def composite(
-    density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
+    density: mx.array,
+    color: mx.array,
+    samples: Samples,
+    expected: mx.array | None = None,
+    background: mx.array | None = None,
 ) -> Composited:
     """Composite packed samples along each ray, front to back.
 
-    The optical depth of sample i is density_i width_i. Its transmittance T_i is exp(-x), where x is
-    the optical depth of all samples in front of it. A ray's color is the sum of weight_i color_i,
-    where
+    The optical depth of sample i is density_i width_i. The transmittance T_i in front of sample i
+    is exp(-x), where x is the optical depth of all earlier samples on the ray. The color of a ray
+    is
 
+        sum_i weight_i color_i + (1 - opacity) background,
         weight_i = T_i (1 - exp(-density_i width_i))
 
     A ray ends before the first sample with a transmittance below 1e-4. The module docstring
@@ -108,12 +114,14 @@ def composite(
         color: (slots, 3) float32.
         samples: The samples. Their distances increase along each ray, and their widths are not
             negative.
-        expected: (rays, 3) float32, expected color of each ray. It reduces the noise of thinning
-            without changing the mean color. None is the same as black.
+        expected: (rays, 3) float32, expected color of each ray. The expected color reduces the
+            noise of thinning without changing the mean color. None is the same as black.
+        background: (rays, 3) float32, color behind each ray. None is the same as black, so that the
+            color is premultiplied by the opacity.
 
     Returns:
         Color, opacity, and depth of each ray, differentiable with respect to `density` and `color`.
-        No gradient flows to the samples or to `expected`.
+        No gradient flows to the samples, `expected`, or `background`.
 
     Raises:
         InputError: If an array has a wrong shape or type.
@@ -144,7 +152,8 @@ def composite(
         >>> mx.round(rays.depth, 2)  # 1 * 1/2 + 2 * 1/4, and 3 * 1/2
         array([1, 1.5], dtype=float32)
     """
-    return composite_penalized(density, color, samples, mx.zeros(density.shape), expected)[0]
+    penalty = mx.zeros(density.shape)
+    return composite_penalized(density, color, samples, penalty, expected, background)[0]
 
 
 def composite_penalized(
@@ -153,6 +162,7 @@ def composite_penalized(
     samples: Samples,
     penalty: mx.array,
     expected: mx.array | None = None,
+    background: mx.array | None = None,
     full_gradient_distance: float = 0.0,
 ) -> tuple[Composited, mx.array]:
     """Composite packed samples, and sum a weighted penalty along each ray.
@@ -166,8 +176,9 @@ def composite_penalized(
         samples: The samples, as in `composite`.
         penalty: (slots,) float32, penalty of each sample.
         expected: (rays, 3) float32, as in `composite`.
-        full_gradient_distance: As in `scale_gradients`, in scene units. If it is not 0, the
-            gradients of samples closer to the camera are reduced.
+        background: (rays, 3) float32, as in `composite`.
+        full_gradient_distance: As in `scale_gradients`, in scene units. If the distance is not 0,
+            the gradients of samples closer to the camera are reduced.
 
     Returns:
         The result of `composite`, and the sum of weight times penalty for each ray, (rays,)
@@ -196,9 +207,11 @@ def composite_penalized(
         mx.ones(density.shape), mx.zeros(density.shape), mx.zeros(rays)
     )
     inverse_probability, omitted, ray_omitted = thinning
-    expected = mx.zeros((rays, 3)) if expected is None else expected
+    black = mx.zeros((rays, 3))
+    expected = black if expected is None else expected
+    background = black if background is None else background
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
-    arrays = density, color, *along, expected, penalty, ray_omitted
+    arrays = density, color, *along, expected, background, penalty, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
     *seen, ray_penalty = _composite(*arrays, full_gradient_distance=full_gradient_distance)
     return Composited(*seen), ray_penalty
@@ -226,7 +239,7 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 def composite_reference(density, color, *samples, full_gradient_distance=0.0):  # type: ignore[no-untyped-def]
     """Reference implementation in plain MLX, with the arguments and results of the kernel
     `composite_forward`."""
-    distances, widths, ray_start, *thinned, expected, penalty, ray_omitted = samples
+    distances, widths, ray_start, *thinned, expected, background, penalty, ray_omitted = samples
     density, color = (
         scale_gradients(values, mx.stop_gradient(distances), full_gradient_distance)
         for values in (density, color)
@@ -234,9 +247,9 @@ def composite_reference(density, color, *samples, full_gradient_distance=0.0):  
     inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
-        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
+        return mx.stop_gradient(background), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
     along = weights_along(density, widths, ray_start, inverse_probability, omitted)
-    expected = mx.stop_gradient(expected)
+    expected, background = mx.stop_gradient(expected), mx.stop_gradient(background)
     # Unused slots may contain NaN, and zero times NaN is not zero.
     distances, penalty = (
         mx.where(along.is_visible, mx.stop_gradient(values), 0.0) for values in (distances, penalty)
@@ -247,7 +260,8 @@ def composite_reference(density, color, *samples, full_gradient_distance=0.0):  
     ray_penalty = mx.zeros(rays).at[along.ray].add(along.weight * penalty)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    return ray_color + opacity[:, None] * expected, opacity, depth, ray_penalty
+    ray_color = ray_color + opacity[:, None] * expected + (1.0 - opacity[:, None]) * background
+    return ray_color, opacity, depth, ray_penalty
 
 
 class Along(NamedTuple):

@@ -29,7 +29,8 @@ _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float3
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
-    colors=(mx.float32, "rays", 4),
+    colors=(mx.float32, "rays", 3),
+    alphas=(mx.float32, "rays", 1),
     view_of=(mx.int32, "rays"),
 )
 _DRAW = Kernel(
@@ -45,7 +46,8 @@ class Drawn(NamedTuple):
     """Randomly drawn pixels: their rays, colors, and views."""
 
     rays: Rays  # rays through the centers of the pixels
-    color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
+    color: mx.array  # (rays, 3) float32 in [0, 1], not premultiplied by alpha
+    alpha: mx.array  # (rays, 1) float32 in [0, 1], 1 for pixels without alpha
     view: mx.array  # (rays,) int32, index of the view of each pixel
 
 
@@ -96,22 +98,21 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     color = pixels[first + row * width + column].astype(mx.float32) / 255.0
-    if pixels.shape[1] == 3:
-        color = mx.concatenate([color, mx.ones((fractions.shape[1], 1))], axis=-1)
-    return Drawn(rays_through(cameras, view, place), color, view)
+    alpha = color[:, 3:] if pixels.shape[1] == 4 else mx.ones((fractions.shape[1], 1))
+    return Drawn(rays_through(cameras, view, place), color[:, :3], alpha, view)
 
 
 @operation("draw_pixels", draw_pixels_reference)
 def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
     rays, newton_steps = fractions.shape[1], NEWTON_STEPS if cameras.is_distorted else 0
-    origin, direction, color, view = _DRAW(
+    origin, direction, color, alpha, view = _DRAW(
         *(fractions, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
         *(cameras.intrinsics, cameras.distortion, cameras.poses),
         grid=(rays, 1, 1),
         template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
         **_GIVES.outputs(rays=rays),
     )
-    return Drawn(Rays(origin, direction), color, view)
+    return Drawn(Rays(origin, direction), color, alpha, view)
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
@@ -121,8 +122,8 @@ def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Return five int32 arrays (rays,): view, index of its first pixel, row, column, and view
-    width."""
+    """Return five int32 arrays (rays,): the view, the index of the view's first pixel, the row, the
+    column, and the width of the view."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -134,7 +135,7 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
 
 
 def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
-    """Replace half of the random pixels, so that pixels form pairs of neighbors.
+    """Replace half of the random pixels with neighbors of the other pixels.
 
     The pixel of ray i + pairs is moved near the pixel of ray i, in the same view. The row and
     column of the two pixels differ by at most `REACH` times the image height and width. The

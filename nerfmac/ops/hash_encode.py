@@ -97,8 +97,8 @@ class HashLevels:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """For each level: number of vertices along an axis, index of the first entry, number of
-        entries."""
+        """For each level, the number of vertices along an axis, the index of the first table entry,
+        and the number of table entries."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -113,7 +113,7 @@ class HashLevels:
         return self.shapes[-1][1] + self.shapes[-1][2]
 
     def arrays(self) -> tuple[mx.array, mx.array]:
-        """Return the levels as kernel inputs.
+        """Return the description of the levels that kernels read.
 
         Returns:
             `grids` (levels, 2) float32, and a flat uint32 array that contains the number of levels
@@ -165,8 +165,8 @@ def hash_encode(
             are valid. The features of the other points are arbitrary and have no gradient.
 
     Returns:
-        Features (points, levels.levels * features), float16 on a GPU and float32 on a CPU. They are
-        differentiable with respect to `positions` and `table`.
+        Features (points, levels.levels * features), float16 on a GPU and float32 on a CPU. The
+        features are differentiable with respect to `positions` and `table`.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -193,7 +193,8 @@ def hash_encode(
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
-    """Reference implementation of `hash_encode` in plain MLX, for all points."""
+    """Reference implementation of `hash_encode` in plain MLX. The argument `used` is missing,
+    because all points are encoded."""
     encoded = []
     for level, (scale, offset) in enumerate(levels.grids):
         place = positions * mx.array(scale, mx.float32) + mx.array(offset, mx.float32)

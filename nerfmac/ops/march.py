@@ -172,7 +172,7 @@ def march(
 def count_samples(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> mx.array:
-    """Count the samples of each ray in occupied cells.
+    """Count the samples that `march` would generate on each ray.
 
     Args:
         origins, directions, jitter, occupied: Arguments of `march`.
@@ -273,15 +273,16 @@ def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # ty
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Generate a sample in every interval of each ray in plain MLX, without packing.
+    """Generate a sample in every interval of each ray in plain MLX, without packing the samples
+    into slots.
 
     Args:
         origins, directions, jitter, occupied: Arguments of `march`.
 
     Returns:
-        Whether each interval has a sample, bool (rays, intervals), and the positions (rays,
-        intervals, 3), distances (rays, intervals), and widths (rays, intervals) for all intervals,
-        including omitted ones.
+        Four arrays: whether each interval has a sample, bool (rays, intervals), and the positions
+        (rays, intervals, 3), distances (rays, intervals), and widths (rays, intervals) for all
+        intervals, including omitted ones.
     """
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)

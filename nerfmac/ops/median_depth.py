@@ -1,8 +1,8 @@
 """Median depth: the distance along a ray at which the transmittance falls to one half.
 
 Thin haze in front of a surface changes the mean distance of the density along a ray, but hardly
-changes the median. The density is constant within each sample's interval, so the optical depth
-grows linearly there.
+changes the median. The density is assumed to be constant within each sample's interval, so the
+optical depth grows linearly within the interval.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def with_median(seen: Composited, median: mx.array) -> Composited:
 
     Args:
         seen: Composited rays.
-        median: (rays,) float32, result of `median_distance`. Where it is 0, the depth does not
-            change.
+        median: (rays,) float32, result of `median_distance`. Where the distance is 0, the depth
+            does not change.
 
     Returns:
         Composited rays with the new depth.

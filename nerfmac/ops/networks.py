@@ -148,8 +148,8 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> mx.array:
-    """Return the weights of both networks in the layout of tile.h, followed by the transposed
-    matrices."""
+    """Return the weights of both networks in the layout that `kernels/dialects/*/tile.h` defines,
+    followed by the transposed matrices."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + color.size)
     (stored,) = _STORE(
@@ -164,7 +164,7 @@ def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> 
 
 
 def _check(features: mx.array, density: mx.array, color: mx.array, shape: NetworksShape) -> int:
-    """Check the shapes and types, and return the number of rows of `features`."""
+    """Check the shapes and types of the arguments, and return the number of rows of `features`."""
     weights = {"density weights": shape.density.weights, "color weights": shape.color.weights}
     return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
 
@@ -197,7 +197,7 @@ def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.ar
 def _embedded(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
-    """Compute the density and the embedding in plain MLX."""
+    """Return the density and the embedding of `features`, computed in plain MLX."""
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
     return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
@@ -262,8 +262,8 @@ def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-u
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """Return the grid and threadgroup size of a launch with one simdgroup per tile of `rows`
-    rows."""
+    """Return the launch arguments for a kernel in which each simdgroup computes one tile of the
+    `rows` rows."""
     return _groups(-(-rows // (TILE_ROWS * _simdgroups())))
 
 
@@ -281,9 +281,9 @@ def gradient_groups() -> int:
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Return the padding, in values, after each row of the gradient tiles.
+    """Return the number of padding elements after each row of the gradient tiles.
 
-    If threadgroup memory is insufficient, the padding is 0.
+    If threadgroup memory is insufficient for padding, the number is 0.
     """
     if simd_width() == 1:
         return 0

@@ -68,7 +68,7 @@ class Points(NamedTuple):
 
 
 class RefreshRule(NamedTuple):
-    """Constants of `refresh`."""
+    """Settings of `refresh`, which updates the estimates of all cells."""
 
     decay: float  # factor of the estimates
     step: float  # length of the shortest marching step in scene units
@@ -77,7 +77,7 @@ class RefreshRule(NamedTuple):
 
 
 class Refreshed(NamedTuple):
-    """Density estimates of all cells after an update."""
+    """Density estimates and visibility of all cells after an update."""
 
     values: mx.array  # (cells,) float32, optical thickness of the shortest marching step
     since_visible: mx.array  # (cells,) int32
@@ -154,8 +154,9 @@ def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -
     """Draw random points in cells of an occupancy grid.
 
     The first `evenly` points are in random cells of the whole grid. The other points are in random
-    occupied cells. Both groups are stratified: their cells are divided into as many equal parts as
-    there are points, and each part contains one point. Cells are therefore sorted in each group.
+    occupied cells. The cells of each group are stratified: the cells to choose from are divided
+    into as many equal parts as the group has points, and one cell is drawn from each part. The
+    cells in each group are therefore sorted.
 
     Args:
         bits: (words,) uint32, at most 2^26 words. Each bit belongs to a cell, beginning with the
@@ -232,9 +233,9 @@ def refresh(
 
     Estimates decay by the factor `rule.decay`, and larger new estimates `peaks * rule.step` replace
     them. After the warm-up, a cell that has not been visible for several updates counts as empty.
-    The number of updates is half the number of `updates` so far, clamped to [patience / 8,
-    patience]. If it were constant, short runs would sample cells that are no longer visible until
-    the end of training.
+    This number of updates is half of `updates`, clamped to [patience / 8, patience]. If the number
+    were constant, short runs would sample cells that are no longer visible until the end of
+    training.
 
     Args:
         values: (cells,) float32, optical thickness of the shortest marching step.

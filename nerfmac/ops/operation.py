@@ -29,18 +29,18 @@ Function = Callable[..., Any]
 
 
 class Operation(Generic[Arguments, Result]):
-    """Function that launches a kernel or, if the machine cannot run kernels, calls its
-    reference."""
+    """Function that launches a kernel or, if the machine cannot run kernels, calls the reference
+    implementation."""
 
     def __init__(self, name: str, launch: Function, reference: Callable[Arguments, Result]) -> None:
         """Combine a launch function and a reference. Use the decorator `operation` instead of this
         constructor.
 
         Args:
-            name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
-            launch: Function that launches the kernel. It returns the same structure as the
-                reference, or a `Kernel`'s list of outputs. A list is converted to one array or a
-                tuple of arrays.
+            name: Name of the operation, as passed to `nerfmac.backend.runs_kernel`.
+            launch: Function that launches the kernel and returns either the same structure as the
+                reference or the list of outputs of a `Kernel`. A list is converted to one array or
+                a tuple of arrays.
             reference: Function with the same arguments and results, in plain MLX.
         """
         self._name, self._launch, self._reference = name, launch, reference
@@ -50,9 +50,9 @@ class Operation(Generic[Arguments, Result]):
         """Register the kernel's gradient. This method is a decorator.
 
         Args:
-            gradient: Function with the same positional arguments as for `mx.custom_function`
-                (primals, cotangents, and outputs) and with the operation's keyword arguments. It
-                returns one gradient per positional argument of the operation.
+            gradient: Function with the positional arguments of a gradient for `mx.custom_function`
+                (primals, cotangents, and outputs) and with the keyword arguments of the operation.
+                The function returns one gradient for each positional argument of the operation.
 
         Returns:
             `gradient`, unchanged.
@@ -65,10 +65,10 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             arrays: Positional arguments. If the operation has a gradient, they must be arrays.
-            constants: Keyword arguments. They have no gradient.
+            constants: Keyword arguments, which have no gradient.
 
         Returns:
-            Result of the kernel or the reference. Both have the same structure.
+            Result of the kernel or the reference, with the same structure in both cases.
         """
         if not runs_kernel(self._name):
             return self._reference(*arrays, **constants)
@@ -89,10 +89,11 @@ class Operation(Generic[Arguments, Result]):
 def operation(
     name: str, reference: Callable[Arguments, Result]
 ) -> Callable[[Function], Operation[Arguments, Result]]:
-    """Return a decorator that converts a function that launches a kernel to an `Operation`.
+    """Return a decorator that converts a function to an `Operation`. The function launches a
+    kernel.
 
     Args:
-        name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
+        name: Name of the operation, as passed to `nerfmac.backend.runs_kernel`.
         reference: Function with the same arguments and results, in plain MLX.
 
     Returns:

@@ -1,4 +1,5 @@
-"""Packing of ray samples into slots: the first slot of each ray, and the mean number of slots."""
+"""Packing of samples into slots: the first slot of each ray, and the mean number of slots per
+ray."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Return the mean number of slots per ray. It determines the number of rays in later steps.
+    """Return the mean number of slots per ray, which determines the number of rays in later steps.
 
     With at most slots / result rays, the expected numbers of marched samples and of samples after
     thinning are within their limits. The result is

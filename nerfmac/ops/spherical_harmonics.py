@@ -38,8 +38,8 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
         directions: Unit vectors (count, 3) float32.
 
     Returns:
-        Values (count, 16) float32, differentiable with respect to `directions`. The gradient is
-        that of the polynomials, without projection onto the sphere.
+        Values (count, 16) float32, differentiable with respect to `directions`. The gradient is the
+        gradient of the polynomials, without projection onto the sphere.
 
     Raises:
         InputError: If the shape or type is wrong.

@@ -5,10 +5,11 @@ A sample with the weight weight_i (as in `composite`) is kept with the probabili
     p_i = 1, 1/2, 1/4, ..., or 1/32, the smallest value above weight_i / below
 
 A kept sample's contributions to color, depth, and gradients are multiplied by 1 / p_i, so that it
-also represents omitted samples. Its width does not change. Instead, `Thinning` stores the optical
-depth of the omitted samples, so that transmittance and opacity are exact for the whole ray. If the
-widths were multiplied by 1 / p_i, transmittance and opacity would be random. Training with random
-backgrounds would then build opaque walls in front of cameras to reduce this noise.
+also represents omitted samples. The width of a kept sample does not change. Instead, `Thinning`
+stores the optical depth of the omitted samples, so that transmittance and opacity are exact for the
+whole ray. If the widths were multiplied by 1 / p_i, transmittance and opacity would be random.
+Training with random backgrounds would then build opaque walls in front of cameras to reduce this
+noise.
 
 A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
 are dropped and do not count as omitted samples. The other samples are selected by systematic
@@ -16,10 +17,10 @@ sampling: probabilities are added up along the ray, beginning with the ray's off
 kept if its probability increases the integer part of the sum. Probabilities are powers of two, so
 that rounding rarely changes the selection.
 
-Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
-surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
-with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training step
-can process more rays with the same number of samples.
+Most samples of a ray contribute almost no color, because the samples are in thin haze, in front of
+a surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all
+samples with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training
+step can process more rays with the same number of samples.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ def thin(
         offsets: (rays,) float32 in [0, 1), initial value of each ray's sum of probabilities.
         slots: Maximum total number of kept samples. Slots are assigned to rays in order, as in
             `march`.
-        below: Weight threshold. Samples with at least this weight are always kept. If it is 0, all
-            visible samples are kept.
+        below: Weight threshold. Samples with at least this weight are always kept. If the threshold
+            is 0, all visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.
@@ -158,7 +159,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """Result of thinning for each sample. All arrays have the shape (slots,)."""
+    """Thinning decision for each sample. All arrays have the shape (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS

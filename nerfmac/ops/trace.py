@@ -2,8 +2,9 @@
 `composite`.
 
 The kernel processes each ray sample by sample, until the ray leaves the scene or its transmittance
-falls below 1e-4. It therefore evaluates no samples behind surfaces and stores no samples, and the
-host does not wait between operations. The operation has no gradient and is used only for rendering.
+falls below 1e-4. The kernel therefore evaluates no samples behind surfaces and stores no samples,
+and the host does not wait between operations. The operation has no gradient and is used only for
+rendering.
 
 The returned depth is the opacity times the median depth of each ray (see
 `nerfmac.ops.median_depth`). If the transmittance of the whole ray is above one half, the depth is
@@ -60,7 +61,7 @@ _TRACE = Kernel(
 
 @dataclass(frozen=True)
 class TraceGeometry:
-    """Scene cube, occupancy grid, encoding levels, and network widths."""
+    """Scene cube, occupancy grid, levels of the hash encoding, and widths of the networks."""
 
     march: MarchGeometry  # scene cube, grid, and steps
     levels: HashLevels  # levels of the hash encoding
@@ -76,7 +77,7 @@ def trace(
     color_weights: mx.array,
     width: int | None = None,
 ) -> Composited:
-    """Render rays through a field, with samples in the middle of the marching intervals.
+    """Render rays through a field, sampling at the midpoints of the marching intervals.
 
     Args:
         rays: Origins and unit directions (rays, 3) float32, in scene coordinates.
@@ -85,7 +86,7 @@ def trace(
         table: Table as in `hash_encode`.
         density_weights, color_weights: Weights as in `networks`.
         width: Image width in pixels if the rays are the pixels of an image in row-major order, or
-            None for other rays. With a width, neighboring pixels are traced together. This affects
+            None for other rays. With a width, neighboring pixels are traced together, which affects
             only the speed.
 
     Returns:

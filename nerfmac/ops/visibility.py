@@ -1,8 +1,8 @@
 """Visibility along rays: termination distances, and the occupancy grid cells that rays reach.
 
 As in `composite`, a ray ends in front of the first sample with a transmittance below 1e-4. Samples
-behind this end require no color and have no gradient. To find the end of each ray, the density of
-all marched samples is evaluated in parallel.
+behind the end of a ray require no color and have no gradient. To find the end of each ray, the
+density of all marched samples is evaluated in parallel.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ def termination_distances(
         density: Function that evaluates the density of the field.
         rays, jitter: Arrays as in `march`.
         occupied: Cells to sample.
-        capacity: Maximum total number of samples to evaluate. If it is insufficient for all samples
-            of a ray, this ray and all later rays are not evaluated.
+        capacity: Maximum total number of samples to evaluate. If the maximum is insufficient for
+            all samples of a ray, this ray and all later rays are not evaluated.
 
     Returns:
         Distance (rays,) float32 in scene units. If the transmittance behind a ray's last sample is
-        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, it is 0.
+        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, the
+        distance is 0.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -75,7 +76,7 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Return which occupancy grid cells rays reach before they end.
+    """Return which cells of the occupancy grid the rays reach before they end.
 
     In this function, marching also visits cells that are not occupied.
 

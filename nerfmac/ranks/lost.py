@@ -29,22 +29,22 @@ Item = TypeVar("Item")
 LOST = 2  # Exit code of a rank that stops waiting for others, as for an `InputError`.
 
 GRACE = 10.0
-"""Grace period in seconds. After a signal, a rank may wait this long, and saving its state may take
-this long, before its process is terminated."""
+"""Grace period in seconds after a termination signal. The process ends if the rank still waits
+after this time, or if saving its state takes longer."""
 
 _VARIABLE = "NERFMAC_RANK_TIMEOUT"
 _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Error for a rank that cannot continue because another rank has ended."""
+    """Error that is raised if a rank cannot continue because another rank has ended."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
     """Yield items that the ranks compute together, and enforce a time limit for each item.
 
-    The caller's time between two items does not count toward the limit. `save` saves the state if
-    another rank is lost, as in `Watch`.
+    The caller's time between two items does not count toward the limit. `save` is called to save
+    the state if another rank is lost, as in `Watch`.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -71,16 +71,16 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 class Watch:
     """Context manager that ends the process if `beat` is not called within a time limit.
 
-    The environment variable NERFMAC_RANK_TIMEOUT sets the limit, by default 120 seconds, or
-    disables it with 0. Python cannot interrupt a collective operation, so the whole process ends
-    with a message and exit code 2. A single rank has no limit.
+    The environment variable NERFMAC_RANK_TIMEOUT sets the limit in seconds. The default is 120, and
+    0 disables the limit. Python cannot interrupt a collective operation, so the whole process ends
+    with a message and exit code 2. If there is only one rank, there is no limit.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
         """Create a watch. The time limit begins with the first call of `beat`.
 
-        `save` saves the state and returns a sentence that states the location. It is called on
-        another thread, so it may use only evaluated arrays.
+        `save` is a function that saves the state and returns a sentence with the location of the
+        saved state. `save` is called on another thread, so it may use only evaluated arrays.
         """
         text = os.environ.get(_VARIABLE, _SECONDS)
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else text
@@ -113,7 +113,7 @@ class Watch:
         self._last = time.monotonic()
 
     def pause(self) -> None:
-        """Stop the time limit until the next `beat`."""
+        """Suspend the time limit until the next call of `beat`."""
         self._last = None
 
     def _watch(self) -> None:

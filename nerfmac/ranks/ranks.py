@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Minimum number of elements of a large array. `weighted_mean` sends each large array separately,
-converted to the `AllreduceDtype`. It sends all smaller arrays together."""
+"""Minimum number of elements of a large array. `weighted_mean` converts each large array to the
+`AllreduceDtype` and sends it separately. All smaller arrays are sent together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -33,7 +33,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Ranks:
-    """Processes that train one model together, and the rank of this process."""
+    """Group of processes (ranks) that train one model together, with the index of this process."""
 
     rank: int = 0
     size: int = 1
@@ -42,19 +42,20 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the first rank, the only one that writes files, prints, and shows
-        progress bars."""
+        """Whether this process is the first rank. Only the first rank writes files, prints, and
+        shows progress bars."""
         return self.rank == 0
 
     def own(self, drawn: mx.array) -> mx.array:
-        """Return this rank's columns (rows, n) of `drawn` (rows, size * n)."""
+        """Return the columns (rows, n) of `drawn` (rows, size * n) that belong to this rank."""
         if self.size == 1:
             return drawn
         share = drawn.shape[1] // self.size
         return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """Return the lazy sum of `values` over all ranks, with the same shape and type on each."""
+        """Return the lazy sum of `values` over all ranks. The shape and dtype must be the same on
+        all ranks."""
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
@@ -66,8 +67,9 @@ class Ranks:
     def weighted_mean(
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """Return the lazy weighted means of float32 arrays over all ranks, or 0 if all weights are
-        0. Large arrays are converted to `dtype` before they are sent."""
+        """Return the lazy means of float32 arrays over all ranks, weighted with each rank's
+        `weight`, or 0 if all weights are 0. Large arrays are converted to `dtype` before they are
+        sent."""
         if self.size == 1:
             return dict(arrays)
         sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
@@ -122,12 +124,14 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Return whether the arrays, with 32-bit dtypes and the same names and shapes on all ranks,
-        are bitwise identical on all ranks. All ranks get the same result."""
+        """Return whether `arrays` are bitwise identical on all ranks. Their dtypes must have 32
+        bits, and their names and shapes must be the same on all ranks. All ranks get the same
+        result."""
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Raise `InputError` on all ranks if `text`, described as `what`, differs on any rank."""
+        """Raise `InputError` on all ranks if `text` is not the same on all ranks. `what` describes
+        the text in the error message."""
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
             raise InputError(f"the ranks differ in {what}; they must be the same on all ranks")
@@ -160,7 +164,8 @@ def rank_given() -> int:
 def join() -> Ranks:
     """Connect to the other ranks that the environment variables of MLX specify: MLX_RANK with
     MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and MLX_WORLD_SIZE (NCCL), or with
-    MLX_IBV_DEVICES (JACCL). Without them, the result is `ALONE`. Later calls return the same ranks.
+    MLX_IBV_DEVICES (JACCL). Without these variables, the result is `ALONE`. Later calls return the
+    same ranks.
     """
     global _current
     backend = _selected_backend()
@@ -184,8 +189,8 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Return a checksum of an array, uint32 (1,). It differs for arrays that differ in a single
-    element, and almost certainly for arrays that differ in several elements."""
+    """Return a checksum of an array, uint32 (1,). Arrays that differ in a single element always
+    have different checksums, and arrays that differ in several elements almost always do."""
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

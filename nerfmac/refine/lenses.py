@@ -35,7 +35,7 @@ LENS_PARAMETERS = 3
 _LEAST = 1e-6
 Array = npt.NDArray[np.float64]
 DAMPING = 0.1
-"""Damping factor from CamP. It limits the scale of parameters that barely change the image."""
+"""Damping factor from CamP, which limits the scale of parameters that barely change the image."""
 GRID = (-0.4, 0.0, 0.4)
 """Positions of the sample points relative to the image center, as fractions of the image size."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
@@ -45,7 +45,7 @@ LEAST_DISTANCE = 0.1
 
 
 class SharedLenses:
-    """Distinct lenses of `cameras`, in the order of the first view with each lens."""
+    """Distinct lenses of `cameras`, sorted by the index of the first view with the lens."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)
@@ -66,8 +66,8 @@ class SharedLenses:
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """Return the log focal factor and the changes of k1 and k2 (lenses, 3) for `parameters`
-        (lenses, 3)."""
+        """Return the changes of each lens (lenses, 3), namely the log focal factor and the changes
+        of k1 and k2, for `parameters` (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:
@@ -88,9 +88,9 @@ class SharedLenses:
     def direction_jvp(
         self, refined: Cameras, changes: mx.array, rays: Rays, view: mx.array
     ) -> mx.array:
-        """Return zeros (rays, 3) that have the gradients of ray directions with respect to
-        `changes`. `refined` are the cameras after these changes, and `view` (rays,) contains the
-        view of each ray."""
+        """Return zeros (rays, 3) with the gradients of ray directions with respect to `changes`.
+        The caller adds the zeros to ray directions. `refined` are the cameras after these changes,
+        and `view` (rays,) contains the view of each ray."""
         axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forward
         direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in camera axes
         change = (changes - mx.stop_gradient(changes))[self.of_views][view]
@@ -108,7 +108,7 @@ def _keys(cameras: Cameras) -> list[Hashable]:
 def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """Return zeros (r, 3) that have the gradients of directions with respect to `stretch` and
+    """Return zeros (r, 3) with the gradients of directions with respect to `stretch` and
     `distortion`.
 
     `direction` (r, 3) is the unit direction to which the current lens maps each pixel, with x
@@ -152,7 +152,7 @@ def _fisheye(direction: mx.array, stretch: mx.array, distortion: mx.array) -> mx
 
 
 def _change(values: mx.array) -> mx.array:
-    """Return zeros that have the gradient of `values`."""
+    """Return zeros that have the same gradient as `values`."""
     return values - mx.stop_gradient(values)
 
 
@@ -160,12 +160,12 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """Return the matrices P (n, 6, 6) that map parameters x to poses: (rotation vector, shift) = P
     x.
 
-    All elements of x move the image by similar amounts. Without P, rotating a camera would change
-    its image in almost the same way as moving it sideways, and rolling the camera would have only a
-    small effect. P is (S + 0.1 diag(S))^(-1/2), where S is the mean of J^T J over points, and J is
-    d(direction) / d(pose) (CamP, Park et al. 2023, section 4). The length of a change of x is then
-    approximately the image motion in radians. CamP uses one joint matrix for a pose and its lens.
-    In nerfmac, many poses share a lens, so each lens has a separate matrix.
+    With P, all elements of x move the image by similar amounts. Without P, rotating a camera would
+    change its image in almost the same way as moving it sideways, and rolling the camera would have
+    only a small effect. P is (S + 0.1 diag(S))^(-1/2), where S is the mean of J^T J over points,
+    and J is d(direction) / d(pose) (CamP, Park et al. 2023, section 4). The length of a change of x
+    is then approximately the image motion in radians. CamP uses one joint matrix for a pose and its
+    lens. In nerfmac, many poses share a lens, so each lens has a separate matrix.
     """
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)

@@ -1,7 +1,7 @@
 """`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are in scene axes
-(so(3) x R^3). They are a linear function of six parameters per view
+(so(3) x R^3). w and v are a linear function of six parameters per view
 (`nerfmac.refine.lenses.pose_conditioning`). Views from one camera share a lens
 (`nerfmac.refine.lenses.SharedLenses`).
 
@@ -57,8 +57,8 @@ Poses = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of the poses, lenses, exposures, and colors that the configuration enables (none
-    by default)."""
+    """Refinement of poses, lenses, exposures, and colors, as far as the configuration enables
+    it."""
 
     config: RefineConfig
     initial: Cameras | None
@@ -94,7 +94,8 @@ class CameraRefinement:
         return shapes
 
     def init(self) -> Parameters:
-        """Return initial parameters. They are zero, so they do not change any camera or color."""
+        """Return initial parameters, which are zero and therefore do not change any camera or
+        color."""
         return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
 
     def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
@@ -135,8 +136,8 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with refined lenses. Cameras whose lens no training view uses do not
-        change."""
+        """Return `cameras` with refined lenses. Cameras with a lens that no training view uses do
+        not change."""
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
@@ -172,6 +173,11 @@ class CameraRefinement:
             position = position + motion[:, 3:]
         return samples._replace(position=position), rays.direction + turn
 
+    @property
+    def changes_colors(self) -> bool:
+        """Whether each training view has a trained exposure or color map."""
+        return self.config.exposures or self.config.colors
+
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
         """Apply the exposure and the color map of each ray's training `view`, int32 (rays,)."""
         if self.config.exposures:
@@ -190,8 +196,8 @@ class CameraRefinement:
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
-    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v], with Rodrigues'
-    formula (1840)."""
+    """Change each pose [R | t] in `poses` (n, 3, 4) to [exp(w) R | t + v], where `deltas` (n, 6)
+    contains w and v. The rotation exp(w) is computed with Rodrigues' formula (1840)."""
     turn = deltas[:, None, :3]
     angle = mx.maximum(mx.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)

@@ -12,7 +12,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1] whose change by the color map of a view is reported."""
+"""Gray value in [0, 1]. The report contains how much color maps change this value."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light, in [0, 1], without much noise and without clipping."""
+"""Range of linear light in which colors are neither noisy nor clipped, within [0, 1]."""
 MOST_OBSERVATIONS = 2**17
 """Approximate maximum number of observations used to estimate gains."""
 FEWEST_IN_IMAGE = 10
@@ -32,10 +32,11 @@ FEWEST_IN_IMAGE = 10
 FEWEST_IMAGES = 5
 """Minimum number of images with a valid gain for computing a spread."""
 TURNS = 10
-"""Number of median polish iterations. Gains that drift along the camera path require several."""
+"""Number of median polish iterations. If gains drift along the camera path, several iterations are
+necessary."""
 DIFFERENT = 0.08
-"""Spread of log gains above which exposures are different. Measured: 0.04 for a video with constant
-light, 0.12 for photos with automatic exposure."""
+"""Spread of log gains above which exposures are different. The measured spread is 0.04 for a video
+with constant light and 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:
@@ -68,8 +69,9 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). Their
-    median over the images is 0. If an image has too few observations, its gain is NaN."""
+    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). The
+    median of the gains over the images is 0. If an image has too few observations, its gain is
+    NaN."""
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):
@@ -81,7 +83,7 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
-    """Return one median (3,) of the `values` (n, 3) for each group, or 0 for an empty group."""
+    """Return the median (3,) of the `values` (n, 3) in each group, or 0 for an empty group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     medians = np.zeros((len(counts), 3))

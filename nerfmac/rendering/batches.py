@@ -1,4 +1,4 @@
-"""Rendering in batches of a fixed size, for cases in which no kernel can trace whole rays.
+"""Rendering in batches of a fixed size, which is used if no kernel can trace whole rays.
 
 With a fixed batch size, a single compiled function renders images of any size, and memory use is
 bounded. `SampleBatches` skips empty space and most samples behind surfaces. `RayBatches` evaluates
@@ -33,7 +33,7 @@ FIRST_ROUND = 8
 """Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value that replaces all random numbers during rendering, so that samples are in the middle of
+"""Value that replaces all random numbers during rendering, so that samples are at the midpoints of
 their intervals."""
 
 
@@ -43,7 +43,8 @@ class RayBatches:
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
     ) -> None:
-        """Create a renderer, with the sampler's state `sampling` and at most `slots` samples."""
+        """Create a renderer that evaluates at most `slots` samples at a time. `sampling` is the
+        state of the sampler."""
         self._rays = max(slots // sampler.most_samples, 1)
 
         def batch(origin: mx.array, direction: mx.array) -> Composited:
@@ -131,8 +132,8 @@ class SampleBatches:
 
         `reaching` (n,) is the transmittance in front of the samples, and `skip` (n,) the number of
         samples that earlier rounds have evaluated. Returns color, opacity, and depth of the
-        samples, and the distance (n,) at which the transmittance falls to one half, or 0 if that
-        happens elsewhere.
+        samples, and the distance (n,) at which the transmittance falls to one half, or 0 if the
+        transmittance falls to one half elsewhere.
         """
         padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
         ray, take_padded, skip_padded = (
@@ -146,7 +147,7 @@ class SampleBatches:
         return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Yield ranges of rays with `take` samples each that together fit in the slots."""
+        """Yield ranges of rays. The samples of a range, `take` for each ray, fit in the slots."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

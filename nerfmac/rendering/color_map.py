@@ -25,7 +25,7 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Google's Turbo color map (Mikhailov 2019), from violet through green to red. It makes small
+"""Google's Turbo color map (Mikhailov 2019), from violet through green to red. Turbo makes small
 differences visible."""
 
 INFERNO: Anchors = (

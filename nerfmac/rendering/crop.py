@@ -1,4 +1,4 @@
-"""Cropping of renderings to a box by hiding the occupancy grid cells outside it.
+"""Cropping of renderings to a box, by hiding the cells of the occupancy grid outside the box.
 
 Cells that do not overlap the box are marked as empty, so all rendering methods skip them at no
 extra cost. The crop ends at cell faces, at most one cell outside the box.
@@ -72,6 +72,7 @@ def _along(geometry: MarchGeometry, component: float) -> mx.array:
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """Return half the extent of each cascade's cells along `axis`, float32 (cascades,)."""
+    """Return half of the length that a cell of each cascade covers along `axis`, float32
+    (cascades,)."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

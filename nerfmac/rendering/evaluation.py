@@ -42,7 +42,7 @@ class ViewQuality(NamedTuple):
 
 
 class Evaluation(list[ViewQuality]):
-    """List of the metrics of a split's views, with their means."""
+    """List of the metrics of each view in a split, with the means over the views."""
 
     def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:
         """Create the list of metrics.
@@ -71,8 +71,8 @@ class Evaluation(list[ViewQuality]):
 
     @property
     def psnr(self) -> float:
-        """Mean of the views' PSNR values in dB, as in papers. It differs from the PSNR of the mean
-        squared error."""
+        """Mean of the views' PSNR values in dB, as in papers, which differs from the PSNR of the
+        mean squared error."""
         return self.mean("psnr")
 
     @property
@@ -155,8 +155,8 @@ def evaluate(
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos. Yield the metrics of each view.
 
-    PSNR and SSIM exclude masked pixels. For LPIPS, they are copied from the photo to the rendering.
-    Images are passed to `on_view` and not stored.
+    PSNR and SSIM exclude masked pixels. For LPIPS, masked pixels are copied from the photo to the
+    rendering. Images are passed to `on_view` and are not stored.
 
     If `seconds` is set, the number of views is limited so that the evaluation takes about this
     long. The compared views are evenly spaced in the split. If a single view takes longer than
@@ -211,7 +211,8 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Start rendering and comparing a `fraction` of the rows of a view, in the middle."""
+    """Start to render the middle rows of a view, a `fraction` of all rows, and to compare them with
+    the photo."""
     background, blend = light
     color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

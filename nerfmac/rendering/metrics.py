@@ -115,7 +115,8 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the sums (h - 10,) of the SSIM in each row of windows, of images (h, w, channels).
+    """Return the sum of the SSIM over each row of windows, (h - 10,), for two images (h, w,
+    channels).
 
     The four moments are concatenated and filtered as one flat vector, where neighboring pixels have
     fixed offsets. Windows that extend beyond the end of a row or a moment are discarded.
@@ -141,7 +142,8 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return the mean, with weights `TAPS`, of each value and the next ten at distance `stride`."""
+    """Return the weighted mean of each value and ten later values at intervals of `stride`. The
+    weights are `TAPS`."""
     count = values.shape[0] - (WINDOW - 1) * stride
     shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
     total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
@@ -151,13 +153,13 @@ def _blur(values: Image, stride: int) -> Image:
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Concatenate all values to one flat vector."""
+    """Concatenate the values of all arrays to one flat vector."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`, which the device starts computing if they are an MLX array."""
+    """Return `values`. If `values` is an MLX array, start to compute it on the device."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

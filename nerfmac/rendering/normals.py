@@ -25,11 +25,12 @@ has a length of less than 1."""
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """Return unit normals (points, 3) at `position` (points, 3). They point toward lower density.
+    """Return unit normals (points, 3) at `position` (points, 3). The normals point toward lower
+    density.
 
-    `density` maps positions (points, 3) to density (points,) per scene unit. It is evaluated at the
-    corners of a cube around each position. `reach` (points,) is half the side of each cube, in
-    scene units. Where the density is constant, the normal is close to zero.
+    `density` maps positions (points, 3) to density (points,) per scene unit. `density` is evaluated
+    at the corners of a cube around each position. `reach` (points,) is half the side of each cube,
+    in scene units. Where the density is constant, the normal is close to zero.
     """
     corners = mx.array(CORNERS)
     around = position[:, None] + corners * reach[:, None, None]

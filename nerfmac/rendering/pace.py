@@ -19,7 +19,7 @@ GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Measure the rendering time in seconds per pixel, with smaller images from all cameras.
+    """Measure the rendering time in seconds per pixel by rendering smaller images from all cameras.
 
     All images use the first camera's lens, scaled to the smaller size.
     """

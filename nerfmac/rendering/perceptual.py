@@ -1,8 +1,8 @@
 """LPIPS (Zhang et al. 2018), a perceptual distance between images, version 0.1 with AlexNet.
 
-Both images are scaled to [-1, 1], normalized
-per channel, and passed through AlexNet's five convolutions. The features x and y after each
-convolution are normalized to unit length per pixel. LPIPS is defined as
+Both images are scaled to [-1, 1], normalized per channel, and passed through AlexNet's five
+convolutions. The features x and y after each convolution are normalized to unit length per pixel.
+LPIPS is defined as
 
     LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2
 

@@ -61,8 +61,8 @@ def shade(
 ) -> tuple[Composited, mx.array]:
     """Composite a field's samples of rays with unit `directions` (rays, 3).
 
-    The result contains the composited rays, and their median distances (rays,). These depend on
-    `reaching`, the transmittance (rays,) in front of the samples, as in `median_distance`.
+    The result contains the composited rays and their median distances (rays,). `reaching` is the
+    transmittance (rays,) in front of the samples, as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
@@ -114,8 +114,8 @@ class Tiles:
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
         """Run `trace` for one tile, return its result, and adapt the size of the next tile.
 
-        To measure a tile, the method first waits for all earlier launches and then for the tile. It
-        does not measure the last tile, or a tile that has the maximum size.
+        To measure a tile, the method first waits for all earlier launches and then for the tile.
+        The last tile and tiles with the maximum size are not measured.
         """
         if is_last or self.rays == LARGEST_TILE:
             result = trace()

@@ -4,8 +4,8 @@ PSNR does not measure how far away the density along a ray is. Rendered depth is
 with the distances from the camera to sparse points that were excluded from training. Sparse points
 exist only on textured surfaces, so other pixels are compared with the ground plane of the points
 (see `nerfmac.geometry.ground_plane`), if their rays intersect the plane inside the convex hull of
-the points on the plane. Objects in front of the plane count as errors, so even a perfect field does
-not reach 1. Therefore, compare this metric only between runs of the same scene.
+the points on the plane. Objects in front of the plane count as errors, so even a perfect field has
+pixels with an error. Compare this metric only between runs of the same scene.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
 
 
 def normal_angles(normal: Array, truth: Array) -> Array:
-    """Return the angles (n,) in degrees between vectors (n, 3). For a zero vector, it is 90
+    """Return the angles (n,), in degrees, between vectors (n, 3). The angle to a zero vector is 90
     degrees."""
     length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
     cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)

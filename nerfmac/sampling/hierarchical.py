@@ -34,8 +34,8 @@ _EVEN = 1e-3  # total weight added evenly along each ray, so that empty rays get
 
 
 class _Part(NamedTuple):
-    """Segment of each ray inside the scene cube. Fraction 0 is the start of the segment, and 1 is
-    its end."""
+    """Segment of each ray inside the scene cube. The fraction 0 refers to the start of the segment,
+    and 1 to its end."""
 
     rays: Rays
     enter: mx.array  # (rays, 1) distance from the ray origin to the start of the segment

@@ -70,8 +70,8 @@ class MarchingSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Number of random numbers per ray: two, for the jitter of the samples and the offset for
-        thinning."""
+        """Number of random numbers per ray, which is two: the jitter of the samples and the offset
+        for thinning."""
         return 2
 
     @property
@@ -80,7 +80,8 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """Return the initial grid. A cell is occupied if a ray crosses it behind the near plane.
+        """Return the initial grid, in which a cell is occupied if a ray crosses the cell behind the
+        near plane.
 
         If the near plane is larger than `NEAR`, cells in front of it are permanently empty. Density
         in these cells would be visible from other cameras, but not in training.
@@ -121,8 +122,8 @@ class MarchingSampler(Sampler):
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """Return the state after an update of the grid with the cells that are visible along
-        `rays`."""
+        """Return the state after an update of the grid. The update determines along `rays` which
+        cells are visible."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)

@@ -2,11 +2,11 @@
 
 Each cell stores an estimate of the optical thickness of a marching step with the minimum length.
 During training, an update multiplies all estimates by a decay factor and evaluates the field at a
-random point in each visited cell. If the result is larger than the cell's estimate, it replaces the
-estimate. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
-E.2) and if it is visible along training rays. Training does not determine the density of invisible
-cells, such as cells outside all views or inside objects. If invisible cells were occupied, they
-could contain haze that appears in other views.
+random point in each visited cell. If the new estimate is larger than the stored estimate, the new
+estimate replaces it. A cell is occupied if its estimate is above the threshold (Müller et al. 2022,
+appendix E.2) and if it is visible along training rays. Training does not determine the density of
+invisible cells, such as cells outside all views or inside objects. If invisible cells were
+occupied, they could contain haze that appears in other views.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ from nerfmac.ops.occupancy_update import Points, RefreshRule, draw_points, pack_
 MAX_POINTS_PER_LAUNCH = 2**22
 """Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
 because the display uses the same GPU."""
+
+MAX_WARMUP_POINTS = 2**21
+"""Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
+resolution of 128. Visiting more cells of a scene with several cascades takes longer than it
+saves."""
 
 
 class Occupancy(NamedTuple):
@@ -75,7 +80,7 @@ class OccupancyGrid:
         """Return a grid in which `visible` cells are occupied and `is_empty` cells stay empty
         permanently.
 
-        Both arguments are bool (cells,). By default, no cell is permanently empty.
+        `visible` and `is_empty` are bool arrays (cells,). By default, no cell is permanently empty.
         """
         is_empty = mx.array(False) if is_empty is None else is_empty
         since = mx.where(visible, 0, self.config.visibility_patience)
@@ -131,6 +136,8 @@ class OccupancyGrid:
     def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> Points:
         fraction = self.config.warmup_fraction if warmup else self.config.fraction
         count = ceil(self.geometry.cells * fraction)
+        if warmup:
+            count = min(count, MAX_WARMUP_POINTS)
         evenly = count if warmup else count - count // 2
         # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
         # never occur. Random keys are used instead: a key consists of two words of 32 random bits.

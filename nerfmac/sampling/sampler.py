@@ -1,4 +1,4 @@
-"""`Sampler`, the base class of samplers. Subclass it to sample rays in a custom way.
+"""`Sampler`, the base class of samplers. Subclass `Sampler` to sample rays in a custom way.
 
 Like a field, a sampler does not store values that change during training. Its state is a dictionary
 of named arrays that may be empty. The state is passed to each call, and an update returns a new
@@ -29,7 +29,7 @@ class Sampled(NamedTuple):
     the colors of proposal fields."""
     samples_per_ray: mx.array | None = None
     """Mean number of slots per ray, a float32 scalar that determines the number of rays in later
-    steps. If it is None, training uses the mean of `samples.wanted`."""
+    steps. If the value is None, training uses the mean of `samples.wanted`."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
@@ -47,8 +47,8 @@ class Sampler(ABC):
     """Base class of samplers. A sampler selects samples along rays and packs them into slots."""
 
     phases: int = 0
-    """Number of kinds of updates, for example 2 if updates during and after a warm-up differ. If
-    the state never changes, it is 0."""
+    """Number of kinds of updates: 0 if the state never changes, or, for example, 2 if updates
+    during and after a warm-up differ."""
 
     update_rays: int = 1
     """Number of random training rays that each update uses."""
@@ -97,7 +97,8 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Return the number of training steps between updates. Training reports after each update.
+        """Return the number of training steps between two updates. Training yields a report before
+        each update.
 
         Args:
             step: Index of the current step, from 0.

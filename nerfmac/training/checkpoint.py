@@ -27,7 +27,7 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
-"""Metadata keys with a JSON object as their value."""
+"""Keys of the metadata that have a JSON object as their value."""
 
 _REPAIR = "restore a copy of the file, or train the run again"
 
@@ -153,9 +153,9 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
 
 
 def _length_fault(path: Path) -> str | None:
-    """Compare the size of a safetensors file with its header.
+    """Compare the size of a safetensors file with the size that its header specifies.
 
-    If the sizes match, return None. If not, return a description of the difference.
+    Return a description of the difference, or None if the sizes match.
     """
     size = path.stat().st_size
     try:

@@ -29,7 +29,7 @@ class Clock:
         self.go_on()
 
     def go_on(self) -> None:
-        """Resume counting."""
+        """Resume counting the training time."""
         self._since, self._continued = time.perf_counter(), _continued
 
     def read(self) -> float:

@@ -38,9 +38,9 @@ class Exchange:
     def synchronized(self, state: TrainState) -> TrainState:
         """Return a state that is the same on all ranks, checked every `COMPARED_EVERY` steps.
 
-        If the ranks' states differ, all ranks get the first rank's state. If not, the result is
-        `state`. States do not differ between chips of the same kind. Different kinds of chips may
-        round the last bit of a result differently.
+        If the ranks' states differ, all ranks get the first rank's state. If the states are equal,
+        the result is `state`. States do not differ between chips of the same kind. Different kinds
+        of chips may round the last bit of a result differently.
         """
         if self._ranks.size == 1 or state.step % COMPARED_EVERY:
             return state

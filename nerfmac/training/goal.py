@@ -30,7 +30,8 @@ class Goal:
             state: State of the training.
 
         Returns:
-            Fraction of the first limit to be reached. It is at least 1 if training is complete.
+            Completed fraction of the steps or of the seconds, whichever is larger. If training is
+            complete, the fraction is at least 1.
         """
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 

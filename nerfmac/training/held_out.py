@@ -37,9 +37,9 @@ log = logging.getLogger("nerfmac")
 
 STEPS = 200
 RATE = 1e-3
-"""Learning rate of the first step. It decays to one hundredth of this value. The learning rate and
-its decay limit the total rotation of a camera to about 2.5 degrees, the expected error of training
-cameras."""
+"""Learning rate of the first step, which decays to one hundredth of this value. The learning rate
+and its decay limit the total rotation of a camera to about 2.5 degrees, the expected error of
+training cameras."""
 MAX_RAYS = 4096
 """Maximum number of rays in a pose optimization step."""
 
@@ -91,7 +91,7 @@ def optimize_poses(
     ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
 
     @compiled_with_records
-    def update(before: OptimizerState, key: mx.array, numbers: StepNumbers) -> OptimizerState:
+    def update(before: OptimizerState, key: mx.array, rows: mx.array) -> OptimizerState:
         batch = step.draw(field | before.parameters, key)
 
         def loss_of(poses: Parameters) -> mx.array:
@@ -99,13 +99,13 @@ def optimize_poses(
             return step.loss(seen.rays, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)
-        return adam(before, gradients, numbers, (), unscale)
+        return adam(before, gradients, StepNumbers.of(rows, [POSES]), (), unscale)
 
     poses = refinement.init()
     now = OptimizerState(poses, no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
-        groups = {POSES: ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)}
-        numbers = step_numbers(index + 1, 0.0, OptimizerConfig(), groups)
-        now = update(now, mx.array([config.seed, index], mx.uint32), numbers)
+        group = ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)
+        rows = mx.array(step_numbers(index + 1, 0.0, OptimizerConfig(), [group]))
+        now = update(now, mx.array([config.seed, index], mx.uint32), rows)
         mx.eval(now.parameters)
     return replace(views, cameras=refinement.cameras(now.parameters))

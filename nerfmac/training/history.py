@@ -9,8 +9,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""Maximum number of points, an even number. When a history reaches it, neighboring points are
-merged in pairs."""
+"""Maximum number of points, an even number. When a history has this many points, neighboring points
+are merged in pairs."""
 
 
 class Point(NamedTuple):

@@ -40,9 +40,9 @@ Density anywhere along a ray can have the correct color of a textureless floor, 
 determine the floor's depth. Far from the plane, the ground loss is constant, so it does not move
 tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. They are therefore implemented as
-penalties of samples, because `composite_penalized` can sum weight times penalty while it composites
-colors.
+The disparity, depth, and ground losses are linear in the weights. These losses are therefore
+implemented as penalties of samples, because `composite_penalized` can sum weight times penalty
+while it composites colors.
 
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15), but with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
@@ -61,6 +61,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
+from nerfmac.ops.huber import huber
 from nerfmac.training.track_rays import TrackTargets
 
 DISPARITY_END = 0.5
@@ -71,8 +72,8 @@ EDGE = 15.0
 [0, 1], and differences are summed over the channels."""
 LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
 """Lower bounds in the smoothness loss. The opacity is clamped to at least `LEAST_OPACITY` before a
-depth is divided by it. The depth, in scene units, is clamped to at least `LEAST_DEPTH` before its
-logarithm is computed."""
+depth is divided by the opacity. The depth, in scene units, is clamped to at least `LEAST_DEPTH`
+before its logarithm is computed."""
 
 GROUND_REACH = 0.3
 """Distance from the ground plane, relative to the plane's distance from the camera, beyond which
@@ -113,8 +114,8 @@ class RayBatch(NamedTuple):
 
     @property
     def weights(self) -> mx.array:
-        """Weight of each sample in the color of its ray, float32 (slots,). Like `packed`, raises
-        `InputError` for the rays of a proposal field.
+        """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` if
+        the rays belong to a proposal field.
 
         `samples.ray` contains each sample's ray index. The weight of unused slots is 0.
         """
@@ -123,31 +124,19 @@ class RayBatch(NamedTuple):
 
     @property
     def distances(self) -> mx.array:
-        """Distance of each sample from its camera, float32 (slots,). Like `packed`, raises
-        `InputError` for the rays of a proposal field."""
+        """Distance of each sample from its camera, float32 (slots,). Raises `InputError` if the
+        rays belong to a proposal field."""
         return self.packed[1].distance
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. It
-returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes the mean
-loss over the rays for which `RayBatch.mask` is 1."""
-
-
-def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
-    """Compute the element-wise Huber loss (1964): quadratic up to `delta`, and linear beyond.
-
-    Both arrays have the same shape. For an error e, the result is e^2 / (2 delta) if |e| <= delta,
-    and |e| - delta / 2 otherwise. The slope of the linear part is 1.
-    """
-    error = predicted - target
-    # The gradient through `clipped` is zero everywhere, so stopping it saves operations.
-    clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
-    return clipped * (error - 0.5 * clipped) / delta
+"""Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. The
+function returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes
+the mean loss over the rays for which `RayBatch.mask` is 1."""
 
 
 def huber_loss(delta: float) -> Loss:
-    """Return a loss that applies `huber` to each color channel of a ray."""
+    """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray."""
     return lambda rays, target: huber(rays.color, target, delta)
 
 
@@ -172,7 +161,7 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """Return the entropy of each ray's opacity, (rays,), in [0, log 2].
 
-    It is 0 if a ray is either opaque or empty.
+    The entropy is 0 if a ray is either opaque or empty.
     """
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
@@ -182,8 +171,8 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
     """Return the field-independent part of the depth loss, (rays,).
 
     A ray's depth loss is this value plus the weighted sum of the `depth_penalty` of its samples.
-    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. It
-    has no gradient, but it ensures that the total loss is not negative.
+    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. The
+    value has no gradient but ensures that the total loss is not negative.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:
@@ -218,8 +207,8 @@ class PenaltyInput(NamedTuple):
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, float32 (slots,). It does not have to be
-differentiable."""
+"""Function that returns the penalty of each sample, float32 (slots,). The penalty does not have to
+be differentiable."""
 
 
 def disparity_penalty(given: PenaltyInput) -> mx.array:
@@ -232,7 +221,7 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
     """Return the ground penalty of each sample, (slots,).
 
     The penalty is the sample's relative distance from the ground plane along its ray, at most
-    `GROUND_REACH`. It is 0 if the ray does not intersect the plane.
+    `GROUND_REACH`. The penalty is 0 if the ray does not intersect the plane.
     """
     samples = given.samples
     if given.ground is None:
@@ -275,7 +264,8 @@ def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
 
 
 def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
-    """Return a function that computes the weighted sum of all penalties, or None without penalties.
+    """Return a function that computes the weighted sum of all penalties, or None if there are no
+    penalties.
 
     Only penalties with a nonzero weight in `config` are included. `extent` is the side length of
     the scene cube in scene units.
@@ -303,8 +293,8 @@ def _importance(
     """Return the factor of the depth loss for each ray with a track, (k,).
 
     The factor is proportional to the track's confidence and decays linearly to zero at the fraction
-    `until` of the run. It is scaled so that the mean loss over all `rays` equals the mean loss over
-    the rays with a track.
+    `until` of the run. The factor is scaled so that the mean loss over all `rays` equals the mean
+    loss over the rays with a track.
     """
     share = rays / tracks.confidence.shape[0]
     return share * _fading(progress, until) * tracks.confidence

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import to_numpy
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
@@ -18,7 +19,7 @@ ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another -
 
 
 class DivergedError(RuntimeError):
-    """Error for training with a loss, gradient, or parameter that is not finite.
+    """Error that is raised if a loss, gradient, or parameter is not finite during training.
 
     The message contains the step. `run` is the run in its state at the last valid report, or None
     if training does not use a `Run`.
@@ -33,33 +34,56 @@ class Measured(NamedTuple):
     loss: float
     error: float  # mean squared error of the colors
     samples: float
-    samples_per_ray: float
     skipped_steps: int = 0  # number of skipped steps of the whole run
     is_skipped: bool = False  # whether this step was skipped
 
 
-def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
-    """Copy the measurements of the step that produced `state` to the host.
+def with_checks(measured: mx.array, state: TrainState) -> mx.array:
+    """Return an array that contains the measurements of a step and the values that indicate whether
+    training has diverged.
 
-    `measured` contains the loss, the mean squared color error, the number of samples, and the mean
-    number of slots per ray. The call blocks until the device has finished the step. If the step was
-    skipped, its loss and error may not be finite, so they are copied from `last` or, if `last` is
-    None, set to 1. Raises `DivergedError` if the loss or a parameter is not finite, or if too many
-    consecutive steps were skipped.
+    Args:
+        measured: Measurements, as in `StepResult.measured`.
+        state: State after the step.
+
+    Returns:
+        float32 (7,): the measurements, the number of consecutive skipped steps, the number of
+        skipped steps of the whole run, and the sum of all parameters, which is not finite if any
+        parameter is not finite.
     """
-    loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
-    in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
+    scaling = LossScale(**state.scaling)
+    # The loss is computed with the parameters before the step, so the parameters after the step are
+    # checked as well.
+    total = sum((values.sum() for values in state.parameters.values()), start=mx.array(0.0))
+    return mx.concatenate([measured, mx.stack([scaling.skipped_in_a_row, scaling.skipped, total])])
+
+
+def read(checked: mx.array, step: int, last: Measured | None = None) -> Measured:
+    """Copy the measurements of a step to the host, and wait until the device has finished the step.
+
+    Args:
+        checked: Measurements and values to check, as returned by `with_checks`.
+        step: Number of the step.
+        last: Previous measurements. If the step was skipped, its loss and error may not be finite,
+            so they are copied from `last` or, if `last` is None, set to 1.
+
+    Returns:
+        Measurements of the step.
+
+    Raises:
+        DivergedError: If the loss or a parameter is not finite, or if too many consecutive steps
+            were skipped.
+    """
+    loss, error, samples, _, in_a_row, skipped, total = map(float, to_numpy(checked))
     if in_a_row >= MOST_SKIPPED:
         raise DivergedError(
-            f"the gradients of {in_a_row} steps in a row, up to step {state.step}, are not finite; "
+            f"the gradients of {in_a_row:.0f} steps in a row, up to step {step}, are not finite; "
             + ADVICE
         )
     if in_a_row:
         loss, error = (last.loss, last.error) if last else (1.0, 1.0)
     elif not isfinite(loss):
-        raise DivergedError(f"the loss is {loss} at step {state.step}; {ADVICE}")
-    # The loss is computed with the parameters before the step, so the parameters after the step are
-    # checked as well. If any value is not finite, their sum is not finite.
-    if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
-        raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
-    return Measured(loss, error, samples, samples_per_ray, skipped, in_a_row > 0)
+        raise DivergedError(f"the loss is {loss} at step {step}; {ADVICE}")
+    if not isfinite(total):
+        raise DivergedError(f"the parameters are not finite after step {step}; {ADVICE}")
+    return Measured(loss, error, samples, int(skipped), in_a_row > 0)

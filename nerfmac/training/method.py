@@ -22,7 +22,6 @@ from nerfmac.training.losses import (
     Penalty,
     configured_extra_losses,
     configured_penalty,
-    huber,
     huber_loss,
 )
 
@@ -33,9 +32,9 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """Color loss. It applies to the colors of the field and of each proposal field."""
+    """Color loss, which applies to the colors of the field and of each proposal field."""
     extra_losses: tuple[Loss, ...]
-    """Additional loss terms. They apply only to the field, not to proposal fields."""
+    """Additional loss terms, which apply only to the field and not to proposal fields."""
     penalty: Penalty | None
     """Penalty of each sample as an additional loss term, or None."""
 
@@ -44,8 +43,8 @@ class Parts(NamedTuple):
 class Method:
     """Custom field, sampler, and losses. If a component is None, training uses the configured one.
 
-    Pass the method when you start a run, and again when you load it. A run's files contain only the
-    names of custom components, and loading a run never imports code that a file names.
+    Pass the method when you start a run, and again when you load the run. A run's files contain
+    only the names of custom components, and loading a run never imports code that a file names.
 
     Examples:
         >>> def absolute_error(rays, target):
@@ -59,8 +58,8 @@ class Method:
     loss: Loss | None = None
     """Color loss, a function `loss(rays, target)` as described in `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
-    """Additional loss terms, such as a function of `rays.weights`. They do not replace the
-    configured terms."""
+    """Additional loss terms, such as a function of `rays.weights`. The additional terms do not
+    replace the configured terms."""
 
     def __post_init__(self) -> None:
         """Raise `InputError` if a component has the wrong type."""
@@ -70,7 +69,7 @@ class Method:
             checks.kind("sampler", self.sampler, Sampler, "an object of a class of nerfmac.Sampler")
         checks.kind("extra_losses", self.extra_losses, Sequence, "a list of functions")
         losses = [("extra_losses", loss) for loss in self.extra_losses]
-        for name, loss in [*losses, ("loss", huber if self.loss is None else self.loss)]:
+        for name, loss in [*losses, *([("loss", self.loss)] if self.loss is not None else [])]:
             if not callable(loss):
                 raise InputError(f"{name} is {loss!r}; expected a function of (rays, target)")
 

@@ -2,17 +2,19 @@
 parameters.
 
 This module also updates the exponential moving average (EMA) of the parameters that rendering uses.
-After the first eight steps, it is updated only in every eighth step: an update takes a quarter of
-the time of an Adam step, and parameters change little in eight steps.
+After the first eight steps, the average is updated only in every eighth step, because an update
+takes a quarter of the time of an Adam step, and parameters change little in eight steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Arrays
 from nerfmac.config import OptimizerConfig, ParameterGroup
@@ -43,25 +45,29 @@ class StepNumbers(NamedTuple):
     regularized: mx.array  # settings for networks, with L2 and a separate learning rate
     groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`; keys are names
 
+    @classmethod
+    def of(cls, rows: mx.array, names: Iterable[str] = ()) -> Self:
+        """Return the settings in the `rows` of `step_numbers`. `names` are those of the groups."""
+        plain, regularized, *groups = rows
+        return cls(plain, regularized, dict(zip(names, groups, strict=True)))
+
 
 def step_numbers(
     step: int,
     rate: float,
     config: OptimizerConfig,
-    groups: Mapping[str, ParameterGroup] | None = None,
-) -> StepNumbers:
+    groups: Iterable[ParameterGroup] = (),
+) -> npt.NDArray[np.float32]:
     """Return the Adam settings for `step`, counted from 1, with the learning rate `rate`.
 
-    `groups` contains the parameters with separate settings. Bias correction follows Kingma and Ba
-    2015, section 2.
+    Each row of the result (rows, 6) contains the fields of an `ops.adam.Step`. The first row is for
+    parameters without L2, the second for networks, and the others for each of the `groups`. Bias
+    correction follows Kingma and Ba 2015, section 2.
     """
     plain = _numbers(step, rate, 0.0, config)
     regularized = plain._replace(size=config.networks * plain.size, l2=config.l2)
-    others = {
-        name: mx.array(_numbers(group.step or step, group.rate, group.l2, config))
-        for name, group in (groups or {}).items()
-    }
-    return StepNumbers(mx.array(plain), mx.array(regularized), others)
+    others = (_numbers(group.step or step, group.rate, group.l2, config) for group in groups)
+    return np.array([plain, regularized, *others], np.float32)
 
 
 def _numbers(step: int, rate: float, l2: float, config: OptimizerConfig) -> Step:

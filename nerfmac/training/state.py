@@ -1,4 +1,5 @@
-"""`TrainState`: all values that training changes. It is sufficient for saving and resuming."""
+"""`TrainState`: all values that training changes. Training can be saved and resumed with only these
+values."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.fields.field import Parameters
-from nerfmac.training.loss_scale import LossScale
+from nerfmac.ops.loss_scale import LossScale
 
 
 @dataclass(frozen=True)
 class TrainState:
     """Training state between two steps.
 
-    It contains no random state, because each step's random key is derived from the seed and the
-    step number.
+    The state contains no random state, because the random key of each step is derived from the seed
+    and the step number.
     """
 
     parameters: Parameters

@@ -1,5 +1,5 @@
-"""`Step`: a training step as a single function that can be compiled. It is the same on every back
-end.
+"""`Step`: a training step as a single function that can be compiled. The function is the same on
+every back end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.
@@ -12,34 +12,58 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.color import over
+from nerfmac.geometry.color import blended
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
+from nerfmac.ops.adam import Step as Adam
 from nerfmac.ops.composite import Composited, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
+from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import PenaltyInput, RayBatch
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
 
+Words = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float32]
+
 
 class Schedule(NamedTuple):
-    """Arguments of a step that change over the run. Each is a float32 scalar array."""
+    """Arguments of a step that change over the run. Each field is a float32 scalar array."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
 
 
+def step_values(key: Words, schedule: tuple[float, float], numbers: Floats) -> mx.array:
+    """Return all values that the host computes for a step as one array.
+
+    Creating an array takes MLX tens of microseconds on CUDA, so a step has only one.
+
+    Args:
+        key: (2,) uint32, random key.
+        schedule: Fields of a `Schedule`.
+        numbers: (rows, 6) float32, from `step_numbers`.
+
+    Returns:
+        uint32 array: the key, followed by the bits of the other values.
+    """
+    floats = np.concatenate([np.array(schedule, np.float32), numbers.ravel()])
+    return mx.array(np.concatenate([key, floats.view(np.uint32)]))
+
+
 class StepFlags(NamedTuple):
-    """Static arguments of a step. MLX traces and compiles each combination separately."""
+    """Static arguments of a step. MLX traces and compiles the step separately for each combination
+    of arguments."""
 
     learns_cameras: bool = False
     """Whether poses and lenses are also trained."""
@@ -56,7 +80,7 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """Return the flags, other than `now`, that later steps may have."""
+        """Return all flags, except `now`, that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -115,7 +139,7 @@ class Step:
     `nerfmac.ops.gradient_scaling`)."""
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
-    from them."""
+    from these observations."""
     is_paired: bool = False
     """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 
@@ -124,9 +148,7 @@ class Step:
         before: OptimizerState,
         sampling: Arrays,
         scale: LossScale,
-        key: mx.array,
-        numbers: StepNumbers,
-        schedule: Schedule,
+        values: mx.array,
     ) -> StepResult:
         """Compute one step, and update the parameters with the mean gradients of all ranks.
 
@@ -135,20 +157,22 @@ class Step:
                 change.
             sampling: State of the sampler.
             scale: Loss scale.
-            key: Random key.
-            numbers: Settings of Adam.
-            schedule: Arguments that change over the run.
+            values: Random key, schedule, and settings of Adam, from `step_values`.
 
         Returns:
             New parameters, moments, and loss scale, and the measurements of the step. If a gradient
             is not finite, parameters and moments do not change.
         """
         parameters, moments = before
+        key, floats = values[:2], mx.view(values[2:], mx.float32)
+        schedule, rows = Schedule(floats[0], floats[1]), floats[2:].reshape(-1, len(Adam._fields))
+        numbers = StepNumbers.of(rows, self.refinement.shapes)
         batch = self.draw(parameters, key)
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
             seen = self.render(parameters | trained, sampling, batch, schedule)
-            error = _mean(mx.square(seen.rays.color - batch.target), seen.rays.mask)
+            squares = mx.square(seen.rays.color - batch.target).mean(axis=1)
+            error = _mean(squares, seen.rays.mask)
             loss = self.loss(seen.rays, batch.target, scale.scale)
             return loss, error, seen.samples, seen.samples_per_ray, seen.rays.mask.mean()
 
@@ -161,12 +185,14 @@ class Step:
         specs = self.parts.field.parameter_specs.items()
         bounded = {name for name, spec in specs if spec.has_bounded_gradient}
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
-        is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
-        unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
+        # The sum is not finite if any gradient is not finite. Testing it requires fewer launches
+        # than testing each value.
+        sums = [values.sum() for name, values in gradients.items() if name not in bounded]
+        next_scale, unscale = next_loss_scale(scale, sum(sums, start=mx.array(0.0)))
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        return StepResult(updated, scale.after(is_good), measurements)
+        return StepResult(updated, next_scale, measurements)
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
         """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""
@@ -174,9 +200,13 @@ class Step:
         # ranks draw the same numbers, but each rank uses a different part of them. Together, the
         # ranks therefore draw the same rays as a single rank would.
         draws = self.parts.sampler.draws
-        shape = (3 + draws + 3, self.ranks.size * self.rays)
-        drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
-        pixel_draws, sample_draws, background = mx.split(drawn, (3, 3 + draws))
+        count = self.ranks.size * self.rays
+        drawn = mx.random.uniform(shape=((3 + draws + 3) * count,), key=key)
+        pixels, samples, colors = mx.split(drawn, (3 * count, (3 + draws) * count))
+        pixel_draws = self.ranks.own(pixels.reshape(3, count))
+        sample_draws = self.ranks.own(samples.reshape(draws, count))
+        # Backgrounds are random, so that density cannot imitate a background color.
+        background = self.ranks.own(colors.reshape(count, 3).T).T
         tracks: TrackTargets | None = None
         if self.track_rays is not None:
             count = max(int(self.config.train.depth_rays * self.rays), 1)
@@ -185,11 +215,10 @@ class Step:
         if self.is_paired:
             pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
-        rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        # Backgrounds are random, so that density cannot imitate a background color.
-        background = background.T
-        target = over(rgba, background, self.config.train.blend)
-        color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
+        rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
+        target, numbers = color, (pixel_draws, sample_draws)
+        if self.views.pixels.shape[1] == 4:
+            target = blended(color, alpha, background, self.config.train.blend)
         plane = self.views.ground if self.config.train.ground else None
         ground = plane.distance(rays) if plane else None
         return Batch(rays, view, *numbers, background, color, target, tracks, ground, pairs)
@@ -214,12 +243,15 @@ class Step:
             *(density, color, samples),
             penalty_of(known) if penalty_of else mx.zeros(density.shape),
             batch.color,
-            full_gradient_distance=self.full_gradient_distance,
+            None if refinement.changes_colors else batch.background,
+            self.full_gradient_distance,
         )
-        *proposals, seen = (
-            _in_front_of(batch.background, refinement.expose(rendering, parameters, view))
-            for rendering in (*sampled.proposals, seen)
-        )
+        if refinement.changes_colors:
+            seen = _in_front_of(batch.background, refinement.expose(seen, parameters, view))
+        proposals = [
+            _in_front_of(batch.background, refinement.expose(proposal, parameters, view))
+            for proposal in sampled.proposals
+        ]
         mask = self._mask(samples, batch.pixel_draws)
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
@@ -235,8 +267,9 @@ class Step:
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
         if rays.penalty is not None:
             losses.append(rays.penalty)
-        first, *others = (_mean(loss, rays.mask, scale) for loss in losses)
-        return sum(others, start=first)
+        # Losses are added before the mean, because each mean requires several launches.
+        first, *others = (_of_rays(loss, rays.mask.shape[0]) for loss in losses)
+        return _mean(sum(others, start=first), rays.mask, scale)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.
@@ -255,11 +288,16 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
     return seen._replace(color=seen.color + (1.0 - seen.opacity[:, None]) * background)
 
 
+def _of_rays(losses: mx.array, rays: int) -> mx.array:
+    """Return the mean (rays,) of each ray's losses, which have the shape (rays,) or (rays, n)."""
+    losses = losses.reshape(rays, -1)
+    return losses.mean(axis=1) if losses.shape[1] > 1 else losses.reshape(rays)
+
+
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """Return `scale` times the mean of `values`, (rays,) or (rays, n), over the rays with mask
-    1."""
-    values = values.reshape(mask.shape[0], -1)
-    weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
+    """Return `scale` times the mean of `values` (rays,) over the rays with mask 1."""
+    mask = mask.reshape(-1)
+    weights = mask / mx.maximum(mask.sum(), 1.0)
     # The values are scaled before the sum, because scaling the sum would require additional
     # launches in the forward and the backward pass.
     return (scale * values * weights).sum()

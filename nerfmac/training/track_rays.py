@@ -1,7 +1,7 @@
 """`TrackRays`: training rays through observations of sparse points, where the depth is known.
 
 The first rays of a step are drawn from the observations in the tracks instead of from all pixels.
-The color loss applies to them as to all other rays. The depth loss compares them with
+The color loss applies to these rays as to all other rays. The depth loss compares their depths with
 `TrackTargets`, the distances of the sparse points.
 """
 

@@ -16,10 +16,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
 from nerfmac.backend.variants import tuned_for
@@ -33,6 +34,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
@@ -40,8 +42,7 @@ from nerfmac.rendering.renderer import Renderer, tracer_of
 from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.loss_scale import LossScale
-from nerfmac.training.measured import Measured, read
+from nerfmac.training.measured import Measured, read, with_checks
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import (
     OptimizerState,
@@ -53,12 +54,12 @@ from nerfmac.training.optimizer import (
 )
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
+from nerfmac.training.step import Step, StepFlags, StepResult, step_values
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
-"""The sampler's initial state is computed from random training rays. Their number is at most this
-constant times the number of cells in one face of the occupancy grid."""
+"""Maximum number of random training rays for computing the sampler's initial state, divided by the
+number of cells in one face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
 """Number of random rays from which `Trainer.preview` computes the sampler state."""
@@ -71,18 +72,17 @@ class Trainer:
     contain new states.
 
     Examples:
-        Training yields a report after the first step, after later occupancy grid updates, and at
-        the end. `Goal.steps` is the total number of steps, so the second call in this example
-        trains for 3 more steps.
+        Training yields a report before each occupancy grid update and at the end. `Goal.steps` is
+        the total number of steps, so the second call in this example trains for 3 more steps.
 
         >>> views = scene.views("train", progress=False)
         >>> trainer = nerfmac.Trainer(nerfmac.config.PRESETS["tiny"], scene.bounds, views)
         >>> reports = list(trainer.train(trainer.init(), nerfmac.Goal(steps=2)))
         >>> [report.state.step for report in reports]
-        [1, 2]
+        [2]
         >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
         >>> [report.state.step for report in reports]
-        [5]
+        [4, 5]
         >>> camera = scene.splits["test"][0].camera
         >>> trainer.renderer(reports[-1].state).render(camera).color.shape
         (128, 128, 3)
@@ -124,7 +124,8 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Return a trainer for the same model that can only render. It can be used on any thread.
+        """Return a trainer for the same model that can only render. The trainer can be used on any
+        thread.
 
         Args:
             cameras: Cameras of the training views.
@@ -254,7 +255,7 @@ class Trainer:
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train until a goal is reached, with a report at every update of the sampler state.
+        """Train until a goal is reached, with a report before every update of the sampler state.
 
         The caller's time between two reports does not count as training time.
         `goal.report_interval` causes additional reports without changing the results. If there are
@@ -271,33 +272,48 @@ class Trainer:
             DivergedError: If the loss or a parameter is not finite, or if too many consecutive
                 steps were skipped because a gradient was not finite.
         """
-        exchange = Exchange(self.ranks)
-        state = exchange.begin(state)
-        clock, queue, rays_done = Clock(state.train_seconds), StepQueue(), 0
+        exchange, clock = Exchange(self.ranks), Clock(state.train_seconds)
         last: Measured | None = None
+        # The device computes a step while the host handles the report on the step before.
+        for step in _one_behind(self._launch(exchange.begin(state), goal, exchange, clock)):
+            if step.measured is None:
+                continue
+            with interval("report", step=step.state.step):
+                last = read(step.measured, step.state.step, last)
+            clock.read()
+            yield Report.of(step.state, last, goal.progress(step.state), step.rays_per_second)
+            clock.go_on()
+
+    def _launch(
+        self, state: TrainState, goal: Goal, exchange: Exchange, clock: Clock
+    ) -> Iterator[Launched]:
+        """Launch steps until the goal is reached, and yield each of them. At most two steps are in
+        the queue of the device."""
+        queue, rays_done = StepQueue(), 0
         while (progress := goal.progress(state)) < 1.0:
-            if self._is_update_at(state.step):
+            is_updated = self._is_update_at(state.step)
+            if is_updated:
                 with interval("occupancy update", step=state.step):
                     state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
-            rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
-                queue.add(state)  # measurements are evaluated only if they are read
+                queue.add(state)  # Measurements are evaluated only if they are read.
+            if is_updated:
+                state = replace(state, samples_per_ray=exchange.mean(measured)[3])
+            rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
-            has_updated = self._is_update_at(state.step - 1)
-            is_due = has_updated or goal.progress(state) >= 1.0
-            if not is_due and not clock.is_over(goal.report_interval):
+            is_last = goal.progress(state) >= 1.0
+            is_shared = is_last or self._is_update_at(state.step)
+            if not is_shared and not clock.is_over(goal.report_interval):
+                yield Launched(state)
                 continue
-            with interval("report", step=state.step):
-                last = read(exchange.mean(measured) if is_due else measured, state, last)
-            seconds = exchange.seconds(state.step, clock.read(), must_agree=is_due)
+            checked = with_checks(exchange.mean(measured) if is_shared else measured, state)
+            (mx.eval if is_last else mx.async_eval)(checked)
+            seconds = exchange.seconds(state.step, clock.read(), must_agree=is_shared)
             state = replace(state, train_seconds=seconds)
-            if has_updated:  # A change at the end would change the results of resumed training.
-                state = replace(state, samples_per_ray=mx.array(last.samples_per_ray))
-            yield Report.of(state, last, goal.progress(state), rays_done / clock.lap())
+            yield Launched(state, checked, rays_done / clock.lap())
             rays_done = 0
-            clock.go_on()
 
     def _is_update_at(self, step: int) -> bool:
         """Return whether the sampler state is updated before the next step, after `step` steps."""
@@ -345,21 +361,20 @@ class Trainer:
             OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
-            _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, optimizer, groups),
-            self._schedule(state.step, progress),
+            step_values(
+                _key_words(self.config.seed, state.step, stream=0),
+                (self.config.refine.level_progress_at(state.step), progress),
+                step_numbers(state.step + 1, rate, optimizer, groups.values()),
+            ),
         )
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays through the views' tracks, or None if no loss uses them or the views have no
-        tracks."""
+        """Rays through the sparse points in the views' tracks, or None if no loss uses these rays
+        or the views have no tracks."""
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
-
-    def _schedule(self, step: int, progress: float) -> Schedule:
-        return Schedule(mx.array(self.config.refine.level_progress_at(step)), mx.array(progress))
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
@@ -397,6 +412,14 @@ class Trainer:
         return self.sampler.update(parameters, sampling, rays, update_key, phase)
 
 
+class Launched(NamedTuple):
+    """Step that the host has launched and the device may still be computing."""
+
+    state: TrainState  # state after the step
+    measured: mx.array | None = None  # as returned by `with_checks`, or None without a report
+    rays_per_second: float = 0.0  # mean rate since the previous report
+
+
 class StepQueue:
     """Queue of at most two steps that the host has launched but the device has not finished.
 
@@ -407,13 +430,25 @@ class StepQueue:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing the `state` after a step, and wait while the queue is too long."""
+        """Start to compute the `state` after a step, and wait while the queue contains too many
+        steps."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
         while len(self._steps) > (1 if is_relaxed() else 2):
             with interval("wait for the device"):
                 mx.eval(self._steps.popleft())
+
+
+def _one_behind(steps: Iterable[Launched]) -> Iterator[Launched]:
+    """Yield each step after the next step has been launched."""
+    before: Launched | None = None
+    for step in steps:
+        if before is not None:
+            yield before
+        before = step
+    if before is not None:
+        yield before
 
 
 def _averaged_if_good(
@@ -426,6 +461,10 @@ def _averaged_if_good(
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
     """Return the random key of a step. Steps, sampling, and initial values use different
     `stream`s."""
+    return mx.array(_key_words(seed, step, stream=stream))
+
+
+def _key_words(seed: int, step: int, *, stream: int) -> npt.NDArray[np.uint32]:
     # The offset between streams is 2^32 / golden ratio, so that similar seeds do not share a
     # stream.
-    return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)
+    return np.array([(seed + stream * 0x9E3779B9) % 2**32, step], np.uint32)

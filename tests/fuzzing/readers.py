@@ -23,9 +23,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.rendering.perceptual import _read as read_weights
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
-from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import (

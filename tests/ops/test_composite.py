@@ -35,11 +35,11 @@ def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
 
 
 def composited(
-    density, color, distances, widths, ray_start, thinning=None, expected=None
+    density, color, distances, widths, ray_start, thinning=None, expected=None, background=None
 ) -> Composited:
     nothing = mx.zeros((0, 3))
     samples = Samples(nothing, distances, widths, nothing, ray_start, nothing, thinning)
-    return composite(density, color, samples, expected)
+    return composite(density, color, samples, expected, background)
 
 
 def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:
@@ -253,6 +253,29 @@ def test_thinned_rays_have_the_transmittance_of_whole_ones_and_scaled_gradients(
         slope[i] = sum((m * (a - b)).sum() for m, a, b in zip(mixes, ahead, behind, strict=True))
     got = mx.grad(combined)(device["density"])
     assert_matches(got, slope / 2e-4, rel=64 * 33 * ROUNDOFF, name="d density")
+
+
+@pytest.mark.parametrize("is_thinned", [False, True])
+def test_light_of_the_background_passes_through_each_ray(is_thinned):
+    device = on_device(scene(0.1)) | (thinned_arguments(omitting()) if is_thinned else {})
+    random = np.random.default_rng(9)
+    background, mix = (mx.array(random.uniform(size=(7, 3)), mx.float32) for _ in range(2))
+
+    def behind(density, color, is_blended_later):
+        own = {} if is_blended_later else {"background": background}
+        seen = composited(**device | {"density": density, "color": color} | own)
+        return seen.color + is_blended_later * (1.0 - seen.opacity[:, None]) * background
+
+    def results(is_blended_later):
+        def loss(density, color):
+            return (mix * behind(density, color, is_blended_later)).sum()
+
+        arrays = device["density"], device["color"]
+        return behind(*arrays, is_blended_later), *mx.grad(loss, argnums=(0, 1))(*arrays)
+
+    names = "color", "d density", "d color"
+    for name, got, want in zip(names, results(False), results(True), strict=True):
+        assert_matches(got, np.array(want, np.float64), rel=16 * 33 * ROUNDOFF, name=name)
 
 
 @pytest.mark.parametrize("rubbish", [1e30, -7.0, np.nan, np.inf])

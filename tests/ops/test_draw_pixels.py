@@ -54,8 +54,8 @@ def told_from(color: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_color_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
-    origin, direction, color, view_of = drawn(channels, compiled=compiled)
-    assert color.shape == (COUNT, 4)
+    origin, direction, color, got_alpha, view_of = drawn(channels, compiled=compiled)
+    assert (color.shape, got_alpha.shape) == ((COUNT, 3), (COUNT, 1))
     assert color.dtype == np.float32
     view, row, column = told_from(color)
     np.testing.assert_array_equal(view_of, view)
@@ -66,17 +66,17 @@ def test_a_color_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
     y = 28.0 * -seen[:, 1] / -seen[:, 2] + 8.5
     np.testing.assert_allclose(np.stack([x, y], -1), np.stack([column, row], -1) + 0.5, atol=1e-4)
     alpha = (255 - column - row) / 255 if channels == 4 else np.ones(COUNT)
-    np.testing.assert_allclose(color[:, 3], alpha, atol=1e-6)
+    np.testing.assert_allclose(got_alpha[:, 0], alpha, atol=1e-6)
 
 
 def test_straight_alpha_leaves_colors_alone():
     opaque, clear = images(4), np.array(images(4))
     clear[..., 3] = 0
-    first = draw_pixels(opaque, cameras(), fractions()).color
-    second = draw_pixels(mx.array(clear), cameras(), fractions()).color
-    assert float(first[:, :3].max()) > 0.4
-    assert mx.array_equal(first[:, :3], second[:, :3])
-    assert not second[:, 3].any()
+    first = draw_pixels(opaque, cameras(), fractions())
+    second = draw_pixels(mx.array(clear), cameras(), fractions())
+    assert float(first.color.max()) > 0.4
+    assert mx.array_equal(first.color, second.color)
+    assert not second.alpha.any()
 
 
 def test_fractions_at_an_axis_ends_choose_its_first_and_last_pixel():
@@ -118,7 +118,7 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     cameras, count = mixed(), 80_000
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
     chosen = mx.random.uniform(shape=(3, count), key=mx.random.key(5))
-    rays, color, view_of = draw_pixels(given, cameras, chosen)
+    rays, color, _, view_of = draw_pixels(given, cameras, chosen)
     view, row, column = told_from(np.array(color))
     np.testing.assert_array_equal(np.array(view_of), view)
     place = mx.array(np.stack([column, row], axis=-1).astype(np.float32) + 0.5)

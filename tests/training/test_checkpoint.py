@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.training import checkpoint
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
-from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
 PARAMETERS = {"table": (40, 2), "density": (7,), "color": (11,)}

@@ -11,12 +11,12 @@ from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.huber import huber
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal
-from nerfmac.training.loss_scale import GROWTH_INTERVAL, LARGEST, SMALLEST, LossScale, all_finite
-from nerfmac.training.losses import huber
 from nerfmac.training.measured import MOST_SKIPPED, DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
@@ -24,41 +24,9 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-GOOD, BAD = mx.array(True), mx.array(False)
-
 
 def numbers(scale: LossScale) -> list[float]:
     return [np.array(each).item() for each in scale]
-
-
-def test_a_skipped_step_halves_the_scale_down_to_its_least():
-    scale = LossScale.init(1024.0).after(GOOD).after(BAD).after(BAD)
-    assert numbers(scale) == [256.0, 0, 2, 2]
-    assert numbers(scale.after(GOOD)) == [256.0, 1, 2, 0]
-    lowest = LossScale.init(SMALLEST).after(BAD)
-    assert numbers(lowest) == [SMALLEST, 0, 1, 1]
-
-
-def test_many_good_steps_in_a_row_double_the_scale_up_to_its_most():
-    scale = LossScale.init(1024.0)
-    for _ in range(GROWTH_INTERVAL - 1):
-        scale = scale.after(GOOD)
-    assert numbers(scale) == [1024.0, GROWTH_INTERVAL - 1, 0, 0]
-    assert numbers(scale.after(GOOD)) == [2048.0, 0, 0, 0]
-    assert numbers(scale.after(BAD).after(GOOD)) == [512.0, 1, 1, 0]
-    top = scale._replace(scale=mx.array(LARGEST))
-    assert numbers(top.after(GOOD)) == [LARGEST, 0, 0, 0]
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_one_number_that_is_not_finite_is_found_anywhere(bad):
-    gradients = {"table": np.ones((300, 2), np.float32), "color": np.ones(7, np.float32)}
-    assert all_finite(map(mx.array, gradients.values())).item()
-    for name, values in gradients.items():
-        spoilt = values.copy()
-        spoilt.reshape(-1)[-2] = bad
-        arrays = {other: mx.array(each) for other, each in gradients.items()}
-        assert not all_finite((arrays | {name: mx.array(spoilt)}).values()).item(), name
 
 
 @mx.custom_function
@@ -110,7 +78,7 @@ def test_the_scale_falls_until_gradients_fit_and_training_goes_on(scene):
 
 def test_a_skipped_step_is_reported_with_finite_figures(scene):
     trainer = trainer_for(scene)
-    first = next(trainer.train(trainer.init(), Goal(steps=60)))
+    (first,) = trainer.train(trainer.init(), Goal(steps=1))
     assert first.is_skipped
     assert np.isfinite([first.loss, first.psnr, first.samples_per_second]).all()
 

@@ -12,6 +12,7 @@ from nerfmac.config.presets import preset
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
+from nerfmac.ops.huber import huber
 from nerfmac.training.losses import (
     DISPARITY_END,
     PenaltyInput,
@@ -19,60 +20,11 @@ from nerfmac.training.losses import (
     disparity_penalty,
     distortion_loss,
     entropy_loss,
-    huber,
 )
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-ROUNDOFF = 2.0**-24
-
-
-def loss(error: np.ndarray, delta: float) -> np.ndarray:
-    target = np.full_like(error, 0.25)
-    return np.array(huber(mx.array(target + error), mx.array(target), delta), np.float64)
-
-
-def slope(error: np.ndarray, delta: float) -> np.ndarray:
-    zero = mx.zeros(error.shape)
-    return np.array(mx.grad(lambda e: huber(e, zero, delta).sum())(mx.array(error)), np.float64)
-
-
-@pytest.mark.parametrize("delta", [0.1, 0.3, 2.0])
-def test_it_is_square_up_to_delta_and_then_linear(delta):
-    error = np.linspace(-1.0, 1.0, 41, dtype=np.float32)
-    size = np.abs(error.astype(np.float64))
-    want = np.where(size <= delta, size**2 / (2 * delta), size - delta / 2)
-    # The error is a difference of numbers up to 1.25, and the square divided by delta.
-    assert np.abs(loss(error, delta) - want).max() < 8 * ROUNDOFF / min(delta, 1.0)
-
-
-@pytest.mark.parametrize("delta", [0.1, 0.3])
-def test_it_and_its_slope_are_continuous_where_it_turns_linear(delta):
-    around = delta * np.array([1 - 1e-4, 1 + 1e-4, -1 + 1e-4, -1 - 1e-4], np.float32)
-    value, steepness = loss(around, delta), slope(around, delta)
-    assert value == pytest.approx(delta / 2, rel=1e-3)
-    assert steepness == pytest.approx([1, 1, -1, -1], rel=1e-3)
-
-
-@pytest.mark.parametrize("delta", [0.1, 0.3])
-def test_its_slope_rises_evenly_to_one_and_stays(delta):
-    error = np.array([-9.0, -delta * 2, -delta / 4, 0.0, delta / 2, delta * 3, 50.0], np.float32)
-    want = np.clip(error.astype(np.float64) / delta, -1, 1)
-    assert slope(error, delta) == pytest.approx(want, rel=8 * ROUNDOFF)
-
-
-def test_it_is_element_by_element_and_symmetric():
-    random = np.random.default_rng(1)
-    a, b = (random.uniform(size=(5, 3)).astype(np.float32) for _ in range(2))
-    one, other = (np.array(huber(mx.array(x), mx.array(y), 0.1)) for x, y in ((a, b), (b, a)))
-    assert one.shape == (5, 3)
-    assert (one == other).all()
-    assert (np.array(huber(mx.array(a), mx.array(a), 0.1)) == 0).all()
-    single = huber(mx.array(a[2:3, 1:2]), mx.array(b[2:3, 1:2]), 0.1).item()
-    assert single == one[2, 1]
-
 
 STARTS = (0, 3, 3, 4, 9)  # the second ray has no sample; two slots are of no ray
 SLOTS = 11
@@ -249,7 +201,7 @@ def test_an_own_loss_on_weights_equals_the_configured_one(scene):
 def test_a_color_loss_may_be_on_weights_too(scene):
     def loss(rays, target):
         color = huber(rays.color, target, CONFIG.train.huber)
-        return color.mean(axis=1) + own_distortion(rays, target)
+        return color + own_distortion(rays, target)
 
     want, _ = first_step(scene, CONFIG, extra_losses=[own_distortion])
     got, _ = first_step(scene, CONFIG, loss=loss)

@@ -51,7 +51,8 @@ def test_what_is_covered_changes_nothing_that_is_learned(scene, kept):
 def test_the_pixels_that_were_drawn_are_known(scene):
     views = scene.views("train")
     fractions = mx.random.uniform(shape=(3, 500), key=mx.random.key(4))
-    _, colors, _ = draw_pixels(views.pixels, views.cameras, fractions)
+    _, color, alpha, _ = draw_pixels(views.pixels, views.cameras, fractions)
+    colors = mx.concatenate([color, alpha], axis=1)[:, : views.pixels.shape[1]]
     numbers = chosen_pixels(views.cameras, fractions)
     taken = np.array(views.pixels)[np.array(numbers)] / 255
     np.testing.assert_allclose(np.array(colors), taken, atol=1e-6)

@@ -13,6 +13,7 @@ from nerfmac.ops.adam import adam_step, most_first, pack_moments, unpack_moments
 from nerfmac.training.optimizer import (
     AVERAGED_EVERY,
     OptimizerState,
+    StepNumbers,
     adam,
     averaged,
     is_averaged,
@@ -44,6 +45,10 @@ def gradients(step: int) -> dict[str, np.ndarray]:
     return {name: random.normal(size=values.shape) + 0.5 for name, values in start().items()}
 
 
+def numbers_of(*arguments) -> StepNumbers:
+    return StepNumbers.of(mx.array(step_numbers(*arguments)))
+
+
 def fresh(values: dict[str, np.ndarray]) -> OptimizerState:
     parameters = {name: mx.array(each, mx.float32) for name, each in values.items()}
     return OptimizerState(parameters, no_moments(parameters))
@@ -51,7 +56,7 @@ def fresh(values: dict[str, np.ndarray]) -> OptimizerState:
 
 def stepped(now: OptimizerState, slopes, step: int, rate: float, config=CONFIG) -> OptimizerState:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, step_numbers(step, float(rate), config), DECAYED, ONE)
+    return adam(now, given, numbers_of(step, float(rate), config), DECAYED, ONE)
 
 
 def ten_steps(config: OptimizerConfig = CONFIG) -> list[OptimizerState]:
@@ -188,7 +193,7 @@ def test_packed_moments_keep_the_second_to_a_part_in_8192_and_the_first_to_its_s
 @pytest.mark.parametrize("disabled", ["", "1"])
 def test_what_packing_rounds_does_not_keep_moments_from_falling(disabled, monkeypatch):
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", disabled)
-    numbers, random = step_numbers(1, 0.0, OptimizerConfig()).plain, np.random.default_rng(5)
+    numbers, random = numbers_of(1, 0.0, OptimizerConfig()).plain, np.random.default_rng(5)
     most, values = most_first(0.9, 0.99), mx.zeros(2000)
     moments = mx.zeros(2000, mx.uint32)
     for size in (1.0,) * 60 + (1e-4,) * 100:
@@ -207,7 +212,7 @@ def test_a_factor_of_zero_changes_nothing_whatever_the_gradient(disabled, monkey
     spoilt = {name: np.full(each.shape, np.nan) for name, each in start().items()}
     spoilt["table"][:3] = np.inf, 1.0
     given = {name: mx.array(each, mx.float32) for name, each in spoilt.items()}
-    after = adam(now, given, step_numbers(2, 0.03, CONFIG), DECAYED, mx.array([0.0]))
+    after = adam(now, given, numbers_of(2, 0.03, CONFIG), DECAYED, mx.array([0.0]))
     for one, other in zip(now, after, strict=True):
         for name, values in one.items():
             assert np.array(values).tobytes() == np.array(other[name]).tobytes(), name
@@ -218,7 +223,7 @@ def test_the_factor_multiplies_the_gradient_and_not_the_penalty(disabled, monkey
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", disabled)
     given = {name: mx.array(each, mx.float32) for name, each in gradients(1).items()}
     larger = {name: 8.0 * each for name, each in given.items()}
-    numbers = step_numbers(1, 0.03, CONFIG)
+    numbers = numbers_of(1, 0.03, CONFIG)
     one = adam(fresh(start()), given, numbers, DECAYED, ONE)
     other = adam(fresh(start()), larger, numbers, DECAYED, mx.array([0.125]))
     for name in given:

@@ -207,11 +207,11 @@ def test_parameters_that_are_not_finite_are_never_reported(scene):
     # A moment that overflows spoils the parameters even if all gradients of the step are finite.
     infinite = mx.full(state.moments["color"].shape, 0x7F800FFF << 1, mx.uint32)
     spoiled = {**state.moments, "color": infinite}
-    with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
+    with pytest.raises(DivergedError, match="parameters are not finite after step 4"):
         next(trainer.train(replace(state, moments=spoiled), Goal(steps=5)))
     # Parameters that are not finite spoil the gradients: the step is skipped and reported too.
     spoiled = {**state.parameters, "color": state.parameters["color"] * np.nan}
-    with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
+    with pytest.raises(DivergedError, match="parameters are not finite after step 4"):
         next(trainer.train(replace(state, parameters=spoiled), Goal(steps=5)))
 
 
@@ -224,6 +224,19 @@ def test_a_goal_that_changes_meanwhile_is_heeded(scene):
         if report.state.step == 3:
             goal.steps = 5
     assert steps == [1, 2, 3, 4, 5]
+
+
+def test_the_device_computes_the_next_step_during_a_report(scene, monkeypatch):
+    launched, advance = [], Trainer.advance
+
+    def counted(self, state, *arguments):
+        launched.append(state.step + 1)
+        return advance(self, state, *arguments)
+
+    monkeypatch.setattr(Trainer, "advance", counted)
+    trainer = trainer_for(scene)
+    steps = [(r.state.step, launched[-1]) for r in trainer.train(trainer.init(), Goal(steps=10))]
+    assert steps == [(4, 5), (8, 9), (10, 10)]
 
 
 def test_the_goals_rate_scales_the_learning_rate(scene):

@@ -33,7 +33,6 @@ from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
-from nerfmac.training.loss_scale import guard_fault
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.version import version as nerfmac_version
@@ -58,7 +57,6 @@ def info(arguments: Info) -> int:
         "kernel cache": str(cache_folder()),
         "image cache": str(image_cache_folder()),
         "preset auto": config.preset,
-        "loss scaling": _guard(),
     }
     for name, value in rows.items():
         print(f"{name:14}{value}")
@@ -85,11 +83,6 @@ def _chosen_by(config: Config) -> str:
     default = "defaults; run `nerfmac tune` to choose"
     source = "chosen by `nerfmac tune`" if is_tuned(config) else default
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
-
-
-def _guard() -> str:
-    fault = guard_fault()
-    return f"FAILS: {fault}" if fault else "detects NaN and infinity in gradients"
 
 
 def _compiler() -> str:

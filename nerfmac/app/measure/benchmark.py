@@ -33,6 +33,8 @@ from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
+from nerfmac.ops.huber import huber
+from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
@@ -139,6 +141,7 @@ def computations(config: Config) -> Iterator[Computation]:
     most = most_first(0.9, 0.99)
     step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, most=most))
     unscale = mx.array([1e-3])
+    yield "loss_scale", lambda: next_loss_scale(LossScale.init(1024.0), mx.array(0.0))
     _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, unscale, step)
     mx.eval(parameters, moments, gradient)
     yield "adam", lambda: adam_step(parameters, moments, gradient, unscale, step)
@@ -195,6 +198,9 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
     color = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
     yield from _with_backward("composite", flat, density, color)
+    colors = mx.random.uniform(shape=(2, inputs.rays, 3), key=mx.random.key(13))
+    loss = partial(huber, target=colors[1], delta=0.1)
+    yield from _with_backward("huber", loss, colors[0])
 
 
 def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:

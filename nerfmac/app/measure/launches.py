@@ -182,7 +182,10 @@ def launches(
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Names of kernels that are recorded in a training step but usually not evaluated, because their
 results are not used or used only in reports."""
-_TYPES = {"sampling.bits": mx.uint32, "sampling.updates": mx.int32, "moments.": mx.uint32}
+_TYPES = {
+    **{"sampling.bits": mx.uint32, "sampling.updates": mx.int32, "moments.": mx.uint32},
+    **{"scaling.good": mx.int32, "scaling.skipped": mx.int32},
+}
 """Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
 
 

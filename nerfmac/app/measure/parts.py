@@ -39,6 +39,8 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "huber": "loss",
+    "loss_scale": "optimizer",
     "adam": "optimizer",
 }
 """Stage of the training step for each operation. An operation that is not listed is a separate
@@ -101,11 +103,12 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
     reports. The run is first trained until its speed is constant. Every timed round begins from
     this state, so all rounds have the same rays and samples."""
     state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
-    rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
+    interval = run.trainer.sampler.interval_at(state.step)
+    rounds = None if steps is None else ceil(steps / interval)
     reports: list[Report] = []
 
     def train() -> float:
-        reports.append(next(run.trainer.train(state, Goal())))
+        reports.extend(run.trainer.train(state, Goal(steps=state.step + interval)))
         now = reports[-1].state
         return (now.train_seconds - state.train_seconds) / (now.step - state.step)
 

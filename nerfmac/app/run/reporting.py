@@ -26,7 +26,7 @@ from nerfmac.backend.memory import peak_memory_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.common.installing import needed
-from nerfmac.geometry.color import over
+from nerfmac.geometry.color import blended
 from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.rendering.evaluation import ViewQuality
@@ -77,17 +77,16 @@ def constant_psnr(views: Views, blend: str) -> float:
     position, background = mx.random.key(0), mx.random.key(1)
     position = mx.random.uniform(shape=(3, _PIXELS), key=position)
     background = mx.random.uniform(shape=(_PIXELS, 3), key=background)
-    _, rgba, _ = draw_pixels(views.pixels, views.cameras, position)
+    _, color, alpha, _ = draw_pixels(views.pixels, views.cameras, position)
     weight = mx.ones((_PIXELS, 1))
     if views.kept is not None:
         weight = views.kept[chosen_pixels(views.cameras, position)].reshape(-1, 1)
     weight = weight.astype(mx.float32)
     weight = weight / mx.maximum(weight.sum(), 1.0)
-    opacity = (weight * rgba[:, 3:]).sum(axis=0, keepdims=True)
-    color = (weight * rgba[:, 3:] * rgba[:, :3]).sum(axis=0, keepdims=True)
-    color = color / mx.maximum(opacity, 1e-6)
-    constant = mx.broadcast_to(mx.concatenate([color, opacity], axis=1), rgba.shape)
-    error = mx.square(over(rgba, background, blend) - over(constant, background, blend))
+    opacity = (weight * alpha).sum(axis=0, keepdims=True)
+    mean = (weight * alpha * color).sum(axis=0, keepdims=True) / mx.maximum(opacity, 1e-6)
+    constant = blended(mean, opacity, background, blend)
+    error = mx.square(blended(color, alpha, background, blend) - constant)
     return decibels(max(float((weight * error).sum()) / 3.0, 1e-10))
 
 

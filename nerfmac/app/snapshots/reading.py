@@ -31,11 +31,11 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.cells import cells_of
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
+from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import Box, cropped
 from nerfmac.sampling.marching import MarchingSampler
-from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import no_moments
 from nerfmac.training.state import TrainState

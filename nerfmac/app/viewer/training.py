@@ -14,7 +14,8 @@ from nerfmac.training.goal import Goal, Report
 
 
 class Training:
-    """Training of a run in slices. Only the worker thread may use it."""
+    """Training of a run in short slices, between which the viewer handles messages. Only the worker
+    thread may use this object."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -130,7 +130,7 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
     [
         (
             "[malloc] Unable to allocate 34359738368 bytes.",
-            "no memory is left: [malloc] Unable to allocate 34359738368 bytes.; step 1 is saved in "
+            "no memory is left: [malloc] Unable to allocate 34359738368 bytes.; step 4 is saved in "
             "{out}; reduce --",
         ),
         (
@@ -138,7 +138,7 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
             "; try again with `--preset small`, over ssh, with the display asleep, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; "
-            "step 1 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to "
+            "step 4 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to "
             "continue",
         ),
     ],
@@ -150,7 +150,7 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
 
     def exhausted(self, state, goal):
         for report in train(self, state, goal):
-            if report.state.step > 1:
+            if report.state.step > 4:
                 raise RuntimeError(error)
             yield report
 
@@ -159,7 +159,7 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
     monkeypatch.setattr(Trainer, "train", exhausted)
     assert nerfmac("train", scene, *FLAGS, "--steps", 9, "--out", out, "--no-video") == 2
     assert told.format(out=out) in capsys.readouterr().err.splitlines()[-1]
-    assert Run.load(out).state.step == 1
+    assert Run.load(out).state.step == 4
 
 
 def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatch, capsys):

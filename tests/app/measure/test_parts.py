@@ -44,7 +44,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     assert len(named) == len(set(named))
     interval = CONFIG.occupancy.interval_at(whole.state.step)
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
-    assert len(kernels) == 16
+    assert len(kernels) == 19
     # Kernels of the occupancy update, and kernels with unused results.
     others = {f"occupancy_{each}" for each in ("count", "points", "splat", "refresh", "pack")}
     others |= {"march_visible", *NEVER_EVALUATED}
@@ -69,10 +69,10 @@ def test_parts_name_their_stage_their_types_and_what_runs_them(measured):
     assert by_name["packing_starts"].dtypes == ("int32",)
     assert by_name["everything else"].backend == "mlx"
     by_stage = stages(measured)
-    assert [part.name for part in by_stage["optimizer"]] == ["adam", "average, 1/8"]
+    assert [part.name for part in by_stage["optimizer"]] == ["loss_scale", "adam", "average, 1/8"]
     assert sum(map(len, by_stage.values())) == len(measured)
     assert set(by_stage) == {
-        *("rays", "samples", "encoding", "networks", "compositing", "optimizer"),
+        *("rays", "samples", "encoding", "networks", "compositing", "loss", "optimizer"),
         *("everything else", "occupancy update"),
     }
 
@@ -125,7 +125,7 @@ def test_interleaved_timing_goes_on_until_the_time_is_over(monkeypatch):
 def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert run.state.step == whole.state.step, "later rounds would time other rays and samples"
     assert whole.step.calls == 5
-    assert whole.state.step == 1 + (module.SETTLING - 1) * CONFIG.occupancy.interval_at(0)
+    assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
     samples_per_ray = whole.samples_per_second / whole.rays_per_second
     assert (
         0

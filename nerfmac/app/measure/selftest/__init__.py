@@ -16,6 +16,7 @@ from nerfmac.app.measure.selftest.comparison import compare_all as compare_all
 from nerfmac.app.measure.selftest.fields import (
     adam_cases,
     hash_encode_cases,
+    loss_scale_cases,
     networks_cases,
     spherical_harmonics_cases,
     trace_cases,
@@ -23,6 +24,7 @@ from nerfmac.app.measure.selftest.fields import (
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
+    huber_cases,
     march_cases,
     occupancy_update_cases,
     packing_cases,
@@ -35,5 +37,6 @@ def cases() -> Iterator[Case]:
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
-        *(thin_cases(), trace_cases(), occupancy_update_cases(), adam_cases()),
+        *(thin_cases(), trace_cases(), occupancy_update_cases()),
+        *(huber_cases(), loss_scale_cases(), adam_cases()),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from math import inf, isfinite, nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -15,17 +15,22 @@ from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, wi
 from nerfmac.app.measure.selftest.rays import drawn_rays
 from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.common.constants import (
+    LOSS_SCALE_GROWTH_INTERVAL,
+    LOSS_SCALE_LARGEST,
+    LOSS_SCALE_SMALLEST,
+)
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_moments
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
+from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
-from nerfmac.training.loss_scale import all_finite
 
 
 def networks_cases() -> Iterator[Case]:
@@ -264,6 +269,27 @@ def spherical_harmonics_cases() -> Iterator[Case]:
         yield Case("spherical_harmonics", str(count), run, 16)
 
 
+def loss_scale_cases() -> Iterator[Case]:
+    """Yield cases with finite and other sums of gradients, and with the extreme loss scales."""
+    for total in (0.0, -2.5, 3e38, inf, -inf, nan):
+        for scale in (LOSS_SCALE_SMALLEST, 1024.0, LOSS_SCALE_LARGEST):
+            run = partial(_rescaled, total, scale)
+            yield Case("loss_scale", f"{total:g}-{scale:g}", run, 1)
+
+
+def _rescaled(total: float, scale: float) -> Arrays:
+    """Return the loss scales after steps with different numbers of previous good steps."""
+    after: Arrays = {}
+    for good_steps in (0, LOSS_SCALE_GROWTH_INTERVAL - 1):
+        state = LossScale.init(scale)._replace(
+            good_steps=mx.array(good_steps), skipped=mx.array(5), skipped_in_a_row=mx.array(2)
+        )
+        state, unscale = next_loss_scale(state, mx.array(total))
+        arrays = {**state._asdict(), "unscale": unscale}
+        after |= {f"{name} after {good_steps}": values for name, values in arrays.items()}
+    return after
+
+
 def adam_cases() -> Iterator[Case]:
     """Yield test cases with arrays of one and two axes. One third of the entries never have a
     gradient. In the last case, gradients are not finite, and their steps are skipped."""
@@ -274,15 +300,12 @@ def adam_cases() -> Iterator[Case]:
 
 def _guarded() -> Arrays:
     """Return the parameters after a step along gradients that contain NaN, infinity, and 1."""
-    is_good = mx.compile(lambda gradient: all_finite([gradient]))
     parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
     step = mx.array(Step(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
-    after = {}
+    after: Arrays = {}
     for value in (nan, inf, -inf, 1.0):
         gradient = mx.array([0.5, value, -0.25])
-        # The reference checks the gradients on the host, where no compiler can remove the check.
-        is_used = is_good(gradient) if runs_kernel("adam") else mx.array(isfinite(value))
-        unscale = mx.where(is_used, 1.0, 0.0).reshape(1)
+        _, unscale = next_loss_scale(LossScale.init(1.0), gradient.sum())
         after[f"after {value}"] = adam_step(parameters, moments, gradient, unscale, step)[0]
     return after
 

@@ -21,6 +21,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
@@ -62,8 +63,9 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
-    rays, color, view = draw_pixels(pixels, cameras, fractions)
-    return {**rays._asdict(), "color": color, "view": view}
+    rays, *others = draw_pixels(pixels, cameras, fractions)
+    names = "color", "alpha", "view"
+    return {**rays._asdict(), **dict(zip(names, others, strict=True))}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -166,10 +168,10 @@ def composite_cases() -> Iterator[Case]:
         color = mx.random.uniform(shape=samples.position.shape, key=keys[0])
         run = partial(_composited, density, color, samples)
         yield Case("composite", name, run, 256)
-        expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
+        behind = mx.random.uniform(shape=(2, samples.wanted.shape[0], 3), key=keys[1])
         # Without the offset, the scaled gradient of the first sample would be zero.
         thinned = _thinned_at_random(samples._replace(distance=0.5 + samples.distance))
-        run = partial(_composited, density, color, thinned, expected, 1.0)
+        run = partial(_composited, density, color, thinned, behind[0], behind[1], 1.0)
         yield Case("composite", f"{name}-thinned", run, 256)
 
 
@@ -178,17 +180,30 @@ def _composited(
     color: mx.array,
     samples: Samples,
     expected: mx.array | None = None,
+    background: mx.array | None = None,
     full_gradient_distance: float = 0.0,
 ) -> Arrays:
     penalty = mx.cos(samples.distance)
 
     def run(density: mx.array, color: mx.array) -> list[mx.array]:
         seen, ray_penalty = composite_penalized(
-            density, color, samples, penalty, expected, full_gradient_distance
+            *(density, color, samples, penalty),
+            *(expected, background, full_gradient_distance),
         )
         return [*seen, ray_penalty]
 
     return with_gradients(run, density=density, color=color)
+
+
+def huber_cases() -> Iterator[Case]:
+    """Yield cases with errors below and above the limit of the quadratic part."""
+    for rays in (1, 5, 300):
+        predicted, target = mx.random.uniform(shape=(2, rays, 3), key=mx.random.key(rays))
+
+        def run(predicted: mx.array, target: mx.array = target) -> list[mx.array]:
+            return [huber(predicted, target, 0.3)]
+
+        yield Case("huber", str(rays), partial(with_gradients, run, predicted=predicted), 8)
 
 
 def _thinned_at_random(samples: Samples) -> Samples:

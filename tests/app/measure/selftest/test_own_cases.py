@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.measure.selftest import case_of, cases, compare, compare_all
 from nerfmac.backend import Kernel
-from nerfmac.training import loss_scale
+from nerfmac.ops import loss_scale
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
