@@ -112,7 +112,7 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the partial files of `path` that terminated processes of this machine have left
+    """Remove the partial files of `path` that terminated processes on this machine have left
     behind."""
     with suppress(OSError):  # ignore files that cannot be removed
         for name in os.listdir(path.parent):

@@ -238,8 +238,8 @@ _VANILLA = {
 
 def vanilla(config: Config) -> Config:
     """Return the preset `config` adapted to the vanilla model (Mildenhall et al. 2020), with the
-    squared error as loss. If the networks are smaller than in the paper, the learning rate is four
-    times as high as in the paper.
+    squared error as the loss. If the networks are smaller than in the paper, the learning rate is
+    four times as high as in the paper.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -286,8 +286,8 @@ and activations, because images, MLX's buffer cache, and the viewer also use mem
 
 
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
-    """Return a preset, adapted to a model (see `preset_of`). `auto` selects a preset that fits the
-    device `metal`, `cuda`, or `cpu` and its memory."""
+    """Return a preset, adapted to a model (see `preset_of`). The name `auto` selects a preset that
+    fits the device (`metal`, `cuda`, or `cpu`) and its memory."""
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, get_args(Model))
     if name == "auto":

@@ -146,7 +146,8 @@ class HashGrid(Encoding):
         return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
-        """Return a table with uniform values in [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
+        """Return a table of values drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022,
+        section 4)."""
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 

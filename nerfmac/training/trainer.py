@@ -316,7 +316,7 @@ class Trainer:
             rays_done = 0
 
     def _is_update_at(self, step: int) -> bool:
-        """Return whether the sampler state is updated before the next step, after `step` steps."""
+        """Return whether the sampler state is updated after `step` steps, before the next step."""
         return step % self.sampler.interval_at(step) == 0
 
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:

@@ -371,8 +371,8 @@ class Profile(SceneFlags):
 
 @dataclass(frozen=True)
 class Selftest:
-    """Compare the results and gradients of every kernel with its reference implementation in plain
-    MLX."""
+    """Compare the results and gradients of every kernel with those of its reference implementation
+    in plain MLX."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Device to test. all tests every device of this machine."""

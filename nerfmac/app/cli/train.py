@@ -113,11 +113,12 @@ def _next_commands(out: Path) -> str:
 
 
 def save_turntable(run: Run, seconds: float) -> None:
-    """Render a turntable video of 4 seconds to `video.mp4` in the run folder, if it has one.
+    """If the run has a folder, render a turntable video of 4 seconds to `video.mp4` in the folder.
 
-    Rendering takes about 2/5 of the remaining time `seconds`. If the time is short, the frame size
-    is reduced to `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the frame
-    size to `MIN_TURNTABLE_SIDE`. If this still takes too long, an existing video is removed.
+    Rendering may take about 40 % of the remaining time `seconds`. To save time, the frame size is
+    first reduced to `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the
+    frame size to `MIN_TURNTABLE_SIDE`. If rendering would still take too long, no video is
+    rendered, and an existing video is removed.
     """
     if run.folder is None:
         return

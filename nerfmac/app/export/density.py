@@ -81,7 +81,10 @@ class Lattice(NamedTuple):
             )
 
     def sample(self, source: Source, *, progress: bool = True) -> npt.NDArray[np.float32]:
-        """Return the density (x, y, z) per scene unit at all points, 0 outside occupied cells."""
+        """Return the density per scene unit at all points of the grid, with the axes x, y, and z.
+
+        Outside occupied cells, the density is 0.
+        """
         values = np.zeros(self.shape, np.float32)
         thick = max(SLAB // values[0].size, 1)
         with tqdm(total=len(values), desc="density", unit="plane", disable=not progress) as bar:

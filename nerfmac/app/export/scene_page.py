@@ -202,7 +202,7 @@ class TracedField(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """Convert a trained field to shader data. Raises `InputError` unless the field is a hash
+        """Convert a trained field to shader data. Raise `InputError` unless the field is a hash
         grid with two networks and the sampler has an occupancy grid."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):

@@ -157,7 +157,7 @@ def training_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """Report a single training view, and pairs of splits with the same images."""
+    """Report if there is only one training view, or if two splits contain the same images."""
     findings = []
     if len(scene.splits["train"]) == 1:
         findings.append("there is only one training view; depth requires several views")

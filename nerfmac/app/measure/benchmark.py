@@ -123,7 +123,7 @@ class OperationTimes(NamedTuple):
 
 
 def measure_operations(config: Config, seconds: float) -> Iterator[OperationTimes]:
-    """Measure each computation with kernels and with references, and yield the times."""
+    """Measure the time of each computation with kernels and with reference implementations."""
     for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():

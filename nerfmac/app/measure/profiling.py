@@ -168,7 +168,8 @@ def profile(
 def _record_the_rest(
     run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
 ) -> None:
-    """Record a step kernel by kernel, an evaluation of about `seconds`, and a video."""
+    """Record the timelines of a step, kernel by kernel, of an evaluation that takes about `seconds`
+    seconds, and of rendering a video."""
     with recording() as more, tempfile.TemporaryDirectory() as folder:
         _launch_one_by_one(run)
         if run.images().splits.get("test"):

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Interpolate spherically from quaternions `start` (n, 4) at 0 to `end` at fraction 1."""
+    """Interpolate spherically between quaternions (n, 4), from `start` at fraction 0 to `end` at
+    fraction 1."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
     # The weight of `start` is sin((1 - fraction) * angle) / sin(angle), and the weight of `end` is

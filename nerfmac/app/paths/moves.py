@@ -165,7 +165,7 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return smoothed positions and backward axes (POINTS, 3) of positions and axes (n, 3)."""
+    """Smooth positions and backward axes (n, 3), and return them at POINTS points, (POINTS, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)

@@ -176,7 +176,8 @@ def quality(
 ) -> dict[str, Any]:
     """Compute the mean quality of the evaluated views of a split that has `of` views. For the split
     `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated views), and
-    `test_row_fraction` (mean fraction of the compared rows). Without views, the means are None."""
+    `test_row_fraction` (fraction of the image rows that were compared, averaged over the views). If
+    no views were evaluated, the means are None."""
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
         for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")

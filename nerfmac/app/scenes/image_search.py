@@ -92,11 +92,12 @@ class ImageSearch:
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Return the indices of the images in `elsewhere` with a size or channels that no known
-        image has, and log a warning about these images.
+        """Return the indices of the images in `elsewhere` whose format matches no known image, and
+        log a warning about these images.
 
-        Images that were found at their listed path are known. If a single folder contains more
-        images of `elsewhere` than there are known images, its images also count as known.
+        The format is the size and the number of channels. An image is known if it was found at its
+        listed path. If one folder contains more images of `elsewhere` than there are known images,
+        the images in that folder also count as known.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):

@@ -183,7 +183,8 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """Return the integer at `key`."""
+    """Return the integer at `key`, or `default` if the key is missing. Raise `InputError` if it is
+    larger than `most`."""
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")

@@ -237,7 +237,7 @@ class ViewRenderer:
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """Render the values at all pixels of a camera image, in row-major order. The viewpoint is
         shifted to the right of the camera by `eye`, in scene units. In an equirectangular image,
-        each direction has a separate right direction."""
+        the right direction is different for each viewing direction."""
         options = self.options
         with unfused():
             if options.projection == "equirectangular":

@@ -304,7 +304,8 @@ class Status:
         }
 
     def _subject(self) -> list[list[float]] | None:
-        """Return the corners of the initial crop box in scene coordinates, or None for the cube."""
+        """Return the corners of the initial crop box in scene coordinates, or None
+        for the whole scene cube."""
         record = self._session.run.scene
         if record.subject is None:
             return None

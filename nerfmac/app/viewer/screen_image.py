@@ -159,8 +159,11 @@ def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[byt
 
 
 def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
-    """Return the inverse distances (rows + 3, columns + 3) at the vertices of a grid of `rows` x
-    `columns` cells over distances (h, w) that are 0 for empty pixels."""
+    """Return the inverse distances at the vertices of a grid of `rows` x `columns` cells over the
+    image, with a border of one more vertex on each side, (rows + 3, columns + 3).
+
+    `depth` (h, w) contains distances and is 0 for empty pixels.
+    """
     inverse = np.where(depth > 0.0, 1.0 / np.maximum(depth, 1e-6), 0.0).astype(np.float32)
     nearest = _around(_pooled(np.maximum, _widened(inverse), columns, rows), np.maximum)
     cells = _pooled(np.add, inverse, columns, rows)

@@ -48,7 +48,8 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum error norm(result - reference) / norm(reference) that rounding can cause."""
+        """Maximum relative error, `norm(result - reference) / norm(reference)`, that rounding can
+        cause."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms

@@ -251,7 +251,7 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
 
 
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
-    """Return the images of frames with their masks and their cameras in file coordinates."""
+    """Return the image of each frame, with its mask and its camera in coordinates of the file."""
     warned: set[str] = set()
     poses = _poses([entry.fields for entry in entries])
     headers = headers_of([entry.image for entry in entries])
@@ -306,12 +306,13 @@ def placement_of(file: Fields) -> Placement:
 
 
 def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
-    """Return the up direction of a file, a unit vector in the coordinates of the file.
+    """Return the up direction of a file as a unit vector in the coordinates of the file.
 
-    This is the key `up` of instant-ngp if it exists. If the key `orientation_override` of
-    nerfstudio is "none", the poses are upright, and the result is z. Otherwise, it is estimated
-    from the camera-to-world `poses` (3, 4); without poses, it is z. nerfstudio's
-    `applied_transform` has no effect, because it only documents how the poses were changed.
+    If instant-ngp's key `up` exists, the result is its value. If nerfstudio's key
+    `orientation_override` is "none", the poses are upright, and the result is the z axis.
+    Otherwise, the direction is estimated from the camera-to-world `poses` (3, 4). If there are no
+    poses, the result is the z axis. nerfstudio's `applied_transform` has no effect, because it only
+    documents how the poses were changed.
     """
     if "up" in file:
         up = file.numbers("up", 3)
