@@ -111,7 +111,7 @@ def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seco
     def draw(*_args, **_options):
         drawn.append(clock[0])
         clock[0] += seconds
-        return finished(page)
+        return page.session.screen.shown
 
     training, screen = page.session.training, page.session.screen
     page.open(warps=True).settle()
@@ -147,20 +147,6 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     page.settle()
 
 
-@pytest.mark.parametrize("kind", ["train", "pause"])
-def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page, kind):
-    page.open(48, 64).settle()
-    session = page.session
-    if kind == "pause":
-        session.start()
-    session.screen._job = object()  # partly drawn
-    page.say(kind)
-    page.loop._take(page.loop._messages.popleft())
-    assert session.training.is_running == (kind == "train")
-    assert not session.screen.is_drawing
-    session.pause()
-
-
 def test_the_first_trained_image_waits_for_no_image_of_before(page):
     """An image that took an hour, before training, delays none of the images in training."""
     page.open(warps=True).settle()
@@ -173,11 +159,6 @@ def test_the_first_trained_image_waits_for_no_image_of_before(page):
     assert [frame["step"] > 120 for frame in page.take("frame")] == [True]
     page.say("pause")
     page.settle()
-
-
-def finished(page):
-    """A finished image: the one that was shown last."""
-    return page.session.screen.shown
 
 
 @pytest.mark.parametrize(("step", "is_small"), [(1, True), (127, True), (128, False), (500, False)])

@@ -71,21 +71,6 @@ def test_an_activity_works_again_after_the_pause_it_asked_for(worker):
     assert np.diff(activity.times)[0] >= 0.02
 
 
-def test_a_wake_within_a_slice_is_not_lost(worker):
-    class WokenWithin(Counting):
-        def work(self):
-            super().work()
-            if self.slices == 1:
-                worker.wake(self)
-
-    activity = WokenWithin(None)
-    worker.add(activity)
-    end = time.monotonic() + 5.0
-    while activity.slices < 2 and time.monotonic() < end:
-        time.sleep(0.005)
-    assert activity.slices == 2
-
-
 def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
     one, other = Counting(0.0), Counting(0.0)
     worker.add(one)

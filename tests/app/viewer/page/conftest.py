@@ -37,10 +37,7 @@ def origin():
 
 @pytest.fixture(scope="package")
 def browser():
-    """Headless Chromium; a test is skipped where there is none, but fails in CI.
-
-    It ends with this folder's tests: while it is there, its event loop runs in this thread.
-    """
+    """Headless Chromium; it ends with this folder, as its event loop runs in this thread."""
     try:
         from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:

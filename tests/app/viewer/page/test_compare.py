@@ -34,13 +34,10 @@ def near(color):
     return pytest.approx(color, abs=6)
 
 
-def test_left_of_the_divider_is_the_frame_and_right_of_it_the_photo(compared):
+def test_the_divider_between_frame_and_photo_follows_pointer_and_keys(compared):
     assert over(compared, 310) is None
     assert over(compared, 330) == near(PHOTO)
     assert compared.page.locator(".nerfmac-compared").inner_text() == "train/b.png · 31.3 dB"
-
-
-def test_the_divider_follows_the_pointer_and_the_camera_stays(compared):
     compared.page.mouse.move(322, 200)
     compared.page.mouse.down()
     compared.page.mouse.move(160, 210, steps=4)
@@ -48,14 +45,11 @@ def test_the_divider_follows_the_pointer_and_the_camera_stays(compared):
     assert over(compared, 155) is None
     assert over(compared, 165) == near(PHOTO)
     assert compared.sent() == []
-
-
-def test_the_divider_follows_the_arrow_keys(compared):
     compared.control("Divider").focus()
     for _ in range(5):
-        compared.page.keyboard.press("ArrowLeft")
-    assert compared.control("Divider").get_attribute("aria-valuenow") == "40"
-    assert over(compared, 260) == near(PHOTO)
+        compared.page.keyboard.press("ArrowRight")
+    assert compared.control("Divider").get_attribute("aria-valuenow") == "35"
+    assert over(compared, 200) is None
 
 
 def test_each_mode_shows_what_it_says_all_over(compared):

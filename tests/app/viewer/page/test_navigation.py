@@ -1,16 +1,21 @@
-"""The page moves its view as `nerfmac.app.paths.view.View` does, number by number."""
+"""The page's modules compute what the package does, and are joined to one in a working order."""
 
 import math
+import re
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
+from nerfmac.app.viewer import page as source
+from tests.app.viewer.page.driver import LENS, POSE
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 
 NAVIGATION = "motion/navigation"
 OVERHEAD = View(np.c_[np.eye(3), [0.4, 0.7, 2.0]], (0.4, 0.7, -0.3), (0.0, 0.0, 1.0), 1.0)
-START = {
+STARTS = {
     "level": level(),
     "rolled": level().stand(rolled(level(), 0.6)),
     "overhead": OVERHEAD,
@@ -32,14 +37,14 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize("start", START)
+@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("name", MOVES)
 def test_each_move_leads_where_the_kernels_would(call, name, start):
     move, travels = MOVES[name]
     for travel in travels:
-        want = move(START[start], *travel)
+        want = move(STARTS[start], *travel)
         given = [list(travel)] if name == "lookAt" else list(travel)
-        moved = call(NAVIGATION, name, START[start].to_json(), *map(plain, given))
+        moved = call(NAVIGATION, name, STARTS[start].to_json(), *map(plain, given))
         size = max(np.abs(want.pose).max(), np.abs(want.center).max(), 1.0)
         assert np.reshape(moved["pose"], (3, 4)) == pytest.approx(want.pose, abs=1e-9 * size)
         assert moved["center"] == pytest.approx(want.center, abs=1e-9 * size)
@@ -75,3 +80,154 @@ def test_the_lens_and_the_distance_are_the_kernels(call, size):
     inside = View(np.c_[np.eye(3), CENTER], CENTER, UP, FOV)
     assert call(NAVIGATION, "centerDistance", inside.to_json()) == CLOSEST
     assert math.isclose(inside.distance, CLOSEST)
+
+
+PROJECTION = "image/projection"
+
+ASKEW = [0.36, -0.48, 0.8, 1.5, 0.8, 0.6, 0.0, -0.7, -0.48, 0.64, 0.6, 2.5]
+
+
+def test_a_point_lies_where_it_was_computed_by_hand(call):
+    # 4 ahead, 0.5 to the right, 0.25 up: x = 0.45 + 0.75 / 8, y = 0.55 - 1 / 16
+    seen = call(PROJECTION, "projectPoint", POSE, LENS, [1.0, 1.5, 2.25], 0.1)
+    assert seen == pytest.approx([0.54375, 0.4875, 4.0])
+
+
+@pytest.mark.parametrize("depth", [-1.0, 0.0, 0.09])
+def test_a_point_behind_or_too_near_is_nowhere(call, depth):
+    assert call(PROJECTION, "projectPoint", POSE, LENS, [5.0 - depth, 1.2, 2.1], 0.1) is None
+
+
+def test_a_line_is_cut_where_it_passes_behind(call):
+    from_ahead, to_behind = [1.0, 1.5, 2.25], [9.0, 1.5, 2.25]
+    there = call(PROJECTION, "projectLine", POSE, LENS, from_ahead, to_behind, 0.5)
+    back = call(PROJECTION, "projectLine", POSE, LENS, to_behind, from_ahead, 0.5)
+    # at depth 0.5: x = 0.45 + 0.75 * 0.5 / 0.5, y = 0.55 - 0.25 / 0.5
+    assert np.ravel(there) == pytest.approx([0.54375, 0.4875, 1.2, 0.05])
+    assert np.ravel(back) == pytest.approx([1.2, 0.05, 0.54375, 0.4875])
+
+
+def test_a_ray_passes_through_the_point_that_is_seen_there(call):
+    point = np.array([0.3, -0.4, 0.9])
+    x, y, depth = call(PROJECTION, "projectPoint", ASKEW, LENS, point.tolist(), 0.1)
+    ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
+    reached = np.array(ray["origin"]) + depth * np.array(ray["direction"])
+    assert reached == pytest.approx(point)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_along_an_axis_one_comes_to_where_the_ray_points(call, axis):
+    start = [0.3, -0.4, 0.9]
+    aim = list(start)
+    aim[axis] += 0.35
+    x, y, _ = call(PROJECTION, "projectPoint", ASKEW, LENS, aim, 0.1)
+    ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
+    assert call(PROJECTION, "alongAxis", start, axis, ray) == pytest.approx(0.35)
+
+
+def test_a_camera_sees_the_corners_of_its_own_image_at_its_corners(call):
+    corners = call(PROJECTION, "imageCorners", ASKEW, LENS, 0.7)
+    seen = [call(PROJECTION, "projectPoint", ASKEW, LENS, corner, 0.1) for corner in corners]
+    assert np.array(seen) == pytest.approx(
+        np.array([[0, 0, 0.7], [1, 0, 0.7], [1, 1, 0.7], [0, 1, 0.7]]), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("area", "image", "rectangle"),
+    [
+        ((900, 480), (256, 256), (210, 0, 480, 480)),
+        ((300, 500), (600, 400), (0, 150, 300, 200)),
+        ((901, 481), (225, 120), (0, 0, 901, 481)),  # the same aspect, in whole pixels
+        ((901, 481), (1920, 1080), (22.9444, 0, 855.1111, 481)),
+        ((1, 1), (1, 1), (0, 0, 1, 1)),
+    ],
+)
+def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image, rectangle):
+    fitted = call(PROJECTION, "fitRectangle", *area, *image)
+    assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
+        list(rectangle), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("area", "size"),
+    [
+        ((640, 480), [640, 480]),
+        ((0.3, 0.2), [1, 1]),
+        ((7680, 2160), [3840, 1080]),
+        ((3000, 4320), [1500, 2160]),
+        ((0, 480), None),
+    ],
+)
+def test_the_size_asked_for_is_within_limits_at_the_same_aspect(call, area, size):
+    assert call("./stage", "deviceSize", *area) == size
+
+
+NUMBERS = "controls/numbers"
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        ("withPrefix", 0, "0"),
+        ("withPrefix", 950, "950"),
+        ("withPrefix", 999.7, "1 k"),
+        ("withPrefix", 1234567, "1.23 M"),
+        ("grouped", 1234567, "1\u2009234\u2009567"),
+        ("grouped", 999, "999"),
+        ("duration", 4.21, "4.2 s"),
+        ("duration", 59.6, "1:00"),
+        ("duration", 65, "1:05"),
+        ("duration", 7207, "2:00:07"),
+    ],
+)
+def test_a_number_reads_as_people_write_it(call, function, value, text):
+    assert call(NUMBERS, function, value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "count", "ticks"),
+    [
+        (0, 3600, 4, [0, 1000, 2000, 3000]),
+        (17.3, 31.2, 3, [20, 25, 30]),
+        (0.12, 0.31, 4, [0.15, 0.2, 0.25, 0.3]),
+    ],
+)
+def test_ticks_stand_at_round_numbers(call, low, high, count, ticks):
+    assert call(NUMBERS, "roundTicks", low, high, count) == pytest.approx(ticks)
+
+
+def test_ticks_of_a_logarithmic_axis_are_powers_of_ten_and_parts_of_few(call):
+    assert call(NUMBERS, "logTicks", 0.0008, 0.3) == pytest.approx([0.001, 0.01, 0.1])
+    assert call(NUMBERS, "logTicks", 0.0015, 0.03) == pytest.approx([0.002, 0.005, 0.01, 0.02])
+
+
+def test_a_name_gets_its_ending_once(call):
+    assert call(NUMBERS, "withEnding", " video ", ".mp4") == "video.mp4"
+    assert call(NUMBERS, "withEnding", "video.MP4", ".mp4") == "video.MP4"
+
+
+PAGE = Path(source.__file__).parent
+MODULES = sorted(PAGE.rglob("*.js"))
+TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
+
+
+def test_every_module_is_in_it_once_and_after_what_it_imports():
+    script = source.script()
+    assert not re.search(r"^import ", script, re.MULTILINE)
+    assert re.findall(r"^export .*", script, re.MULTILINE) == ["export default { render };"]
+    places = {}
+    for path in MODULES:
+        declared = TOP_LEVEL.search(path.read_text())[0].removeprefix("export ")
+        assert len(re.findall(rf"^{declared}\b", script, re.MULTILINE)) == 1, path.name
+        places[path] = script.index(declared)
+    for path in MODULES:
+        for name in re.findall(r'from "(.+\.js)"', path.read_text()):
+            imported = (path.parent / name).resolve()
+            assert places[imported] < places[path], f"{path.name} before {imported.name}"
+
+
+def test_no_two_modules_use_one_name():
+    names = Counter(name for path in MODULES for name in TOP_LEVEL.findall(path.read_text()))
+    assert [name for name, count in names.items() if count > 1] == []

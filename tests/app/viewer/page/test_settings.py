@@ -31,15 +31,6 @@ def test_a_control_shows_and_sets_its_setting(panel, label, shown, place, name, 
     assert values(panel) == [{name: value}]
 
 
-def test_every_mode_can_be_chosen(panel):
-    assert panel.control("Mode").input_value() == "color"
-    modes = ["depth", "normals", "opacity", "occupancy", "samples", "color"]
-    for mode in modes:
-        panel.control("Mode").select_option(mode)
-        panel.settle()
-    assert values(panel) == [{"mode": mode} for mode in modes]
-
-
 def test_a_slider_of_training_has_its_own_scale(view):
     view.button("Training panel").click()
     view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
@@ -148,9 +139,6 @@ def test_panels_open_one_at_a_time_and_close_again(view):
         assert view.button(f"{name} panel").get_attribute("aria-expanded") == "true"
     view.button("Path panel").click()
     assert not any(panel.is_visible() for panel in panels)
-
-
-def test_reset_is_sent(view):
     view.button("Reset view (R)").click()
     assert [each["kind"] for each in view.sent()] == ["reset"]
 
