@@ -87,7 +87,7 @@ def test_make_demo_installs_what_the_commands_of_readme_need():
 
 
 def test_all_tests_that_need_an_absent_program_are_one_line_of_the_summary():
-    words = ["tests/app/viewer/page/test_numbers.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
+    words = ["tests/app/viewer/page/test_frames.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     environment["NERFMAC_CHROMIUM"] = "/nowhere/chromium"
     command = [sys.executable, "-m", "pytest", *words]

@@ -129,11 +129,6 @@ def test_several_outputs_of_several_types_come_back_in_order():
     assert small.tolist() == [0, 1, 2]
 
 
-def test_outputs_start_from_zero_and_from_nothing_else():
-    with pytest.raises(ValueError, match="init_value"):
-        CUBE(inputs=[mx.ones(3)], init_value=1.0, **like(mx.ones(3)))
-
-
 BASE = {
     "output_shapes": [(6,), (6,)],
     "output_dtypes": [mx.float32, mx.float32],

@@ -102,15 +102,11 @@ def test_what_is_not_ascii_is_refused_when_the_kernel_is_made(tmp_path):
         kernel("// Müller\n" + TWICE)
 
 
-def test_an_absent_function_is_named_with_its_file(tmp_path):
+def test_an_absent_function_or_header_is_named_with_its_file(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text(TWICE)
     with pytest.raises(InputError, match=r"mine\.metal.*scales"):
         launch(kernel(path, "scales"))
-
-
-def test_an_absent_header_is_named_with_where_it_was_looked_for(tmp_path):
-    path = tmp_path / "mine.metal"
     path.write_text('#include "none.h"\n' + TWICE)
     with pytest.raises(InputError, match=rf"mine\.metal.*none\.h.*{tmp_path}"):
         launch(kernel(path))

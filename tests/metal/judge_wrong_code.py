@@ -10,11 +10,7 @@ _TWICE = "METAL_FUNC float twice(float x) { return 2.0f * x; }\n"
 FUNCTIONS = {
     "exp-of-int": Pair(Rule.FUNCTION, "1", "1.0f", "results[0] = exp(@);"),
     "max-of-two-types": Pair(Rule.FUNCTION, "0", "0.0f", "results[0] = max(values[0], @);"),
-    "upper-half-of-a-float's-product": Pair(
-        Rule.FUNCTION, "float", "uint", "results[0] = float(mulhi(@(3), @(5)));"
-    ),
     "the-c-library's": Pair(Rule.FUNCTION, "expf", "exp", "results[0] = @(values[0]);"),
-    "a-builtin": Pair(Rule.FUNCTION, "__builtin_expf", "exp", "results[0] = @(values[0]);"),
     "what-running-takes": Pair(
         Rule.FUNCTION,
         "runtime::lane()",
@@ -76,19 +72,6 @@ FUNCTIONS = {
         METAL_FUNC bool odd(int n) { return n != 0 && @; }
         METAL_FUNC bool even(int n) { return n == 0 || odd(n - 1); }""",
     ),
-    "recursive-template": Pair(
-        Rule.RECURSION,
-        "sum<N>",
-        "sum<N - 1>",
-        "results[0] = sum<4>(values);",
-        """template <int N, typename Values> METAL_FUNC float sum(Values values) {
-          return N > 0 ? values[N > 0 ? N - 1 : 0] + @(values) : 0.0f;
-        }
-        """
-        # Without a termination condition, the instantiation would continue below zero.
-        "template <> METAL_FUNC float sum<0, const device float*>(const device float*) "
-        "{ return 0.0f; }",
-    ),
     "function-pointer": Pair(
         Rule.FUNCTION_POINTER,
         "float (*scale)(float) = twice;",
@@ -128,18 +111,6 @@ MATRICES = {
         }
         results[0] = sums.part[3][1].thread_elements()[0];""",
         _UNROLL + "struct Sums { simdgroup_float8x8 part[4][2]; };\n",
-    ),
-    "matrices-by-a-number-of-a-loop": Pair(
-        Rule.UNROLLED,
-        "",
-        "UNROLL",
-        """simdgroup_float8x8 sums[4];
-        @ for (int i = 0; i < 2; ++i) {
-          const int twice = 2 * i;
-          sums[twice] = simdgroup_float8x8(1.0f);
-        }
-        results[0] = sums[2].thread_elements()[0];""",
-        _UNROLL,
     ),
     "matrices-by-a-lane": Pair(
         Rule.UNROLLED,
@@ -226,9 +197,6 @@ TYPES = {
     "matrix-of-int": Pair(
         Rule.MATRIX, "int", "half", "simdgroup_matrix<@, 8, 8> x; results[0] = 1.0f;"
     ),
-    "matrix-too-large": Pair(
-        Rule.MATRIX, "16", "8", "simdgroup_matrix<float, @, 8> x; results[0] = 1.0f;"
-    ),
     "matrix-sum-of-half": Pair(
         Rule.FUNCTION,
         "half",
@@ -248,9 +216,6 @@ TYPES = {
     ),
     "float3-to-int3": Pair(
         Rule.VECTOR, "float3", "int3", "@ x{}; int3 y = x; results[0] = float(y.x);"
-    ),
-    "uint3-to-int3": Pair(
-        Rule.VECTOR, "uint3", "int3", "@ x{}; int3 y = x; results[0] = float(y.x);"
     ),
     "float4-cast-to-int4": Pair(
         Rule.VECTOR,

@@ -16,11 +16,6 @@ RACES = {
         r"race: out\[32\] is written by thread \(32, 0, 0\) .* was read by thread \(0, 0, 0\)",
         Trial("out[i] = out[i] + 1;", group=32, zeroed=True),
     ),
-    "race between threadgroups, through a barrier": Pair(
-        Trial("out[i % 32] = 1; threadgroup_barrier(mem_flags::mem_device);", size=32, group=32),
-        r"race: out\[0\] is written by thread \(32, 0, 0\)",
-        Trial("out[i] = 1; threadgroup_barrier(mem_flags::mem_device);", group=32),
-    ),
     "race within a threadgroup": Pair(
         Trial(HELD + "held[i] = in[i]; out[i] = held[i / 2];"),
         r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
@@ -50,11 +45,6 @@ RACES = {
         Trial(FOURS + "held[i / 4].of[i % 4] = in[i];\nout[i] = held[i / 4].of[0];"),
         r"race: held\[0\] is read by thread \(1, 0, 0\) .* was written by thread \(0, 0, 0\)",
         Trial(FOURS + "held[i / 4].of[i % 4] = in[i];\n" + THREADGROUP + "out[i] = held[0].of[0];"),
-    ),
-    "race of two that write the same": Pair(
-        Trial("out[0] = 1;", size=1),
-        r"race: out\[0\] is written by thread \(1, 0, 0\)",
-        Trial("if (i == 0) out[0] = 1;", size=1),
     ),
     "race in device memory, with a barrier for threadgroup memory": Pair(
         Trial("out[i] = 1;" + THREADGROUP + "if (i < 32) out[i] = out[i + 32];"),

@@ -29,17 +29,8 @@ MEMORY = {
     "device-to-threadgroup": Pair(
         Rule.ADDRESS_SPACE, "threadgroup", "device const", "results[0] = read(values);", _READ
     ),
-    "device-to-thread": Pair(
-        Rule.ADDRESS_SPACE, "thread const", "device const", "results[0] = read(values);", _READ
-    ),
     "constant-to-device": Pair(
         Rule.ADDRESS_SPACE, "device const", "constant", "results[0] = read(few);", _READ
-    ),
-    "thread-to-device": Pair(
-        Rule.ADDRESS_SPACE,
-        "device",
-        "thread",
-        "float own = 1.0f; @ float* at = &own; results[0] = *at;",
     ),
     "threadgroup-to-device": Pair(
         Rule.ADDRESS_SPACE,
@@ -57,29 +48,6 @@ MEMORY = {
     ),
     "pointer": Pair(
         Rule.UNQUALIFIED, "", "thread", "float own = 1.0f; results[0] = read(&own);", _READ
-    ),
-    "reference": Pair(
-        Rule.UNQUALIFIED,
-        "",
-        "thread",
-        "float own = 1.0f; grow(own); results[0] = own;",
-        "METAL_FUNC void grow(@ float& x) { x += 1.0f; }",
-    ),
-    "pointer-of-template": Pair(
-        Rule.UNQUALIFIED,
-        "",
-        "thread",
-        "float own = 1.0f; results[0] = read(&own);",
-        "template <typename T> METAL_FUNC T read(@ const T* from) { return from[0]; }",
-    ),
-    "reference-to-matrix": Pair(
-        Rule.UNQUALIFIED,
-        "",
-        "thread",
-        "simdgroup_float8x8 x; fill(x); results[0] = x.thread_elements()[0];",
-        """METAL_FUNC void fill(@ simdgroup_matrix<float, 8, 8>& x) {
-          x.thread_elements()[0] = 1.0f;
-        }""",
     ),
     "reference-to-array": Pair(
         Rule.UNQUALIFIED,
@@ -104,7 +72,6 @@ MEMORY = {
     "program-scope-constexpr": Pair(
         Rule.PROGRAM_SCOPE, "", "constant", "results[0] = one;", "@ constexpr float one = 1.0f;"
     ),
-    "program-scope-variable": Pair(Rule.PROGRAM_SCOPE, "int count;", "", "results[0] = 1.0f;", "@"),
     "static-local": Pair(
         Rule.PROGRAM_SCOPE, "static", "", "@ int count = 0; results[0] = float(++count);"
     ),

@@ -47,9 +47,6 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
         (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
         (("info", "--loud"), ["no option --loud", "`nerfmac info --help-all`"]),
-        (("train", "--stepz", 4), ["nerfmac train", "mean --steps?"]),
-        (("selftest", "--dump_metl", "folder"), ["nerfmac selftest", "mean --dump-metal?"]),
-        (("view", "--no-browsr"), ["nerfmac view", "mean --no-browser?"]),
         (("info", "cpu"), ["unexpected argument 'cpu'", "options only"]),
         (("train", "one", "two"), ["unexpected argument 'two'", "at most one argument: SCENE"]),
         (("train", "--out", "--resume"), ["--out has no value"]),
@@ -104,12 +101,6 @@ def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(mon
     monkeypatch.setenv("HOME", "/home/me")
     words = checked("train", Train, ["a", "--out=~/run", "--split", "~/names", "--up", "z"])
     assert words == ["--out=/home/me/run", "--split=~/names", "--up=z", "a"]
-
-
-def test_an_unknown_command(capsys, tmp_path):
-    refused(capsys, tmp_path, "fly", names=["'fly'", "capture, inspect, train, view"])
-    refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
-    refused(capsys, tmp_path, "--steps", names=["unknown command '--steps'"])
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--help-all",)])

@@ -104,14 +104,10 @@ def imported(module):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
 
-def test_training_imports_nothing_that_measures():
-    names = imported("nerfmac.app.cli.train")
-    assert "nerfmac.training.trainer" in names
-    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
-
-
-def test_the_viewer_imports_nothing_that_measures():
-    names = imported("nerfmac.app.viewer.training")
+@pytest.mark.parametrize("module", ["cli.train", "viewer.training"])
+def test_training_and_the_viewer_import_nothing_that_measures(module):
+    names = imported(f"nerfmac.app.{module}")
+    assert f"nerfmac.app.{module}" in names
     assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
 
 

@@ -169,7 +169,6 @@ def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatc
     "flags",
     [
         (),
-        ("--out", "video.webm"),
         ("--out", "video.gif"),
         ("--output", "depth", "--format", "exr", "--out", "frames"),
     ],

@@ -144,19 +144,6 @@ def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys
     assert last.startswith(f"render a video with `nerfmac render '{out}'`")
 
 
-def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
-    seen = []
-    evaluated = Run.evaluate
-
-    def evaluate(run, *given, **named):
-        seen.append((run.folder / "video.mp4").is_file())
-        return evaluated(run, *given, **named)
-
-    monkeypatch.setattr(Run, "evaluate", evaluate)
-    train()
-    assert seen == [True]
-
-
 def test_of_images_that_take_too_long_a_part_is_made(train, clock, capsys):
     clock.image = 25.0
     out, told, (views, preview) = train("--no-video")

@@ -53,10 +53,6 @@ def state_of(folder):
     return Run.load(folder).state
 
 
-def test_a_run_holds_its_files_and_nothing_else(folder):
-    assert {path.name for path in folder.iterdir()} == FILES
-
-
 def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
     def fail(*_):
         raise InputError("no program to write videos with")
@@ -67,7 +63,8 @@ def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
     assert {path.name for path in out.iterdir()} == FILES
 
 
-def test_a_run_tells_all_its_figures(folder):
+def test_a_run_holds_its_files_and_tells_all_its_figures(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
     told = metrics(folder)
     for name, kind in METRICS.items():
         assert type(told[name]) is kind, f"{name} is {told[name]!r}"

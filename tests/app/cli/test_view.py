@@ -98,6 +98,8 @@ def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_
     ended = view(tmp_path, "run")
     notebook = run / "view.ipynb"
     assert ended.started[0] == str(notebook)
+    assert "--no-browser" not in ended.started
+    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
     assert ended.out == "run/view.ipynb\n"
     assert shown(notebook) == ".", "the run could not be moved"
 
@@ -157,22 +159,6 @@ def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, u
     assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
 
 
-def test_jupyterlab_finds_settings_by_which_it_asks_nothing(view, run, tmp_path, monkeypatch):
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "users")
-    view(tmp_path, run)
-    ours, users = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
-    file = Path(ours) / "labconfig" / "default_setting_overrides.json"
-    news = json.loads(file.read_text())["@jupyterlab/apputils-extension:notification"]
-    assert (users, news["fetchNews"]) == ("users", "false")
-
-
-def test_the_code_of_a_new_notebook_is_folded(view, run, tmp_path):
-    view(tmp_path, run)
-    cells = json.loads((run / "view.ipynb").read_text())["cells"]
-    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
-    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
-
-
 def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, run, tmp_path):
     opened = "--OpenedNotebook.notebook=view.ipynb"
     assert opened in view(tmp_path, run).started
@@ -186,11 +172,6 @@ def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, 
         assert (opened in view(tmp_path, run).started) == (change == "")
     notebook.write_text(json.dumps({**written, "cells": []}))
     assert opened not in view(tmp_path, run).started
-
-
-def test_flags_reach_jupyterlab(view, run, tmp_path):
-    assert "--no-browser" not in view(tmp_path, run).started
-    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])

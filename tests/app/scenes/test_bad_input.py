@@ -156,12 +156,6 @@ def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
     refused(path, "001.png is not a readable image")
 
 
-@pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
-def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
-    path = write_transforms(tmp_path, count)
-    refused(path, f"split={every} holds out all", "use none", split=every)
-
-
 def test_loading_decodes_nothing(tmp_path, monkeypatch):
     path = write_transforms(tmp_path, 3)
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))

@@ -14,7 +14,6 @@ from tests.app.scenes.scene_files import (
     LENS,
     WIDTH,
     matrix,
-    pixels,
     write_json,
     write_transforms,
 )
@@ -148,20 +147,6 @@ def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
         f"2 of 3 test images of {tmp_path.name} are also training images, so their quality is not "
         "meaningful"
     ]
-
-
-def test_a_lens_for_the_image_as_it_is_stored_is_used_for_that(tmp_path, caplog):
-    path = write_transforms(tmp_path, 3)
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
-    frames = load_scene(path, split="none")
-    assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
-    np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
-    assert len(caplog.messages) == 1
-    assert (
-        "1 of them is read as stored, because the camera intrinsics match that size" in caplog.text
-    )
 
 
 @pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])

@@ -97,10 +97,3 @@ def test_an_image_whose_size_decides_is_followed_by_those_whose_size_does_not(tm
         tag(tmp_path / name / "images/000.png", turned, QUARTER)
         tag(tmp_path / name / "images/001.png", pixels(1), HALF)
         assert readings(path) == [not stored, not stored, True]
-
-
-def test_an_orientation_that_does_not_exist_is_ignored(tmp_path, caplog):
-    path = write_transforms(tmp_path, 2)
-    tag(tmp_path / "images/000.png", pixels(0), 9)
-    assert readings(path) == [True, True]
-    assert caplog.messages == []

@@ -179,13 +179,6 @@ def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained,
     other.close()
 
 
-def test_the_canvas_is_hidden_until_it_has_an_image(trained, open_page):
-    other = open_page(trained, before="GPUCanvasContext.prototype.getCurrentTexture = null;")
-    other.wait("document.querySelector('canvas')")
-    assert other.run("getComputedStyle(document.querySelector('canvas')).visibility") == "hidden"
-    other.close()
-
-
 @pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])
 def test_the_largest_table_of_a_preset_leaves_room_for_the_rest(preset, most):
     grid = PRESETS[preset].grid

@@ -1,13 +1,16 @@
-"""The kernels of the notebook about custom operations follow the rules of Metal too."""
+"""The kernels of the notebook and of the probes for a hosted Mac follow the rules of Metal too."""
 
 from pathlib import Path
 
+import mlx.core as mx
 import nbformat
+import probe_metal
 import pytest
+from probe_metal import PROBES, KernelProbe
 
 from nerfmac.app.measure.selftest import compare
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.backend.metal_text import on_metal, recorded
+from nerfmac.backend.metal_text import exported, on_metal, recorded
 from tests.metal.judge import judge
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "4_your_own_operation.ipynb"
@@ -43,3 +46,22 @@ def test_they_are_executed_and_equal_their_reference(cases, executor):
             ("result 0", True),
             ("d planes", True),
         ]
+
+
+NUMBERS = mx.arange(64, dtype=mx.float32)
+KERNELS = [probe for probe in PROBES if isinstance(probe, KernelProbe)]
+
+
+def launch(probe):
+    kernel = mx.fast.metal_kernel(**probe.made)
+    call = {**probe_metal.LAUNCH, "output_dtypes": [mx.float32], "template": []}
+    return exported(kernel, {**call, "inputs": [NUMBERS]})
+
+
+@pytest.mark.parametrize("probe", KERNELS, ids=lambda probe: probe.name)
+def test_a_probes_kernel_is_judged_and_executed(probe, executor):
+    choose_device("cpu")
+    launched = launch(probe)
+    assert [str(complaint) for complaint in judge(launched.text)] == []
+    (out,) = executor(launched, [NUMBERS])
+    assert out.sum().item() == probe.want
