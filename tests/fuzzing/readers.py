@@ -35,8 +35,7 @@ from tests.app.scenes.scene_files import (
     write_json,
     write_transforms,
 )
-from tests.app.scenes.test_llff import write_llff
-from tests.app.scenes.test_phone_captures import polycam, record3d
+from tests.app.scenes.test_phone_captures import polycam, record3d, write_llff
 from tests.app.snapshots import instant_ngp
 from tests.scene_factory import CONFIG, write_scene
 

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import resource
-import signal
 import struct
 from dataclasses import replace
 
@@ -204,18 +203,3 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
             save_checkpoint(path, state, NOTES)
         assert path.read_bytes() == before
         assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):
-    before = path.read_bytes()
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 500, limit[1]))
-    try:
-        with pytest.raises(InputError, match=f"{path} cannot be written"):
-            save_checkpoint(path, state, NOTES)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]

@@ -12,7 +12,6 @@ from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, moved_poses
 from nerfmac.refine.report import refinement_summary
-from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
 from nerfmac.training.held_out import optimize_poses
 from nerfmac.training.step import StepFlags
@@ -123,28 +122,8 @@ def test_test_views_have_the_lens_that_training_views_share(run, scene):
     lens = run.views("test").cameras[0].lens
     assert lens == run.cameras[0].lens
     assert lens.fl_x != scene.views("test").cameras[0].lens.fl_x
-
-
-@pytest.mark.parametrize("progress", [True, False])
-def test_looking_for_test_cameras_shows_a_bar_unless_there_is_to_be_none(
-    run, monkeypatch, progress
-):
-    bars = []
-
-    def bar(steps, _label, **how):
-        bars.append(how["disable"])
-        return steps
-
-    monkeypatch.setattr(held_out, "tqdm", bar)
-    monkeypatch.setattr(run, "_aligned", {})
-    run.evaluate("test", progress=progress)
-    assert bars == [None if progress else True]
-
-
-def test_training_views_are_compared_from_their_refined_cameras(run):
-    cameras = run.views("train").cameras
     for index, camera in enumerate(run.cameras):
-        np.testing.assert_array_equal(cameras[index].pose, camera.pose)
+        np.testing.assert_array_equal(run.views("train").cameras[index].pose, camera.pose)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from nerfmac.app.capture import capture, capture_scene, captured, structure
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.fold_check import FoldCheck
-from nerfmac.app.capture.structure import Solver, step_name
+from nerfmac.app.capture.structure import Solver
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -319,17 +319,3 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
-
-
-@pytest.mark.parametrize(
-    ("stage", "of_video", "text"),
-    [
-        ("frames", True, "1 of 5: selecting frames"),
-        ("matches", True, "4 of 5: matching"),
-        ("images", False, "1 of 4: writing images"),
-        ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
-    ],
-)
-def test_steps_are_counted(stage, of_video, text):
-    assert step_name(stage, of_video=of_video) == text

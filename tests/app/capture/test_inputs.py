@@ -90,14 +90,6 @@ def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
         assert stored.mode == "RGBA"
 
 
-def test_images_of_an_iphone_are_read(tmp_path, bar):
-    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
-    heif.register_heif_opener()
-    path = photo(tmp_path / "IMG_1.HEIC", (64, 48))
-    (taken,) = take_images([path], tmp_path / "images", 64, bar, {})
-    assert taken[:3] == ("IMG_1.jpg", 64, 48)
-
-
 def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
     paths = [photo(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
     taken = take_images(paths, tmp_path / "images", 64, bar, {})
