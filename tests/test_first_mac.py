@@ -50,12 +50,9 @@ def write_run(words):
 
 @pytest.fixture
 def tried(tmp_path):
-    """Run the script on a simulated Mac.
+    """Run the script on a simulated Mac; `broken` fails, `others` replace or extend `MAC`."""
 
-    `broken` is a command that fails. `others` are programs that replace or extend `MAC`.
-    """
-
-    def run(broken="", others=None, has_environment=True):
+    def run(broken="", others=None):
         for name in ("nerfmac", "kernels", "data", "pyproject.toml"):
             (tmp_path / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
@@ -66,9 +63,8 @@ def tried(tmp_path):
         text += f"if command == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"
         text += "if command == 'train': write_run(words)\n"
         write_programs(tmp_path, {**MAC, **(others or {})})
-        if has_environment:
-            (tmp_path / "venv").mkdir()
-            write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})
+        (tmp_path / "venv").mkdir()
+        write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})
         folders = os.environ["PATH"].split(":")
         without_uv = [folder for folder in folders if not Path(folder, "uv").exists()]
         environment = {
@@ -119,25 +115,3 @@ def test_without_apples_tools_nothing_opens_a_window(tried, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (tmp_path / "window").exists()
     assert "bench: exit code 0" in files["steps.txt"]
-
-
-UV = """#!/bin/sh
-echo "$*" >> asked
-mkdir -p "$VENV"
-exit 1
-"""
-
-
-@pytest.mark.parametrize("others", [BARE, {**BARE, "uv": UV}])
-def test_without_apples_tools_uv_installs_its_own_python_or_the_reader_is_told(
-    tried, tmp_path, others
-):
-    done, _, files = tried(others=others, has_environment=False)
-    assert done.returncode == 1
-    assert not (tmp_path / "window").exists()
-    assert "steps that failed: install" in done.stdout
-    if "uv" in others:
-        asked = (tmp_path / "asked").read_text()
-        assert asked.startswith("venv --python-preference only-managed")
-    else:
-        assert "xcode-select --install" in files["install.txt"]

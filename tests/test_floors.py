@@ -58,10 +58,7 @@ def room(path: Path, package: Path) -> str:
 
 
 def _room(parts: Sequence[str]) -> str:
-    """The module or folder that the path or dotted name of `parts`, below the package, begins with.
-
-    `app` alone is the package above the application's: to import it is to import the public names.
-    """
+    """The module or folder that a path or dotted name begins with; `app` alone is `__init__`."""
     if not parts or list(parts) in (["app"], ["app", "__init__"]):
         return "__init__"
     return parts[1] if parts[0] == "app" else parts[0]
@@ -69,10 +66,7 @@ def _room(parts: Sequence[str]) -> str:
 
 @cache
 def nodes(source: str) -> list[ast.AST]:
-    """Return the imports and functions in a file's source code, wherever they are in the file.
-
-    A call of `import_module` or `__import__` with a literal name counts as an import.
-    """
+    """Return the imports, dynamic ones too, and functions anywhere in a file's source code."""
     wanted = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef
     found = map(_as_import, ast.walk(ast.parse(source)))
     return [node for node in found if isinstance(node, wanted)]
@@ -154,10 +148,7 @@ def _fault(own: str, used: str, reaches_in: bool) -> str | None:
 
 
 def circle(package: Path) -> list[str]:
-    """Return modules of `package` that import each other in a circle, the first again as the last.
-
-    Imports inside functions and for type checkers count. Empty if there is no circle.
-    """
+    """Return modules of `package` that import each other in a circle; empty if there is none."""
     paths = {_module_name(path, package): path for path in package.rglob("*.py")}
     graph = {name: _imported_modules(path, set(paths)) for name, path in paths.items()}
     try:
@@ -194,12 +185,9 @@ def too_long(root: Path) -> list[str]:
     ]
 
 
-def test_imports_point_down():
+def test_imports_point_down_and_never_in_a_circle():
     assert any(PACKAGE.rglob("*.py")), "nothing was looked at"
     assert faults(PACKAGE) == []
-
-
-def test_no_modules_import_each_other_in_a_circle():
     assert circle(PACKAGE) == []
 
 
@@ -240,12 +228,10 @@ def _docstring_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (first.end_lineno or 0) - first.lineno + 1
 
 
-def test_no_file_outgrows_one_sitting():
+def test_no_file_outgrows_one_sitting_and_no_function_one_screen():
     assert too_long(ROOT) == []
-
-
-def test_no_function_outgrows_one_screen():
     assert long_functions(ROOT) == []
+    assert set(overloaded(PACKAGE)) - OVERLOADED == set()
 
 
 def overloaded(package: Path) -> list[str]:
@@ -259,10 +245,6 @@ def overloaded(package: Path) -> list[str]:
                 if count > MOST_PARAMETERS:
                     found.append(f"{path.relative_to(package)}: {node.name}")
     return found
-
-
-def test_no_function_is_overloaded():
-    assert set(overloaded(PACKAGE)) - OVERLOADED == set()
 
 
 PLANTED = [
@@ -341,24 +323,19 @@ def test_a_circle_of_imports_is_found(tmp_path, closing):
 
 
 @pytest.mark.parametrize(
-    "name", ["nerfmac/geometry/rays.py", "kernels/dialects/cuda/tile.h", "kernels/a.metal"]
+    ("name", "extra"),
+    [
+        ("nerfmac/geometry/rays.py", ""),
+        ("kernels/dialects/cuda/tile.h", ""),
+        ("kernels/a.metal", ""),
+        ("nerfmac/a.py", 'def f():\n    """One.\n\n    Two.\n    """\n'),  # counts as one line
+    ],
 )
-def test_a_file_one_line_too_long_is_found(tmp_path, name):
+def test_a_file_one_line_too_long_is_found(tmp_path, name, extra):
     (tmp_path / name).parent.mkdir(parents=True)
-    (tmp_path / name).write_text("\n" * LONGEST)
-    assert too_long(tmp_path) == []
-    (tmp_path / name).write_text("\n" * (LONGEST + 1))
-    assert too_long(tmp_path) == [f"{name}: 401 lines"]
-
-
-def test_docstrings_of_functions_do_not_make_a_file_too_long(tmp_path):
-    path = tmp_path / "nerfmac" / "a.py"
-    path.parent.mkdir(parents=True)
-    function = 'def f():\n    """One.\n\n    Two.\n    """\n'
-    path.write_text(function + "\n" * (LONGEST - 1))
-    assert too_long(tmp_path) == []
-    path.write_text(function + "\n" * LONGEST)
-    assert too_long(tmp_path) == ["nerfmac/a.py: 401 lines"]
+    for lines, found in ((LONGEST, []), (LONGEST + 1, [f"{name}: 401 lines"])):
+        (tmp_path / name).write_text(extra + "\n" * (lines - bool(extra)))
+        assert too_long(tmp_path) == found
 
 
 def test_a_function_one_line_too_long_is_found(tmp_path):

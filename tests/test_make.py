@@ -69,23 +69,6 @@ def test_without_a_python_that_fits_the_way_to_one_is_told(machine):
     assert "brew install uv" in done.stderr
 
 
-EXTRAS = {"capture": "capture", "view": "notebook", "export": "export"}
-"""Extra that a command of README needs, by the command."""
-
-
-def test_make_demo_installs_what_the_commands_of_readme_need():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "make demo" in readme
-    shown = re.findall(r"^nerfmac ([a-z]+)", readme, re.MULTILINE)
-    needed = {EXTRAS[command] for command in shown if EXTRAS.get(command)}
-    assert needed == {"capture", "notebook", "export"}
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    packages = re.findall(r"^ *PACKAGE := \.(.*)$", makefile, re.MULTILINE)
-    assert len(packages) == 2
-    for package in packages:
-        assert needed <= {*package.strip("[]").split(",")}
-
-
 def test_all_tests_that_need_an_absent_program_are_one_line_of_the_summary():
     words = ["tests/app/viewer/page/test_frames.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
     environment = {name: value for name, value in os.environ.items() if name != "CI"}

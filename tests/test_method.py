@@ -128,16 +128,6 @@ def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
         assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
 
 
-def test_the_samplers_own_samples_are_all_that_a_image_sees(scene):
-    class Near(Even):
-        def sample(self, parameters, state, rays, drawn):
-            samples = super().sample(parameters, state, rays, drawn).samples
-            return nerfmac.Sampled(samples._replace(width=0.0 * samples.width))
-
-    run = Run.begin(scene, CONFIG, method=Method(field=Ball(), sampler=Near()))
-    assert run.render(scene.splits["test"][0].camera).opacity.max() == 0.0
-
-
 def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
     seen = []
 

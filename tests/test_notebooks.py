@@ -82,14 +82,10 @@ def run(tmp_path, monkeypatch) -> Callable[[Path], nbformat.NotebookNode]:
 
 
 @each_notebook
-def test_a_notebook_is_stored_with_its_cells_and_nothing_else(path, tmp_path):
+def test_a_notebook_is_stored_with_its_cells_alone_and_about_no_particular_machine(path, tmp_path):
     copied = Path(shutil.copy(path, tmp_path))
     main([str(copied)])
     assert copied.read_text(encoding="utf-8") == path.read_text(encoding="utf-8"), "make format"
-
-
-@each_notebook
-def test_a_notebook_is_about_no_particular_machine(path):
     assert machine_paths(path) == []
 
 
@@ -141,10 +137,7 @@ def test_stripping_leaves_the_cells_and_does_nothing_twice(faulty, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_a_path_of_a_machine_is_found(faulty):
+def test_an_error_and_a_path_of_a_machine_in_a_notebook_are_found(run, faulty):
     assert machine_paths(faulty) == ["Look into /home/ada/images."]
-
-
-def test_an_error_in_a_notebook_is_found(run, faulty):
     with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
         run(faulty)

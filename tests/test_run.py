@@ -141,24 +141,17 @@ def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
     assert Run.load(tmp_path / "run").state.step == 9
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(scene):
-    whole, halved = (Run.begin(scene, CONFIG) for _ in range(2))
+def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_bits(scene, tmp_path):
+    whole, halved = (Run.begin(scene, CONFIG, out=out) for out in (None, tmp_path / "run"))
     whole.train(steps=30, progress=False)
     with pytest.raises(KeyboardInterrupt):
         halved.train(steps=30, progress=False, on_report=interrupt_at(9))
     assert halved.state.step == 9
+    assert Run.load(halved.folder).state.step == 9, "it is saved before anybody else hears of it"
     halved.train(steps=30, progress=False)
     for name, values in whole.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
     assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
-
-
-def test_an_interrupted_run_is_saved_before_anybody_else_hears_of_it(scene, tmp_path):
-    run = Run.begin(scene, CONFIG, out=tmp_path)
-    try:
-        run.train(steps=30, progress=False, on_report=interrupt_at(9))
-    except KeyboardInterrupt:
-        assert Run.load(tmp_path).state.step == 9
 
 
 def test_a_copy_and_its_original_train_apart(scene, tmp_path):

@@ -5,7 +5,8 @@ import json
 import judge
 import numpy as np
 import pytest
-import trials
+from bench_scaling import RankedTraining
+from bench_scaling import table as scaling_table
 from PIL import Image
 
 from nerfmac import InputError, builtin_scene_path
@@ -108,16 +109,23 @@ def test_a_wrong_setting_of_a_scene_is_named(settings, named):
         judge.judged(judge.parsed(f"{builtin_scene_path()}:{settings}"))
 
 
-def test_a_change_reaches_the_training(monkeypatch):
-    seen = []
+def training(ranks, rate, points, *, is_alike=True):
+    return RankedTraining(ranks, "ring", 96 * ranks, 300, rate, points, is_alike)
 
-    def train(_scene, *, config, **_limits):
-        seen.append(config)
-        raise InputError("enough")
 
-    monkeypatch.setattr(trials, "train", train)
-    scene = trials.trial_scene(trials.parsed(SCENE), {})
-    trial = trials.Trial(scene, 3, preset="tiny", device="cpu", changes={"march.thin_below": 0.5})
-    with pytest.raises(InputError, match="enough"):
-        trials.trained(trial)
-    assert (seen[0].seed, seen[0].preset, seen[0].march.thin_below) == (3, "tiny", 0.5)
+def test_the_time_to_a_quality_lies_between_two_looks_at_it():
+    points = ((1.0, 20.0), (3.0, 30.0), (5.0, 29.0))
+    found = training(1, 1e6, points)
+    assert found.seconds_to(22.5) == pytest.approx(1.5)
+    assert found.seconds_to(30.0) == 3.0
+    assert found.seconds_to(30.1) is None
+
+
+def test_a_table_compares_with_one_rank_at_a_quality_that_all_had():
+    one = training(1, 1e6, ((1.0, 20.0), (2.0, 25.5)))
+    two = training(2, 1.75e6, ((1.0, 24.0), (2.0, 27.0)), is_alike=False)
+    head, first, second = scaling_table([one, two])
+    assert "to 25 dB" in head
+    assert first.split() == ["1", "96", "300", "1e+06", "1.00", "25.50", "dB", "1.91", "s", "yes"]
+    assert second.split()[4] == "1.75"
+    assert second.split()[-1] == "NO"

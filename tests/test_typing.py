@@ -2,11 +2,10 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import nerfmac
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "tests" / "typed_script.py"
 SLIPS = """
 nerfmac.load_scenes("lego")

@@ -14,7 +14,6 @@ import yaml
 from tests.conftest import ROOT
 from tests.stand_ins import NERFMAC, PYTHON, XCRUN, write_programs
 
-COMPUTES = re.compile(r"scripts/\w+\.py|nerfmac (?:selftest|train|bench|profile|tune)|pytest")
 EXPRESSION = re.compile(r"\$\{\{\s*matrix\.runner\s*\}\}")
 JOBS = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
 ON_MACS = ("apple-compiler", "macos")
@@ -26,10 +25,6 @@ STEPS = [
 ]
 
 
-def names_of(step: dict) -> list[str]:
-    return [line for line in step["run"].splitlines() if COMPUTES.search(line)]
-
-
 def test_a_hosted_macs_gpu_alone_makes_no_push_red_and_its_compiler_does():
     assert JOBS["macos"].get("continue-on-error") is True
     assert "continue-on-error" not in JOBS["apple-compiler"]
@@ -38,22 +33,6 @@ def test_a_hosted_macs_gpu_alone_makes_no_push_red_and_its_compiler_does():
         for step in JOBS[job]["steps"]:
             assert "continue-on-error" not in step
             assert "timeout-minutes" in step or "uses" in step, step
-
-
-def test_what_the_hosted_gpu_can_do_is_told_before_anything_computes_on_it():
-    steps = [step for step in JOBS["macos"]["steps"] if "run" in step]
-    computing = [line for step in steps for line in names_of(step)]
-    assert len(computing) > 5
-    assert "python scripts/probe_metal.py" in computing[0]
-    names = [step["name"] for step in steps]
-    assert names.index("What its GPU can do") < names.index("What the machine is")
-    assert names.index("A short training run") < names.index("Tests")
-    long = [name for name in names if "validation" in name]  # the job's limit may end these
-    assert len(long) == 2
-    assert names.index("Tests") < min(map(names.index, long))
-    for step in steps:
-        needs_gpu = "--device metal" in step["run"] or "nerfmac train" in step["run"]
-        assert needs_gpu == ("steps.probe.outputs.gpu == 'yes'" in step.get("if", ""))
 
 
 @pytest.fixture(scope="module")
@@ -90,30 +69,3 @@ def test_the_shell_of_a_step_runs(step, checkout):
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_compiler_that_is_a_component_is_found_for_the_steps_that_follow(checkout, tmp_path):
-    (step,) = (
-        step
-        for step in JOBS["apple-compiler"]["steps"]
-        if step.get("name") == "Which compiler there is"
-    )
-    identifier = "com.apple.dt.toolchain.Metal.32023.864"
-    write_programs(
-        tmp_path,
-        {
-            "xcrun": f'#!/bin/sh\n[ "$TOOLCHAINS" = {identifier} ] && echo Apple metal version 1\n',
-            "xcodebuild": f"#!/bin/sh\necho Toolchain Identifier: {identifier}\n",
-            "sw_vers": "#!/bin/sh\n",
-        },
-    )
-    environment = {
-        **{name: value for name, value in os.environ.items() if name != "TOOLCHAINS"},
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "GITHUB_ENV": str(tmp_path / "variables"),
-    }
-    command = ["bash", "-eo", "pipefail", "-c", step["run"]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Apple metal version 1" in done.stdout
-    assert (tmp_path / "variables").read_text() == f"TOOLCHAINS={identifier}\n"
