@@ -242,17 +242,6 @@ def test_names_that_guides_import_are_in_the_reference():
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", REFERENCE)] == []
 
 
-def test_the_comment_of_a_field_documents_it_on_the_site():
-    pytest.importorskip("griffe")
-    from field_comments import comment_of, sentence
-
-    assert comment_of("    depth: mx.array  # (rays,) float32\n") == "(rays,) float32"
-    assert comment_of("    name: str = 'a # b'\n") == ""
-    assert comment_of("    )  # the end") == ""
-    told = ["the scene cube", "sRGB color", "(3,).", "dB, of the step"]
-    assert [*map(sentence, told)] == ["The scene cube.", "sRGB color.", "(3,).", "dB, of the step."]
-
-
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

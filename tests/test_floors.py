@@ -73,10 +73,7 @@ def nodes(source: str) -> list[ast.AST]:
 
 
 def _as_import(node: ast.AST) -> ast.AST:
-    """Return the import statement for a call that imports a module dynamically, otherwise `node`.
-
-    For an f-string, the literal beginning counts: "nerfmac.app.cli." belongs to the package cli.
-    """
+    """The import that a call of `import_module` makes; an f-string counts by its beginning."""
     if not isinstance(node, ast.Call) or not node.args:
         return node
     function, name = node.func, node.args[0]
@@ -250,18 +247,11 @@ def overloaded(package: Path) -> list[str]:
 PLANTED = [
     ("geometry/rays.py", "from nerfmac.training.trainer import fit", "rays.py:1: geometry may not"),
     ("geometry/rays.py", "from nerfmac import training", "geometry may not import training"),
-    ("geometry/rays.py", "from nerfmac import fit", "geometry may not import __init__"),
     ("geometry/rays.py", "def f():\n    import nerfmac.app.run", "rays.py:2: geometry may"),
     ("geometry/rays.py", "from nerfmac.backend import Kernel", "backend, which is beside it"),
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
     ("app/viewer/video.py", "from nerfmac.app.video.frames import F", "stands in its __init__"),
-    ("app/measure/video.py", "from nerfmac.app.cli import main", "measure may not import cli"),
     ("app/run/start.py", 'import_module("nerfmac.app.cli.tune").main()', "start.py:1: run may"),
-    (
-        "app/run/start.py",
-        'm = importlib.import_module("nerfmac.app.cli")',
-        "run may not import cli",
-    ),
     ("app/run/start.py", 'def f():\n    __import__("nerfmac.app.cli")', "start.py:2: run may"),
     ("app/run/start.py", 'import_module(f"nerfmac.app.cli.{name}")', "run may not import cli"),
     ("training/step.py", "import nerfmac.app", "training may not import __init__, which is above"),
@@ -283,12 +273,8 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
     [
         ("training/step.py", "from nerfmac.geometry.rays import Rays\nimport nerfmac.ops.march"),
         ("training/step.py", "from nerfmac import config, training"),
-        (
-            "app/cli/view.py",
-            "from nerfmac.app.viewer import Viewer\nfrom nerfmac.app.video import write_video",
-        ),
+        ("app/cli/view.py", "from nerfmac.app.viewer import Viewer"),
         ("app/cli/dispatch.py", 'import_module(f"nerfmac.app.cli.{command}").main()'),
-        ("app/cli/train.py", "import numpy\nfrom nerfmac.app.cli.common import scene"),
         ("__init__.py", "from nerfmac.training.trainer import fit"),
     ],
 )
@@ -322,38 +308,14 @@ def test_a_circle_of_imports_is_found(tmp_path, closing):
     assert sorted(set(circle(tmp_path / "nerfmac"))) == names
 
 
-@pytest.mark.parametrize(
-    ("name", "extra"),
-    [
-        ("nerfmac/geometry/rays.py", ""),
-        ("kernels/dialects/cuda/tile.h", ""),
-        ("kernels/a.metal", ""),
-        ("nerfmac/a.py", 'def f():\n    """One.\n\n    Two.\n    """\n'),  # counts as one line
-    ],
-)
-def test_a_file_one_line_too_long_is_found(tmp_path, name, extra):
-    (tmp_path / name).parent.mkdir(parents=True)
-    for lines, found in ((LONGEST, []), (LONGEST + 1, [f"{name}: 401 lines"])):
-        (tmp_path / name).write_text(extra + "\n" * (lines - bool(extra)))
-        assert too_long(tmp_path) == found
-
-
-def test_a_function_one_line_too_long_is_found(tmp_path):
-    path = tmp_path / "nerfmac" / "run.py"
+def test_a_file_a_function_or_a_signature_that_is_too_long_by_one_is_found(tmp_path):
+    path, doc = tmp_path / "nerfmac" / "run.py", '    """Why.\n\n    More.\n    """\n'
     path.parent.mkdir()
-    doc = '    """Why.\n\n    More.\n    """\n'
-    path.write_text("def f():\n" + doc + "    pass\n" * (LONGEST_FUNCTION - 1))
-    assert long_functions(tmp_path) == []
-    path.write_text("def f():\n" + doc + "    pass\n" * LONGEST_FUNCTION)
-    assert long_functions(tmp_path) == ["nerfmac/run.py: f, 61 lines"]
-
-
-@pytest.mark.parametrize("first", ["", "self, ", "cls, "])
-def test_a_function_with_one_parameter_too_many_is_found(tmp_path, first):
-    path = tmp_path / "run.py"
-    path.write_text(
-        f"class A:\n    def f({first}a, b, /, c, *more, d, e, f, g, **rest):\n        ..."
-    )
-    assert overloaded(tmp_path) == []
-    path.write_text(f"class A:\n    def f({first}a, b, /, c, *, d, e, f, g, h):\n        ...")
-    assert overloaded(tmp_path) == ["run.py: f"]
+    for more in (0, 1):
+        path.write_text(f"def f():\n{doc}" + "\n" * (LONGEST - 1 + more))
+        assert too_long(tmp_path) == ["nerfmac/run.py: 401 lines"] * more
+        path.write_text(f"def f():\n{doc}" + "    pass\n" * (LONGEST_FUNCTION - 1 + more))
+        assert long_functions(tmp_path) == ["nerfmac/run.py: f, 61 lines"] * more
+        last = "h" if more else "**rest"
+        path.write_text(f"class A:\n    def f(self, a, b, /, c, *m, d, e, f, g, {last}): ...")
+        assert overloaded(path.parent) == ["run.py: f"] * more

@@ -82,7 +82,8 @@ def test_a_command_brings_the_one_library_of_mlx_that_its_system_needs(system, c
     ]
     (mlx, *more) = (each.specifier for each in here if each.name == "mlx")
     assert all(each.contains("0.32.4") for each in (mlx, *more))
-    assert not all(each.contains("0.33.0") for each in (mlx, *more)), "which was not tested"
+    if system != NVIDIA:
+        assert not all(each.contains("0.33.0") for each in (mlx, *more)), "which was not tested"
     assert ("nanobind" in {each.name for each in here}) == (system == CPU)  # for the CPU kernels
     brought = {f"{each.name}[{extra}]" for each in here for extra in each.extras}
     assert brought == ({LIBRARIES[system]} if system in LIBRARIES else set())

@@ -89,12 +89,9 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
     "parts",
     [
         {"field": "ball"},
-        {"field": Ball},
         {"sampler": Even},
-        {"sampler": 3},
         {"loss": "l1"},
         {"extra_losses": ["l1"]},
-        {"extra_losses": huber_loss},
     ],
 )
 def test_what_is_no_part_is_refused_by_its_name(parts):

@@ -69,11 +69,8 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
             with pytest.raises(nerfmac.InputError, match="require an occupancy grid"):
                 images.draw(camera, 1.0)
         else:
-            assert images.draw(camera, 1.0).rgb.shape == (
-                camera.lens.height,
-                camera.lens.width,
-                3,
-            )
+            shape = images.draw(camera, 1.0).rgb.shape
+            assert shape == (camera.lens.height, camera.lens.width, 3)
 
 
 def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():

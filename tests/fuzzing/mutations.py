@@ -1,7 +1,6 @@
-"""Mutations that know a file's format: what comes out is nearly right, and wrong in a place or two.
+"""Mutations by a `random.Random` that know a file's format: nearly right, and wrong in places.
 
-A mutation maps bytes to bytes by a `random.Random`. Bytes of another format than its own, as a
-coverage-guided fuzzer may hand in, are changed as plain bytes.
+Bytes of another format, as a coverage-guided fuzzer may hand in, are changed as plain bytes.
 """
 
 import ast

@@ -194,10 +194,7 @@ class Executor:
         return self._built("runtime", str, [clang(), *sanitizers, built])
 
     def _built(self, name: str, text: Callable[[], str], *commands: Sequence[str | Path]) -> Path:
-        """Return the output file of the last of `commands`; it is built once for all processes.
-
-        Each command gets the output of the previous one, and the first gets `text`.
-        """
+        """The output of the last of `commands`, built once; `text` is piped through all of them."""
         built = self.folder / name
         if not built.exists():
             with TemporaryDirectory(dir=self.folder) as scratch:

@@ -1,8 +1,4 @@
-"""Rules about the whole program: calls, address spaces of variables, and their sizes.
-
-They are checked in LLVM's intermediate representation of a kernel, as clang writes it with debug
-information and before any pass.
-"""
+"""Rules about calls, and about address spaces and sizes of variables, in clang's LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""A pass that counts samples and one that writes them, compiled so that they round differently.
-
-Metal's compiler may add a product without rounding it first, whatever it is asked, and it compiles
-the two passes apart.
-"""
+"""Passes that count and write samples round differently: Metal may contract each for itself."""
 
 import mlx.core as mx
 import numpy as np
@@ -30,10 +26,7 @@ choose_device("cpu")
 def meeting_faces(
     geometry: MarchGeometry, low: int, high: int
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Return rays and jitter so that a sample of each ray is on a cell face, up to rounding.
-
-    This sample is between the `low`-th and the `high`-th of its ray.
-    """
+    """Rays and jitter so that a sample from `low` to `high` of each ray is on a cell face."""
     draw = np.random.default_rng(5)
     directions = draw.normal(size=(RAYS, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)

@@ -20,7 +20,6 @@ SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
 PLAIN = "reinterpret_cast<device float*>(out)"
 ADD = "atomic_fetch_add_explicit(&out[0], 1.0f, memory_order_relaxed);\n"
 HELD = "threadgroup float held[64];\n"
-FOURS = "struct Four { float of[4]; };\nthreadgroup Four held[16];\n"
 
 
 @dataclass

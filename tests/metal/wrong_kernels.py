@@ -29,15 +29,6 @@ MEMORY = {
     "device-to-threadgroup": Pair(
         Rule.ADDRESS_SPACE, "threadgroup", "device const", "results[0] = read(values);", _READ
     ),
-    "constant-to-device": Pair(
-        Rule.ADDRESS_SPACE, "device const", "constant", "results[0] = read(few);", _READ
-    ),
-    "threadgroup-to-device": Pair(
-        Rule.ADDRESS_SPACE,
-        "device",
-        "threadgroup",
-        "threadgroup float tile[4]; tile[0] = 1.0f; @ float* at = tile; results[0] = at[0];",
-    ),
     "write-to-input": Pair(Rule.READ_ONLY, "values", "results", "@[0] = 1.0f;"),
     "write-to-constant": Pair(
         Rule.READ_ONLY,
@@ -75,13 +66,6 @@ MEMORY = {
     "static-local": Pair(
         Rule.PROGRAM_SCOPE, "static", "", "@ int count = 0; results[0] = float(++count);"
     ),
-    "static-member": Pair(
-        Rule.PROGRAM_SCOPE,
-        "",
-        "constant",
-        "results[0] = float(Sizes::rows);",
-        "struct Sizes { static constexpr @ int rows = 4; };",
-    ),
     "threadgroup-in-function": Pair(
         Rule.THREADGROUP,
         "threadgroup",
@@ -104,22 +88,11 @@ MEMORY = {
         "",
         "@ threadgroup float tile[4]; tile[0] = 1.0f; results[0] = tile[0];",
     ),
-    "threadgroup-at-program-scope": Pair(
-        Rule.THREADGROUP, "threadgroup float tile[4];", "", "results[0] = 1.0f;", "@"
-    ),
     "threadgroup-too-large": Pair(
         Rule.THREADGROUP_SIZE,
         "8193",
         "8192",
         "threadgroup float tile[@]; tile[0] = 1.0f; results[0] = tile[0];",
-    ),
-    "threadgroup-too-large-in-all": Pair(
-        Rule.THREADGROUP_SIZE,
-        "129",
-        "128",
-        """threadgroup half tile[64][128]; tile[0][0] = half(1.0f);
-        threadgroup float4 more[@][8]; more[0][0] = float4{1.0f, 1.0f, 1.0f, 1.0f};
-        results[0] = more[0][0].x;""",
     ),
     # A lane's 8 bytes of each of 512 matrices are 4 KB; one is made and copied.
     "too-many-matrices": Pair(

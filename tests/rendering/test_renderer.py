@@ -36,10 +36,7 @@ VIEWS = {
 
 
 class Blob:
-    """A soft ellipsoid, redder to the right, greener above, and bluer seen from one side.
-
-    It speaks `EncodedField`'s language; `numpy` is the same in float64.
-    """
+    """A soft ellipsoid as an `EncodedField`, redder to the right; `numpy` is it in float64."""
 
     center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.15)

@@ -75,21 +75,14 @@ def words(command, folder, tmp_path):
     return command, folder, *([tmp_path / "mesh.ply"] if command == "export" else [])
 
 
-def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
-    (run / "checkpoint.safetensors").unlink()
-    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])
-
-
 @pytest.mark.parametrize(
     ("file", "text", "names"),
     [
         ("config.json", "{", ["config.json", "not valid JSON"]),
         ("config.json", '{"girth": 3}', ["config: girth is unknown"]),
         ("config.json", '{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
-        ("config.json", '{"grid": {"levels": 1000}}', ["grid.levels is 1000"]),
         ("scene.json", "{", ["scene.json"]),
         ("scene.json", '{"cameras": [{}]}', ["scene.json"]),
-        ("scene.json", '{"cameras": 3}', ["scene.json"]),
     ],
 )
 def test_a_configuration_or_scene_record_that_is_broken(capsys, tmp_path, run, file, text, names):
@@ -115,20 +108,6 @@ def with_preview(run, monkeypatch, tmp_path):
     (run / "preview.png").write_bytes((nerfmac.builtin_scene_path() / "test/r_0.png").read_bytes())
     (run / "video.mp4").write_bytes(b"video")
     return run
-
-
-@pytest.mark.parametrize("command", ["train", "inspect", "capture"])
-def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
-    names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
-    refused(capsys, tmp_path, command, with_preview, names=names)
-
-
-def test_a_run_is_no_scene_in_a_notebook(with_preview, tmp_path):
-    before = set(tmp_path.rglob("*"))
-    for read in (nerfmac.load_scene, nerfmac.train, nerfmac.capture_scene):
-        with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
-            read(with_preview)
-    assert set(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", ["render", "export", "resume"])
@@ -176,6 +155,9 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
     refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", taken, names=names)
     with pytest.raises(InputError, match="taken exists already"):
         nerfmac.train(photos, out=taken, device="cpu")
+    pytest.importorskip("anywidget")
+    with pytest.raises(InputError, match="taken exists already"):
+        nerfmac.Viewer(photos, out=taken, device="cpu")
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
@@ -184,14 +166,22 @@ def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path,
     refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
 
 
-def test_the_viewer_finds_it_out_before_too(photos, taken):
-    pytest.importorskip("anywidget")
-    with pytest.raises(InputError, match="taken exists already"):
-        nerfmac.Viewer(photos, out=taken, device="cpu")
-
-
 def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, capsys):
     names = [f"{taken} is not a run"]
     refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
     with pytest.raises(InputError, match="taken is not a run"):
         nerfmac.train(photos, out=taken, resume=True, device="cpu")
+
+
+@pytest.mark.parametrize("command", ["train", "inspect", "capture"])
+def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
+    names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
+    refused(capsys, tmp_path, command, with_preview, names=names)
+    read = {"train": nerfmac.train, "inspect": nerfmac.load_scene, "capture": nerfmac.capture_scene}
+    with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
+        read[command](with_preview)
+
+
+def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
+    (run / "checkpoint.safetensors").unlink()
+    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])

@@ -51,6 +51,8 @@ def test_trainings_page_is_short_and_shows_what_most_need(capsys):
     shown = {*shown_flags(text)} - {"--no-video", "--help-all"}
     assert shown == {f"--{name}" for name in COMMON["train"].split()}
     assert 12 <= len(shown) <= 17
+    for command, names in COMMON.items():
+        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
     assert [line for line in lines if line.startswith("  nerfmac train ")] == lines[-3:]
     assert "--help-all" in text
 
@@ -79,11 +81,6 @@ def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
         about = text.partition(f" {option} ")[2].partition(" --")[0]
         assert "By default (auto)" in about
         assert "[default" not in about
-
-
-def test_the_short_page_names_flags_that_there_are():
-    for command, names in COMMON.items():
-        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

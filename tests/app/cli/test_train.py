@@ -104,16 +104,13 @@ def test_a_scene_without_test_views_is_trained_and_says_so(tmp_path, capsys):
     assert (out / "preview.png").is_file()
 
 
-def test_a_run_without_name_gets_one_of_its_scene_under_runs(scene, tmp_path, monkeypatch):
+def test_the_seconds_asked_for_end_a_run_and_without_a_name_it_is_under_runs(
+    scene, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--no-video") == 0
-    (run,) = (tmp_path / "runs").iterdir()
-    assert run.name.startswith("balls-")
-
-
-def test_the_seconds_asked_for_end_a_run(scene, tmp_path):
-    out = tmp_path / "run"
-    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--out", out, "--no-video") == 0
+    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--no-video") == 0
+    (out,) = (tmp_path / "runs").iterdir()
+    assert out.name.startswith("balls-")
     assert 0.3 <= metrics(out)["train_seconds"] < 2.0
 
 

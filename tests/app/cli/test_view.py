@@ -18,11 +18,6 @@ from nerfmac.common.installing import install
 from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
-JUPYTERLAB = """import json, os, sys
-from pathlib import Path
-Path(os.environ["TOLD"]).write_text(json.dumps({"pid": os.getpid(), "arguments": sys.argv[1:]}))
-sys.exit(7)
-"""
 NAME = """Straße 'Süd' "\u2192"  {}"""
 """A folder's name with all that could break a line of Python."""
 
@@ -120,27 +115,6 @@ def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
     (notebook,) = tmp_path.iterdir()
     assert notebook.name == f"{builtin_scene_path().name}-view.ipynb"
     assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
-
-
-def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(made, tmp_path):
-    fakes, folder, told = tmp_path / "fakes", tmp_path / "work", tmp_path / "told.json"
-    folder.mkdir()
-    (fakes / "jupyterlab").mkdir(parents=True)
-    (fakes / "jupyterlab" / "__init__.py").touch()
-    (fakes / "jupyterlab" / "__main__.py").write_text(JUPYTERLAB)
-    (fakes / "anywidget.py").write_text("raise RuntimeError('nobody needs me yet')")
-    places = os.pathsep.join(filter(None, (str(fakes), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": places, "TOLD": str(told)}
-    command = [sys.executable, "-m", "nerfmac", "view", str(made / NAME), "--no-browser"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        out, err = process.communicate(timeout=60)
-    (notebook,) = folder.iterdir()
-    started = json.loads(told.read_text())
-    assert (process.returncode, out, err) == (7, f"{notebook.name}\n", "")
-    assert started["pid"] == process.pid
-    assert started["arguments"][0] == str(notebook)
-    assert "--no-browser" in started["arguments"]
 
 
 def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):

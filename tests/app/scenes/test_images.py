@@ -38,13 +38,8 @@ def test_a_image_is_turned_as_its_exif_says(tmp_path, orientation, ending):
     exif = Image.Exif()
     exif[0x0112] = orientation
     path = tmp_path / f"turned.{ending}"
-    saved(
-        path,
-        np.ascontiguousarray(undo[orientation](upright)),
-        exif=exif,
-        quality=100,
-        subsampling=0,
-    )
+    stored = np.ascontiguousarray(undo[orientation](upright))
+    saved(path, stored, exif=exif, quality=100, subsampling=0)
     assert inspect(path)[:2] == (32, 16)
     got = decode(path, 3, "turned").astype(int)
     assert got.shape == (16, 32, 3)

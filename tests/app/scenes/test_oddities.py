@@ -186,10 +186,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
     monkeypatch.setattr("nerfmac.common.installing.import_module", absent)
     path = of_an_iphone(tmp_path)
     (tmp_path / "images/000.HEIC").write_bytes(b"image")
-    with pytest.raises(
-        InputError,
-        match=r"000.HEIC needs the extra capture: .*pillow-heif",
-    ):
+    with pytest.raises(InputError, match=r"000.HEIC needs the extra capture: .*pillow-heif"):
         load_scene(path)
 
 

@@ -6,9 +6,9 @@ from PIL import Image
 
 from nerfmac.app.video import RenderOptions, render_video
 from nerfmac.app.video.series import _linear
-from nerfmac.common.checks import InputError
-from tests.app.video.ball import FRONT, LENS, SIDE, hits, rays, values_of
+from tests.app.video.ball import FRONT, LENS, SIDE, hits, values_of
 from tests.app.video.test_render_video import read_exr
+from tests.pinhole import pixel_rays
 
 PURPLE = (0.6, 0.2, 0.8)
 CLEAR = RenderOptions(background=None)
@@ -27,7 +27,7 @@ def test_a_image_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output)
     _, opaque = image(run, tmp_path / "opaque", RenderOptions(background=PURPLE, **shot))
     assert mode == "RGBA"
     rgb, alpha = clear[..., :3], clear[..., 3:]
-    outside = np.isinf(hits(*rays(FRONT)))
+    outside = np.isinf(hits(*pixel_rays(FRONT)))
     assert (alpha[outside] == 0.0).all()
     assert alpha[~outside].mean() > 0.9
     assert np.abs(rgb * alpha + (1.0 - alpha) * PURPLE - opaque).max() < 2.0 / 255
@@ -54,10 +54,3 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
     opaque = values_of(run, tmp_path, "opaque", background=PURPLE)["rgb"]
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
-
-
-@pytest.mark.parametrize("name", ["video.mp4", "video.webm", "video.gif"])
-def test_a_video_cannot_be_transparent(run, tmp_path, name):
-    with pytest.raises(InputError, match=f"{name}.*transparent"):
-        render_video(run, [FRONT], tmp_path / name, CLEAR, progress=False)
-    assert not list(tmp_path.iterdir())

@@ -37,10 +37,7 @@ SETTINGS = {  # the news would cover the page; a save that no test asked for wou
 
 
 def jupyter_environment(folder: Path) -> dict[str, str]:
-    """Return this process's environment with all that Jupyter reads and writes inside `folder`.
-
-    Its kernel `python3` is the interpreter of the tests, and imports nerfmac from this checkout.
-    """
+    """The environment with all that Jupyter reads and writes in `folder`, and our interpreter."""
     kernel = folder / "share" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     start = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -66,11 +63,7 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
 
 
 class Lab:
-    """A running JupyterLab; `stop` it, or use it in a `with` statement.
-
-    `folder` is an empty folder for `notebooks`, the served folder, and `log`, the output of the
-    server.
-    """
+    """A running JupyterLab in an empty `folder`, with `notebooks` and its `log`; `stop` it."""
 
     def __init__(self, folder: Path) -> None:
         self.notebooks = folder / "notebooks"

@@ -44,10 +44,7 @@ def sight(viewer, request):
 
 
 def come_on_top(sight, selector, *, scrolled=False):
-    """Wait until the elements are in view; with `scrolled`, after a panel was scrolled to them.
-
-    JupyterLab may scroll and lay out the notebook for a while after a click.
-    """
+    """Wait until the elements are in view: JupyterLab lays out the notebook after a click."""
     for element in sight.root.locator(selector).all():
         if scrolled:
             element.scroll_into_view_if_needed()

@@ -70,10 +70,7 @@ def tabs(browser):
 
 @pytest.fixture
 def open_view(tabs, origin):
-    """Return a function that opens a view; any error in a console fails the test.
-
-    The tests in one file share a tab, so that remains of a previous view would be detected.
-    """
+    """A function that opens a view in the tab of this file; any error in a console is a failure."""
     views = []
 
     def open_one(has_touch=False, scale=1.0, **options):
