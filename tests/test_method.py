@@ -86,13 +86,7 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [
-        {"field": "ball"},
-        {"sampler": Even},
-        {"loss": "l1"},
-        {"extra_losses": ["l1"]},
-    ],
+    "parts", [{"field": "ball"}, {"sampler": Even}, {"loss": "l1"}, {"extra_losses": ["l1"]}]
 )
 def test_what_is_no_part_is_refused_by_its_name(parts):
     (name,) = parts

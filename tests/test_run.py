@@ -220,10 +220,7 @@ def test_what_does_not_fit_is_refused_before_images_are_decoded(
 
 @pytest.mark.parametrize(
     ("given", "named"),
-    [
-        ({"config": CONFIG}, "config"),
-        ({"preset": "small", "seed": 3}, "preset .* and seed"),
-    ],
+    [({"config": CONFIG}, "config"), ({"preset": "small", "seed": 3}, "preset .* and seed")],
 )
 def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, given, named):
     made.save(tmp_path / "run")

@@ -176,11 +176,7 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
 def test_compiled_launches_that_do_the_same_are_merged():
     # A kernel that counts its launches shows this independently of the results.
     count = CpuKernel(
-        "toy_launches",
-        ["x"],
-        ["y"],
-        "y[0] = ++launches;",
-        HEADER + "static int launches = 0;",
+        "toy_launches", ["x"], ["y"], "y[0] = ++launches;", HEADER + "static int launches = 0;"
     )
     call = {"output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
     both = [count(inputs=[mx.zeros(1)], **call)[0] for _ in range(2)]

@@ -46,10 +46,7 @@ def test_a_text_and_a_file_are_launched_alike(tmp_path):
 
 @pytest.mark.parametrize(
     "device",
-    [
-        pytest.param("cuda", marks=pytest.mark.cuda),
-        pytest.param("metal", marks=pytest.mark.metal),
-    ],
+    [pytest.param("cuda", marks=pytest.mark.cuda), pytest.param("metal", marks=pytest.mark.metal)],
 )
 def test_a_gpu_runs_it_too(device):
     choose_device(device)

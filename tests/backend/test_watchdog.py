@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import apple, device, to_numpy, watchdog
-from nerfmac.backend.watchdog import (
-    RETRIES,
-    in_words,
-    is_out_of_memory,
-    is_relaxed,
-    resumed,
-)
+from nerfmac.backend.watchdog import RETRIES, in_words, is_out_of_memory, is_relaxed, resumed
 from nerfmac.rendering.renderer import SMALLEST_TILE, Tiles
 
 FAILED = "[METAL] Command buffer execution failed: "

@@ -11,11 +11,7 @@ import pytest
 
 from nerfmac.common import files
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import (
-    appearing,
-    read_json,
-    write_json,
-)
+from nerfmac.common.files import appearing, read_json, write_json
 from tests.killed import half_written
 
 

@@ -219,13 +219,7 @@ def ball(rays: Rays) -> mx.array:
 
 
 SMALL = VanillaConfig(
-    width=16,
-    layers=3,
-    skip=0,
-    position_frequencies=2,
-    direction_frequencies=1,
-    coarse=10,
-    fine=10,
+    width=16, layers=3, skip=0, position_frequencies=2, direction_frequencies=1, coarse=10, fine=10
 )
 
 

@@ -33,10 +33,7 @@ _HERE = Path(__file__).parent
 _SECONDS = 120  # for one launch
 
 _RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
-_LANGUAGE = (
-    *("-std=c++14", "-DMETAL_RUNS"),
-    "-ftrivial-auto-var-init=pattern",
-)
+_LANGUAGE = (*("-std=c++14", "-DMETAL_RUNS"), "-ftrivial-auto-var-init=pattern")
 _CODE = (
     "-O0",  # so that no access is optimized away before it is recorded
     "-g1",

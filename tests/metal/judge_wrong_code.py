@@ -221,10 +221,7 @@ STATEMENTS = {
     },
     "long-long": Pair(Rule.CPP, "long long", "long", "@ x = 1; results[0] = float(x);"),
     "lambda": Pair(
-        Rule.CPP,
-        "auto same = [](float x) { return x; };",
-        "",
-        "@ results[0] = values[0];",
+        Rule.CPP, "auto same = [](float x) { return x; };", "", "@ results[0] = values[0];"
     ),
     "c++17": Pair(
         Rule.LANGUAGE,

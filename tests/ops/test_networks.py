@@ -9,15 +9,7 @@ from nerfmac.backend import choose_device, device, using
 from nerfmac.common.checks import InputError
 from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
 from nerfmac.ops.networks_shape import NetworksShape
-from tests.ops.networks_oracle import (
-    RESULTS,
-    TRAINED,
-    Values,
-    differences,
-    drawn,
-    evaluate,
-    mixes,
-)
+from tests.ops.networks_oracle import RESULTS, TRAINED, Values, differences, drawn, evaluate, mixes
 
 pytestmark = pytest.mark.usefixtures("run_by")
 

@@ -17,11 +17,7 @@ PACKED = Signature(
 
 
 def arrays(**changes):
-    given = {
-        "density": mx.zeros(4),
-        "color": mx.zeros((4, 3)),
-        "ray_start": mx.zeros(3, mx.int32),
-    }
+    given = {"density": mx.zeros(4), "color": mx.zeros((4, 3)), "ray_start": mx.zeros(3, mx.int32)}
     return (given | changes).values()
 
 
@@ -41,10 +37,7 @@ def test_the_lengths_of_the_named_axes_are_told():
         ),
         ({"ray_start": mx.zeros((3, 1), mx.int32)}, "ray_start has shape (3, 1); expected (*)"),
         ({"density": mx.zeros(4, mx.float16)}, "density is float16; expected float32"),
-        (
-            {"color": mx.zeros((4, 3), mx.int32)},
-            "color is int32; expected float32 or float16",
-        ),
+        ({"color": mx.zeros((4, 3), mx.int32)}, "color is int32; expected float32 or float16"),
         ({"ray_start": mx.zeros(3)}, "ray_start is float32; expected int32"),
     ],
 )

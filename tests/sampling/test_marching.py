@@ -30,11 +30,7 @@ class Sampled:
     """The same rays with and without thinning, through a field that hides much."""
 
     def __init__(
-        self,
-        max_samples: int,
-        march_factor: int,
-        thin_below: float = 0.0,
-        extent: float = EXTENT,
+        self, max_samples: int, march_factor: int, thin_below: float = 0.0, extent: float = EXTENT
     ) -> None:
         sizes = {"max_samples": max_samples, "march_factor": march_factor, "thin_below": thin_below}
         config = override(CONFIG, march=sizes)
@@ -165,12 +161,7 @@ def test_samples_begin_at_the_near_plane_and_cells_in_front_of_it_stay_empty():
         return mx.zeros(len(position))
 
     config = override(CONFIG, march={"near": 0.7, "thin_below": 0.0})
-    sampler = MarchingSampler(
-        config.march,
-        config.occupancy,
-        Bounds(EXTENT),
-        empty,
-    )
+    sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), empty)
     origin, direction = mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]])  # from inside
     state = sampler.init([beam(origin, direction), beam(origin + 1.2 * direction, -direction)])
 

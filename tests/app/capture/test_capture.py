@@ -243,10 +243,7 @@ def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, caps
 def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.txt").write_text("words")
-    refused(
-        *(capsys, tmp_path, "capture", tmp_path / name),
-        names=[f"{tmp_path / name} {what}"],
-    )
+    refused(*(capsys, tmp_path, "capture", tmp_path / name), names=[f"{tmp_path / name} {what}"])
 
 
 def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):

@@ -10,13 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.app.capture.inputs import (
-    choose_frames,
-    images_in,
-    is_input,
-    take_frames,
-    take_images,
-)
+from nerfmac.app.capture.inputs import choose_frames, images_in, is_input, take_frames, take_images
 from nerfmac.app.capture.video import full_frames, open_video
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError

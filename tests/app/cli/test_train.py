@@ -132,10 +132,7 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
     assert metrics(out)["test_views"] == 3
-    refused_to_resume = (
-        (("--split", 4), "split is 4, but the run"),
-        (("--no-masks",), "masks is"),
-    )
+    refused_to_resume = ((("--split", 4), "split is 4, but the run"), (("--no-masks",), "masks is"))
     for flags, why in refused_to_resume:
         assert nerfmac("train", "--resume", "--out", out, "--steps", 3, *flags) == 2
         assert why in capsys.readouterr().err

@@ -9,14 +9,7 @@ from PIL import Image
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import (
-    HEIGHT,
-    LENS,
-    WIDTH,
-    matrix,
-    write_json,
-    write_transforms,
-)
+from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
 
 
 def lens_of(path, index=0):

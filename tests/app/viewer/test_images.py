@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.video import DIAGNOSTICS, OUTPUTS, RenderOptions
-from nerfmac.app.viewer.images import (
-    CASCADE_COLORS,
-    CELL_VARIATION,
-    FACE_BRIGHTNESS,
-    Images,
-)
+from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.backend import choose_device
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS

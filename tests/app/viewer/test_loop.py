@@ -83,8 +83,7 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("scale", "scales"),
-    [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])],
+    ("scale", "scales"), [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])]
 )
 def test_between_a_small_image_and_the_full_one_comes_one_of_half_its_side(
     page, monkeypatch, scale, scales

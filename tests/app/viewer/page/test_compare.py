@@ -74,8 +74,7 @@ def test_a_comparison_ends_with_the_first_frame_without_one(compared):
 
 
 @pytest.mark.parametrize(
-    ("index", "button", "to"),
-    [(2, "Next training camera", 0), (0, "Previous training camera", 2)],
+    ("index", "button", "to"), [(2, "Next training camera", 0), (0, "Previous training camera", 2)]
 )
 def test_arrows_go_round_the_training_cameras(compared, index, button, to):
     compared.show(2, [RENDERED], compared=index)
