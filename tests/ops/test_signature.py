@@ -1,5 +1,7 @@
 """Signatures of arrays, and operations that run a kernel or its reference."""
 
+from contextlib import nullcontext
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ from nerfmac.backend import kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 PACKED = Signature(
     density=(mx.float32, "slots"),
@@ -62,9 +66,6 @@ def test_outputs_have_the_lengths_and_types_that_a_launch_is_told():
     }
 
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
 def power_of(calls):
     """An operation x^exponent that records the calls of its launch and gradient."""
 
@@ -93,10 +94,7 @@ def test_the_kernel_or_the_reference_runs_with_the_same_result_and_gradient(disa
     def loss(x):
         return power(x, exponent=3).sum()
 
-    if disabled:
-        with kernels_disabled():
-            value, gradient = mx.value_and_grad(loss)(x)
-    else:
+    with kernels_disabled() if disabled else nullcontext():
         value, gradient = mx.value_and_grad(loss)(x)
     assert float(value) == 36.0
     np.testing.assert_allclose(np.array(gradient), [3.0, 12.0, 27.0])

@@ -22,7 +22,6 @@ from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
-WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
 REST = 4e6
 """Bytes of a page without its table: still image, networks, cells, and script."""
 WITH_A_GPU = """Object.defineProperty(

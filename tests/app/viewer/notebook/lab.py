@@ -84,7 +84,7 @@ class Lab:
                 stderr=subprocess.STDOUT,
             )
         try:
-            self._wait_until_it_answers()
+            wait_for_answer(self._server, self.url, self._log)
         except BaseException:
             self.stop()
             raise
@@ -127,17 +127,18 @@ class Lab:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(values), encoding="utf-8")
 
-    def _wait_until_it_answers(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if self._server.poll() is not None:
-                raise RuntimeError(f"JupyterLab ended as it started:\n{self.said}")
-            try:
-                self.ask("status")
-                return
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        raise RuntimeError(f"JupyterLab did not answer in {PATIENCE:.0f} s:\n{self.said}")
+
+def wait_for_answer(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Wait until a JupyterLab server answers; an error has what it has written to `log`."""
+    end = time.monotonic() + PATIENCE
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(f"{url}/api/status", timeout=PATIENCE).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    raise RuntimeError(f"JupyterLab ended, or did not answer in {PATIENCE:.0f} s:\n{text}")
 
 
 def end_server(server: subprocess.Popen[bytes]) -> None:
