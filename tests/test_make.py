@@ -1,10 +1,7 @@
 """`make` reports in one line why nerfmac cannot run on a machine, before it installs packages."""
 
-import os
-import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -67,16 +64,3 @@ def test_without_a_python_that_fits_the_way_to_one_is_told(machine):
     assert "needs Python 3.11 to 3.14 (on a Mac, Apple silicon's)" in done.stderr
     assert "python3 here is: Python 3.10.4" in done.stderr
     assert "brew install uv" in done.stderr
-
-
-def test_all_tests_that_need_an_absent_program_are_one_line_of_the_summary():
-    words = ["tests/app/viewer/page/test_frames.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    environment["NERFMAC_CHROMIUM"] = "/nowhere/chromium"
-    command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
-    assert "scripts/install_chromium.sh installs it" in line
-    assert int(re.search(r"\[(\d+)\]", line)[1]) > 1

@@ -7,8 +7,7 @@ from nerfmac.backend.metal_text import exported
 from tests.metal import judge_mlx
 from tests.metal.judge import judge, judge_all
 from tests.metal.judge_rules import Rule
-from tests.metal.judge_wrong_code import FUNCTIONS, MATRICES, STATEMENTS, TAKEN, TYPES
-from tests.metal.wrong_kernels import MEMORY, Pair
+from tests.metal.wrong_kernels import FUNCTIONS, MATRICES, MEMORY, STATEMENTS, TAKEN, TYPES, Pair
 
 PAIRS = {**MEMORY, **FUNCTIONS, **MATRICES, **TAKEN, **TYPES, **STATEMENTS}
 

@@ -93,19 +93,6 @@ def test_the_examples_are_understood(command, capsys):
 
 
 HELP = [[command, "--help"] for command in COMMANDS]
-SHOWN = "import sys, {}; print(*(name for name in sys.modules if name.startswith('nerfmac')))"
-
-
-def imported(module):
-    command = [sys.executable, "-c", SHOWN.format(module)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-
-
-@pytest.mark.parametrize("module", ["cli.train", "viewer.training"])
-def test_training_and_the_viewer_import_nothing_that_measures(module):
-    names = imported(f"nerfmac.app.{module}")
-    assert f"nerfmac.app.{module}" in names
-    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
 
 
 @pytest.mark.parametrize("words", [["--help"], ["process-data"], *HELP])

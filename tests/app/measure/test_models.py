@@ -2,7 +2,6 @@
 
 import json
 from itertools import count, pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from nerfmac.app.measure.models import (
     compare_models,
     evaluation_times,
     every_nth_pixel,
-    followed,
     plot_models,
     training_pixels,
 )
@@ -24,7 +22,6 @@ from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
@@ -121,17 +118,3 @@ def test_the_psnr_is_that_of_the_views_chosen(scene):
     remaining = iter((0, 2, 4))
     # An error of a tenth everywhere is 20 dB.
     assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)
-
-
-def test_each_moment_is_due_once_and_those_that_passed_together_too():
-    class Run:
-        state = SimpleNamespace(train_seconds=0.0)
-
-        def fit(self, goal):
-            assert goal.seconds == 100.0
-            for self.state.train_seconds in (0.9, 1.1, 1.2, 20.0, 24.9, 25.1, 120.0, 200.0):
-                yield None
-
-    # Moments are 1, 4, 9, 16 ... 81, 100.
-    due = [is_due for _, is_due in followed(Run(), Goal(seconds=100.0), 10)]
-    assert due == [False, True, False, True, False, True, True, False]
