@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import resource
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -68,19 +66,6 @@ def test_a_file_written_on_the_way_to_another_is_called_by_that_ones_name(path):
     ):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert partial.name not in str(fault.value)
-    assert_untouched(path)
-
-
-def test_a_real_limit_on_the_size_of_files_is_met_the_same_way(path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(InputError, match="File too large"):
-            write_json(path, list(range(5000)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
     assert_untouched(path)
 
 
