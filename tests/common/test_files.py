@@ -13,7 +13,7 @@ import pytest
 from nerfmac.common import files
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, write_json
-from nerfmac.common.timeline import event, interval, recording
+from nerfmac.common.timeline import Timeline, event, interval, recording
 from tests.killed import half_written
 
 
@@ -85,6 +85,11 @@ def test_broken_json_is_refused_with_its_name(path, content, complaint):
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"{path}{complaint}"):
         read_json(path)
+
+
+def test_a_timeline_that_cannot_be_written_is_refused_with_its_name(tmp_path):
+    with pytest.raises(InputError, match=r"t\.json cannot be written"):
+        Timeline().write(tmp_path / "nowhere" / "t.json")
 
 
 def test_two_threads_may_write_one_file_at_once(path):

@@ -12,6 +12,7 @@ from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, moved_poses
 from nerfmac.refine.report import refinement_summary
+from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
 from nerfmac.training.held_out import optimize_poses
 from nerfmac.training.step import StepFlags
@@ -152,3 +153,19 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales,
     before = np.linalg.norm(seen(moved) - seen(views.cameras), axis=1)
     after = np.linalg.norm(seen(found) - seen(views.cameras), axis=1)
     assert np.median(after) < left * np.median(before), f"{before} before, {after} after"
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_looking_for_test_cameras_shows_a_bar_unless_there_is_to_be_none(
+    run, monkeypatch, progress
+):
+    bars = []
+
+    def bar(steps, _label, **how):
+        bars.append(how["disable"])
+        return steps
+
+    monkeypatch.setattr(held_out, "tqdm", bar)
+    monkeypatch.setattr(run, "_aligned", {})
+    run.evaluate("test", progress=progress)
+    assert bars == [None if progress else True]

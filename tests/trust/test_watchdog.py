@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -84,6 +85,16 @@ def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
     run.train(steps=3, progress=False)
     assert run.state.step == 3
     assert count["trial"] >= 3
+
+
+def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
+    monkeypatch.setattr(watchdog, "_is_relaxed", True)
+    awaited = []
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = StepQueue()
+    for number in range(4):
+        queue.add(trained.state)
+        assert len(awaited) == number
 
 
 def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):

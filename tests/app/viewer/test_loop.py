@@ -27,6 +27,7 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
     assert message["scale"] == 1.0
     assert rgb.shape == (32, 48, 3)
     assert rgb.std() > 5.0
+    assert page.kept == [page.session.screen.shown.jpeg], "a page without a kernel shows it"
     (cameras,) = page.take("cameras")
     assert len(cameras["cameras"]) == len(set(cameras["names"])) == 8
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)

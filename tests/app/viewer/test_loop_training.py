@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.run import Run
 from nerfmac.app.viewer import loop as loop_module
-from nerfmac.app.viewer.loop import DeviceTime
+from nerfmac.app.viewer.loop import DeviceTime, WatchedTime
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
@@ -219,6 +219,16 @@ def test_training_gets_its_share_whatever_a_slice_takes(share):
         account.spend(seconds, training=training)
         spent[training] += seconds
     assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (600.0, 1.8)])
+def test_after_a_slow_image_the_next_is_due_soon_at_first_and_later_after_longer(trained, wait):
+    watched = WatchedTime()
+    watched.draw(60.0, trained)
+    watched.train(0.99 * wait)
+    assert not watched.is_left
+    watched.train(0.02 * wait)
+    assert watched.is_left
 
 
 def test_what_was_long_ago_gives_no_claim():

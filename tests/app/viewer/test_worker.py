@@ -103,6 +103,22 @@ def test_an_activity_that_was_removed_has_worked_for_the_last_time(worker):
     assert [activity.slices] == slices
 
 
+@pytest.mark.parametrize("pause", [None, 60.0])
+def test_a_wake_within_a_slice_is_not_lost(worker, pause):
+    class WokenWithin(Counting):
+        def work(self):
+            if not self.slices:
+                worker.wake(self)
+            return super().work()
+
+    activity = WokenWithin(pause)
+    worker.add(activity)
+    end = time.monotonic() + 5.0
+    while activity.slices < 2 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert activity.slices == 2
+
+
 def test_an_activity_that_fails_is_given_up_and_the_others_go_on(worker, caplog):
     class Failing:
         def work(self):
@@ -173,6 +189,15 @@ def test_a_video_that_is_canceled_or_fails_leaves_no_file(tmp_path):
         with pytest.raises(error):
             each.result.result(60.0)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_time_left_follows_what_is_done(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(path_editor.time, "monotonic", lambda: now)
+    job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(4), 12.0)
+    assert job.left is None
+    job.done, now = 3, 106.0
+    assert job.left == pytest.approx(2.0)
 
 
 def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch):

@@ -108,6 +108,14 @@ def drag(view, start, to):
     view.page.mouse.up()
 
 
+def test_the_crop_box_begins_around_the_subject_if_the_kernel_knows_it(view):
+    subject = [[0.1, 0.4, 1.2], [0.6, 0.9, 1.7]]
+    view.state(scene={"subject": subject})
+    view.button("View panel").click()
+    view.control("Crop box").click()
+    assert crops(view) == [subject]
+
+
 def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
     assert crops(cropped) == [CUBE]
     inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]
