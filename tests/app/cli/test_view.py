@@ -97,6 +97,9 @@ def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_
     assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
     assert ended.out == "run/view.ipynb\n"
     assert shown(notebook) == ".", "the run could not be moved"
+    cells = json.loads(notebook.read_text())["cells"]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
 
 
 def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was(

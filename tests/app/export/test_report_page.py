@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.export import evaluate_to_page, worst, write_report
+from nerfmac.app.export import evaluate_to_page, report_page, worst, write_report
 from nerfmac.app.export.curves import ticks
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
@@ -124,6 +124,16 @@ def test_the_test_cameras_of_a_refined_run_follow_the_training_cameras(scene, tm
     )
     psnr = {view.name: f"{view.psnr:.2f}" for view in run.evaluate("test", progress=False)}
     assert dict(found) == psnr
+
+
+def test_of_many_views_the_worst_are_kept(run, tmp_path, monkeypatch):
+    run.save(tmp_path / "mine")
+    monkeypatch.setattr(report_page, "WORST", 1)
+    write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    found = re.findall(r'<section id="view-\d+"><h2>(.*?): ', (tmp_path / "a.html").read_text())
+    views = run.evaluate("test", progress=False)
+    assert len(views) > 1
+    assert found == [min(views, key=lambda view: view.psnr).name]
 
 
 def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):

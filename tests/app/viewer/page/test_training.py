@@ -100,6 +100,33 @@ def test_over_seconds_the_points_lie_at_their_seconds(panel):
     assert readout(panel, 0.3) == "step 0 · 0.0 s · 0.2 · 9 dB"
 
 
+def heights(view, place):
+    """How far down the chart's upper plot its curve is, at parts of the width; None: nowhere."""
+    return view.run(
+        """(parts) => {
+          const { width, height } = document.querySelector("canvas.nerfmac-curve");
+          const pixels = pixelsOf("curve", 0, 0, width, height).data;
+          const isCurve = (x, y) => {
+            const [red, green, blue] = pixels.slice(4 * (y * width + x), 4 * (y * width + x) + 3);
+            return blue > 150 && red < 90 && green < 160;
+          };
+          return parts.map((part) => {
+            const x = Math.round(40 + part * (width - 48));
+            for (let y = 18; y < 92; y += 1) if (isCurve(x, y)) return y;
+            return null;
+          });
+        }""",
+        place,
+    )
+
+
+def test_the_loss_is_drawn_on_a_logarithmic_axis(panel):
+    """Equal factors are equal heights: this curve is a straight line."""
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
+    first, second, third = heights(panel, [0.1, 0.5, 0.9])
+    assert 15 < second - first == pytest.approx(third - second, abs=2)
+
+
 def test_the_axis_has_round_numbers(panel):
     panel.run(
         """() => {
