@@ -100,6 +100,9 @@ def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_
     cells = json.loads(notebook.read_text())["cells"]
     folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
     assert folded == [cell["cell_type"] == "code" or None for cell in cells]
+    settings = Path(os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)[0], "labconfig")
+    news = json.loads((settings / "default_setting_overrides.json").read_text())
+    assert news["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was(
