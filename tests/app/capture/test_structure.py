@@ -7,10 +7,10 @@ import pytest
 from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
-from nerfmac.app.capture.colmap_process import LENS_MODEL
+from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
 from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import CapturedImage
-from nerfmac.app.capture.structure import NoCamerasError, Solver, missing_images
+from nerfmac.app.capture.structure import NoCamerasError, Solver, missing_images, step_name
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
@@ -160,3 +160,29 @@ def test_blurred_images_are_called_blurred(images, missing, said, unsaid, caplog
     assert told.startswith(f"{len(missing)} of 20 images have no camera: ")
     assert said in told
     assert unsaid not in told
+
+
+def test_models_that_are_begun_again_are_not_counted_twice(capsys):
+    progress = _Progress()
+    progress.begin()
+    progress.add()
+    progress.begin()
+    progress.add()
+    progress.add()
+    progress.add()
+    lines = [int(line) for line in capsys.readouterr().out.split()]
+    assert lines == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("stage", "of_video", "text"),
+    [
+        ("frames", True, "1 of 5: selecting frames"),
+        ("matches", True, "4 of 5: matching"),
+        ("images", False, "1 of 4: writing images"),
+        ("matches", False, "3 of 4: matching"),
+        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
+    ],
+)
+def test_steps_are_counted(stage, of_video, text):
+    assert step_name(stage, of_video=of_video) == text

@@ -292,3 +292,10 @@ def test_where_one_pose_mirrors_space_it_is_refused(tmp_path):
     path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": pose.tolist()}})
     with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix is a refl"):
         load_scene(path)
+
+
+def test_an_orientation_that_does_not_exist_is_ignored(tmp_path, caplog):
+    path = write_transforms(tmp_path, 2)
+    tag(tmp_path / "images/000.png", pixels(0), 9)
+    assert readings(path) == [True, True]
+    assert caplog.messages == []
