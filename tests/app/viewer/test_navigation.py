@@ -240,3 +240,11 @@ def test_numbers_that_are_not_finite_are_refused(number):
         for call in calls:
             with pytest.raises(InputError, match=name):
                 call()
+
+
+def test_standing_in_a_training_camera_takes_its_pose_with_the_center_as_far_ahead():
+    pose = rolled(level().orbit(0.3, -0.1).pan(0.4, 0.2), 0.4)
+    view = level().stand(pose)
+    assert np.array_equal(view.pose, pose)
+    assert np.allclose(view.center, pose[:, 3] - level().distance * pose[:, 2])
+    assert view.fov == FOV
