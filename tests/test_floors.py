@@ -188,10 +188,22 @@ def test_imports_point_down_and_never_in_a_circle():
     assert circle(PACKAGE) == []
 
 
+def loaded_by(module: str) -> list[str]:
+    code = f"import sys, {module}; print(*sys.modules)"
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [name for name in printed.split() if name.partition(".")[0] == "nerfmac"]
+
+
+@pytest.mark.parametrize("module", ["nerfmac.app.cli.train", "nerfmac.app.viewer.training"])
+def test_training_and_the_viewer_load_nothing_that_measures(module):
+    ours = loaded_by(module)
+    assert module in ours
+    assert [name for name in ours if name.startswith("nerfmac.app.measure")] == []
+
+
 def test_the_training_step_loads_the_library_alone():
-    code = "import sys, nerfmac.training.trainer; print(*sys.modules)"
-    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    ours = [name for name in printed.stdout.split() if name.partition(".")[0] == "nerfmac"]
+    ours = loaded_by("nerfmac.training.trainer")
     assert "nerfmac.training.step" in ours
     assert [name for name in ours if name.startswith("nerfmac.app")] == []
     assert len(ours) <= 100
