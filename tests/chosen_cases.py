@@ -52,10 +52,7 @@ def launches_of_cases() -> dict[str, list[Launch]]:
 
 
 def aspects(launch: Launch) -> set[tuple[str, str, str]]:
-    """Return the aspects of a specialization: the value of each template argument, and its arrays.
-
-    Array types include whether an array is `constant`.
-    """
+    """The value of each template argument of a specialization, and the types of its arrays."""
     parts = _specialization(launch.specialization)
     values = enumerate((parts["values"] or "").split("_"))
     found = {(parts["function"], f"template {i}", value) for i, value in values}

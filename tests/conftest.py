@@ -27,10 +27,7 @@ NEEDS = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distribute whole files to the processes, and all tests of the notebook to one of them.
-
-    Two pages with a kernel each, at the same time, are too slow for the waits of their tests.
-    """
+    """Whole files go to a process, and all notebook tests to one: two pages at once are slow."""
     from xdist.scheduler.loadfile import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):

@@ -85,17 +85,12 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         (None, "config"),
         ({"train": 3}, "config.train"),
         ({"train": {"steps": "9"}}, "config.train: steps"),
-        ({"train": {"steps": True}}, "config.train: steps"),
         ({"train": {"blend": 1}}, "config.train: blend"),
         ({"refine": {"poses": 1}}, "config.refine: poses"),
-        ({"refine": {"exposures": 1}}, "config.refine: exposures"),
-        ({"march": {"near": "auto"}}, "config.march: near"),
         ({"march": {"near": True}}, "config.march: near"),
         ({"grid": {"finest": 512.0}}, "config.grid: finest"),
         ({"march": {"near": float("nan")}}, "config.march: near"),
-        ({"optimizer": {"rate": float("inf")}}, "config.optimizer: rate"),
         ({"march": {"near": 10**400}}, "config.march: near"),
-        ({"seed": 10**400}, "config: seed"),
         ({"preset": 4}, "config: preset"),
     ],
 )
@@ -115,33 +110,22 @@ def test_no_number_may_be_nan_or_impossible(part, name):
     ("part", "change", "path"),
     [
         ("grid", {"levels": 1}, "grid.levels"),
-        ("grid", {"levels": 4.5}, "grid.levels"),
         ("grid", {"features": 3}, "grid.features"),
         ("grid", {"levels": 9}, r"grid.levels \* grid.features"),
         ("grid", {"log2_entries": 30}, "grid.log2_entries"),
-        ("grid", {"finest": 15}, "grid.finest"),
         ("networks", {"width": 24}, "networks.width"),
-        ("networks", {"density_layers": 0}, "networks.density_layers"),
         ("networks", {"color_layers": 9}, "networks.color_layers"),
         ("networks", {"width": 128, "density_layers": 3}, "networks.width"),
-        ("march", {"steps": 0}, "march.steps"),
         ("march", {"cone": 0.5}, "march.cone"),
         ("occupancy", {"resolution": 100}, "occupancy.resolution"),
         ("occupancy", {"decay": 1.5}, "occupancy.decay"),
-        ("occupancy", {"interval": 0}, "occupancy.interval"),
-        ("occupancy", {"fraction": 0.0}, "occupancy.fraction"),
-        ("optimizer", {"rate": 0.0}, "optimizer.rate"),
         ("optimizer", {"beta2": 1.0}, "optimizer.beta2"),
         ("optimizer", {"beta1": 0.95, "beta2": 0.9}, "optimizer.beta2"),
         ("optimizer", {"hold": 1.0}, "optimizer.hold"),
         ("march", {"max_samples": 10}, "march.max_samples"),
-        ("train", {"rays": 8}, "train.rays"),
         ("train", {"rays": 2**17}, "train.rays"),
-        ("train", {"max_rays": 20000.5}, "train.max_rays"),
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
-        ("refine", {"every": 0}, "refine.every"),
-        ("refine", {"coarse_steps": 0.5}, "refine.coarse_steps"),
     ],
 )
 def test_an_impossible_number_is_refused_with_its_path(part, change, path):
@@ -223,16 +207,6 @@ def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
     assert OptimizerConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
 
 
-def test_finer_details_come_in_over_the_coarse_steps():
-    config = RefineConfig(coarse_steps=400)
-    assert [config.level_progress_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
-    assert RefineConfig(coarse_steps=0).level_progress_at(0) == 1.0
-
-
-def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
-    assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -246,17 +220,20 @@ def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
-@pytest.mark.parametrize(("given", "plane"), [(None, 0.1), (0.0, 0.0), (0.7, 0.7)])
-def test_the_near_plane_is_a_tenth_unless_it_is_given(given, plane):
-    assert MarchConfig(near=given).near_plane == plane
-
-
 def test_a_thin_fog_is_for_transparent_images_only():
     config = override(Config(), networks={"density_bias": 2})
     for has_alpha, density_bias in ((True, 2), (False, 0)):
         ready = config.for_scene(835.0, has_alpha=has_alpha)
         assert ready.networks.density_bias == density_bias
         assert ready.grid.finest == 1044
+
+
+def test_what_follows_from_the_settings():
+    assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
+    assert [MarchConfig(near=near).near_plane for near in (None, 0.0, 0.7)] == [0.1, 0.0, 0.7]
+    config = RefineConfig(coarse_steps=400)
+    assert [config.level_progress_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
+    assert RefineConfig(coarse_steps=0).level_progress_at(0) == 1.0
 
 
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():

@@ -1,10 +1,7 @@
 """`make` reports in one line why nerfmac cannot run on a machine, before it installs packages."""
 
-import os
-import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -67,33 +64,3 @@ def test_without_a_python_that_fits_the_way_to_one_is_told(machine):
     assert "needs Python 3.11 to 3.14 (on a Mac, Apple silicon's)" in done.stderr
     assert "python3 here is: Python 3.10.4" in done.stderr
     assert "brew install uv" in done.stderr
-
-
-EXTRAS = {"capture": "capture", "view": "notebook", "export": "export"}
-"""Extra that a command of README needs, by the command."""
-
-
-def test_make_demo_installs_what_the_commands_of_readme_need():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "make demo" in readme
-    shown = re.findall(r"^nerfmac ([a-z]+)", readme, re.MULTILINE)
-    needed = {EXTRAS[command] for command in shown if EXTRAS.get(command)}
-    assert needed == {"capture", "notebook", "export"}
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    packages = re.findall(r"^ *PACKAGE := \.(.*)$", makefile, re.MULTILINE)
-    assert len(packages) == 2
-    for package in packages:
-        assert needed <= {*package.strip("[]").split(",")}
-
-
-def test_all_tests_that_need_an_absent_program_are_one_line_of_the_summary():
-    words = ["tests/app/viewer/page/test_numbers.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
-    environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    environment["NERFMAC_CHROMIUM"] = "/nowhere/chromium"
-    command = [sys.executable, "-m", "pytest", *words]
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
-    assert "scripts/install_chromium.sh installs it" in line
-    assert int(re.search(r"\[(\d+)\]", line)[1]) > 1

@@ -5,7 +5,8 @@ import json
 import judge
 import numpy as np
 import pytest
-import trials
+from bench_scaling import RankedTraining
+from bench_scaling import table as scaling_table
 from PIL import Image
 
 from nerfmac import InputError, builtin_scene_path
@@ -66,25 +67,6 @@ def test_the_table_has_all_seeds_means_by_group_and_metrics_of_before():
     assert places[2:4] == ["15.00", ""]
 
 
-def test_the_table_has_the_metrics_of_surfaces_for_scenes_that_have_them():
-    surfaces = {
-        "depth_error_median_test": 0.004,
-        "depth_error_p90_test": 0.02,
-        "plane_within_5_percent_test": 0.85,
-    }
-    worse = {name: value * 2.0 for name, value in surfaces.items()}
-    now = {
-        "floor": {"group": "place", "runs": [run_of(30.0, 0.9) | surfaces]},
-        "yard": {"group": "place", "runs": [run_of(20.0, 0.5)]},
-    }
-    before = {"floor": {"runs": [run_of(30.0, 0.9) | worse]}}
-    _, _, floor, yard, mean = (
-        [c.strip() for c in line.split("|")] for line in judge.table(now, before)
-    )
-    assert floor[9:15] == ["0.40%", "0.80%", "2.0%", "4.0%", "85%", "170%"]
-    assert yard[9:15] == mean[9:15] == [""] * 6
-
-
 def test_a_scene_has_seconds_seeds_and_a_background_of_its_own():
     scene = judge.judged(judge.parsed(f"{SCENE},seconds=3.5,seeds=2,background=black"))
     assert (scene.seconds, scene.seeds, scene.background) == (3.5, 2, "black")
@@ -96,8 +78,6 @@ def test_a_scene_has_seconds_seeds_and_a_background_of_its_own():
     ("settings", "named"),
     [
         ("downscal=2", "downscal"),
-        ("downscale=two", "two"),
-        ("group=garden", "garden"),
         ("seconds=soon", "seconds is 'soon'"),
         ("downscale", "KEY=VALUE"),
         ("split=none", "test"),
@@ -108,16 +88,17 @@ def test_a_wrong_setting_of_a_scene_is_named(settings, named):
         judge.judged(judge.parsed(f"{builtin_scene_path()}:{settings}"))
 
 
-def test_a_change_reaches_the_training(monkeypatch):
-    seen = []
+def training(ranks, rate, points, *, is_alike=True):
+    return RankedTraining(ranks, "ring", 96 * ranks, 300, rate, points, is_alike)
 
-    def train(_scene, *, config, **_limits):
-        seen.append(config)
-        raise InputError("enough")
 
-    monkeypatch.setattr(trials, "train", train)
-    scene = trials.trial_scene(trials.parsed(SCENE), {})
-    trial = trials.Trial(scene, 3, preset="tiny", device="cpu", changes={"march.thin_below": 0.5})
-    with pytest.raises(InputError, match="enough"):
-        trials.trained(trial)
-    assert (seen[0].seed, seen[0].preset, seen[0].march.thin_below) == (3, "tiny", 0.5)
+def test_a_table_compares_with_one_rank_at_a_quality_that_all_had():
+    one = training(1, 1e6, ((1.0, 20.0), (2.0, 25.5)))
+    two = training(2, 1.75e6, ((1.0, 24.0), (2.0, 27.0)), is_alike=False)
+    assert one.seconds_to(22.75) == pytest.approx(1.5)
+    assert (two.seconds_to(27.0), two.seconds_to(27.1)) == (2.0, None)
+    head, first, second = scaling_table([one, two])
+    assert "to 25 dB" in head
+    assert first.split() == ["1", "96", "300", "1e+06", "1.00", "25.50", "dB", "1.91", "s", "yes"]
+    assert second.split()[4] == "1.75"
+    assert second.split()[-1] == "NO"

@@ -1,16 +1,23 @@
-"""Depth of a run at sparse points that training did not use, and on the ground plane."""
+"""Depth of a run at sparse points, on the ground plane, and in the built-in scene."""
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mlx.core as mx
 import numpy as np
 import pytest
+import still_life_surfaces
+from still_life_surfaces import compare, true_surface
 
+from nerfmac import builtin_scene_path
 from nerfmac.app.export.report_page import LABELS
 from nerfmac.app.run import Run, surface_quality
+from nerfmac.app.run.configuration import surface_losses_for_views
 from nerfmac.app.run.outputs import metrics, surface_summary
-from nerfmac.geometry.rays import Rays
+from nerfmac.app.scenes import load_scene
+from nerfmac.config import Config, override
+from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.ops.composite import Composited
 from tests.app.scenes.projection import project
@@ -82,10 +89,8 @@ def test_points_outside_the_cube_do_not_count(run, monkeypatch):
 
 def test_without_tracks_only_the_plane_is_compared_and_without_points_nothing(run, scene):
     run.source = replace(run.source, held_out={})
-    assert set(surface_quality(run, "test")) == {
-        "plane_within_3_percent_test",
-        "plane_within_5_percent_test",
-    }
+    plane = {f"plane_within_{number}_percent_test" for number in (3, 5)}
+    assert set(surface_quality(run, "test")) == plane
     run.source = scene
     assert surface_quality(run, "test") == {}
     assert surface_summary({}, "test") == []
@@ -101,3 +106,95 @@ def test_the_summary_and_the_json_of_a_run_have_the_values(run, monkeypatch):
         assert values[f"depth_error_median_{split}"] == pytest.approx(0.02, abs=1e-4)
         assert values[f"plane_within_5_percent_{split}"] == 1.0
         assert {name for name in values if name.startswith(("depth", "plane"))} <= set(LABELS)
+
+
+@pytest.fixture
+def points():
+    across = np.random.default_rng(6).uniform(0.2, 0.8, (300, 2))
+    return np.column_stack([across, np.full(300, 0.45)])
+
+
+@pytest.fixture
+def tracks(points):
+    number = np.arange(len(points))
+    view, pixel = np.zeros(len(points), int), np.full((len(points), 2), 4.5)
+    return Tracks(view, pixel, number, points, np.zeros(len(points)))
+
+
+@pytest.mark.parametrize(
+    ("has_tracks", "has_floor", "model", "given", "want"),
+    [
+        (True, True, "hash", {}, (0.02, 0.05)),
+        (True, False, "hash", {}, (0.0, 0.0)),
+        (False, True, "hash", {}, (0.0, 0.0)),
+        (True, True, "vanilla", {}, (0.0, 0.0)),
+        (True, True, "hash", {"depth": 0.0}, (0.0, 0.0)),
+        (True, True, "hash", {"ground": 0.3}, (0.02, 0.3)),
+        (False, False, "hash", {"depth": 0.1, "ground": 0.2}, (0.1, 0.2)),
+    ],
+)
+def test_both_losses_are_used_if_there_are_tracks_and_a_floor_unless_the_user_says(
+    scene, points, tracks, has_tracks, has_floor, model, given, want
+):
+    placed = replace(scene, points=points if has_floor else None)
+    views = replace(placed.views("train"), tracks=tracks if has_tracks else None)
+    config = replace(override(Config(), train=given), model=model)
+    train = surface_losses_for_views(config, views).train
+    assert (train.depth, train.ground) == want
+
+
+@pytest.mark.parametrize("has_floor", [True, False])
+def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_floor, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    if not has_floor:
+        points[:, 2] = np.random.default_rng(7).uniform(0.02, 0.98, len(points))
+    placed = replace(scene, points=points, tracks=tracks._replace(points=points))
+    train = Run.begin(placed, CONFIG, progress=False).config.train
+    assert (train.depth, train.ground) == ((0.02, 0.05) if has_floor else (0.0, 0.0))
+    assert ("have a ground plane" in caplog.text) == has_floor
+
+
+@pytest.fixture(scope="module")
+def built_in():
+    return load_scene(builtin_scene_path(), max_images=2, downscale=4)
+
+
+def test_the_truth_is_where_the_photos_show_objects_and_faces_the_camera(built_in):
+    views = built_in.views("test", progress=False)
+    for index, camera in enumerate(built_in.cameras("test")):
+        distance, normal = true_surface(camera, built_in.placement)
+        alpha = np.array(views.image(index))[..., 3].ravel()
+        seen = np.isfinite(distance)
+        assert 0.1 < seen.mean() < 0.9
+        assert seen[alpha == 255].all()
+        assert not seen[alpha == 0].any()
+        rays = camera_rays(camera)
+        facing = np.einsum("ij,ij->i", normal, np.array(rays.direction))[seen]
+        assert (facing < 0.0).mean() > 0.99
+        at = np.array(rays.origin)[seen] + distance[seen, None] * np.array(rays.direction)[seen]
+        assert (np.abs(at - 0.5) < 0.5).all()
+
+
+def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatch):
+    def renderer(*_):
+        def render(camera):
+            distance, normal = true_surface(camera, built_in.placement)
+            depth = np.where(np.isfinite(distance), 1.02 * distance, 0.0)
+            return SimpleNamespace(depth=mx.array(depth), values=mx.array(turned(normal, 10.0)))
+
+        return SimpleNamespace(render=render)
+
+    monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
+    monkeypatch.setattr(still_life_surfaces, "placement_of", lambda run: built_in.placement)
+    run = SimpleNamespace(trainer=None, state=None)
+    errors, angle = compare(run, built_in.cameras("test"))
+    assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
+    assert angle == pytest.approx(10.0, abs=0.1)
+
+
+def turned(normal: np.ndarray, degrees: float) -> np.ndarray:
+    """Return unit vectors (n, 3) at an angle from the normals; a normal may be 0."""
+    across = np.cross(normal, [0.3, 0.5, 0.81])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
+    angle = np.radians(degrees)
+    return np.cos(angle) * normal + np.sin(angle) * across

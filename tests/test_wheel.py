@@ -16,10 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """Return what `command` prints; fail with it if its exit code is not 0.
-
-    Paths that could lead back to the repository are taken out of the environment.
-    """
+    """Return what `command` prints, in an environment without paths to the repository."""
     kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     given = [str(part) for part in command]
     done = subprocess.run(given, cwd=cwd, env=kept, capture_output=True, text=True, timeout=600)

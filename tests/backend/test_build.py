@@ -163,39 +163,23 @@ def test_a_broken_compiler_is_named_with_its_answer(tmp_path, monkeypatch, text,
         build.compiler_version.__wrapped__()
 
 
-@pytest.fixture
-def a_mac(monkeypatch, tmp_path):
-    """A simulated Mac with /usr/bin/c++ as its only compiler; `has_tools`: Apple's tools exist."""
+@pytest.mark.parametrize("has_tools", [False, True])
+def test_a_mac_s_stand_in_for_a_compiler_is_used_only_with_apple_s_tools(monkeypatch, has_tools):
+    asked = []
 
-    def make(*, has_tools):
-        asked = []
+    def run(command, **_options):
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0 if has_tools else 2, "", "")
 
-        def run(command, **_options):
-            asked.append(command)
-            return subprocess.CompletedProcess(command, 0 if has_tools else 2, "", "")
-
-        monkeypatch.delenv("CXX", raising=False)
-        monkeypatch.setattr(build.platform, "system", lambda: "Darwin")
-        monkeypatch.setattr(
-            build.shutil, "which", lambda name: "/usr/bin/c++" if name == "c++" else None
-        )
-        monkeypatch.setattr(build.subprocess, "run", run)
-        return asked
-
-    build.compiler.cache_clear()
-    yield make
-    build.compiler.cache_clear()
-
-
-def test_a_mac_s_stand_in_for_a_compiler_is_not_started(a_mac):
-    asked = a_mac(has_tools=False)
-    with pytest.raises(BuildError, match=r"no C\+\+ compiler.*xcode-select --install"):
-        build.compiler()
-    with pytest.raises(BuildError):
-        extension.check_requirements()
-    assert asked == 2 * [["xcode-select", "-p"]]
-
-
-def test_with_apple_s_tools_it_is_the_compiler(a_mac):
-    a_mac(has_tools=True)
-    assert build.compiler() == "/usr/bin/c++"
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(build.platform, "system", lambda: "Darwin")
+    there = {"c++": "/usr/bin/c++"}
+    monkeypatch.setattr(build.shutil, "which", there.get)
+    monkeypatch.setattr(build.subprocess, "run", run)
+    found = build.compiler.__wrapped__
+    if has_tools:
+        assert found() == "/usr/bin/c++"
+    else:
+        with pytest.raises(BuildError, match=r"no C\+\+ compiler.*xcode-select --install"):
+            found()
+    assert asked == [["xcode-select", "-p"]]

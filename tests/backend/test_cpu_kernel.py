@@ -129,11 +129,6 @@ def test_several_outputs_of_several_types_come_back_in_order():
     assert small.tolist() == [0, 1, 2]
 
 
-def test_outputs_start_from_zero_and_from_nothing_else():
-    with pytest.raises(ValueError, match="init_value"):
-        CUBE(inputs=[mx.ones(3)], init_value=1.0, **like(mx.ones(3)))
-
-
 BASE = {
     "output_shapes": [(6,), (6,)],
     "output_dtypes": [mx.float32, mx.float32],
@@ -181,11 +176,7 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
 def test_compiled_launches_that_do_the_same_are_merged():
     # A kernel that counts its launches shows this independently of the results.
     count = CpuKernel(
-        "toy_launches",
-        ["x"],
-        ["y"],
-        "y[0] = ++launches;",
-        HEADER + "static int launches = 0;",
+        "toy_launches", ["x"], ["y"], "y[0] = ++launches;", HEADER + "static int launches = 0;"
     )
     call = {"output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
     both = [count(inputs=[mx.zeros(1)], **call)[0] for _ in range(2)]

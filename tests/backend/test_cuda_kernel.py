@@ -1,7 +1,4 @@
-"""CUDA kernels: the program that is compiled, once, and the arguments of its launch.
-
-No GPU is needed: NVIDIA's compiler and MLX's launch function are replaced.
-"""
+"""CUDA kernels without a GPU: the program that is compiled, once, and the launch's arguments."""
 
 import mlx.core as mx
 import pytest

@@ -1,11 +1,16 @@
 """Which device is chosen: the named one, or the GPU unless the user has taken the CPU himself."""
 
+import os
+import subprocess
+import sys
+
 import mlx.core as mx
 import pytest
 
 import nerfmac
 from nerfmac import InputError
 from nerfmac.backend import choose_device, current_device, device
+from nerfmac.backend.memory import host_memory_bytes
 
 
 class Mlx:
@@ -50,24 +55,14 @@ def test_auto_leaves_the_cpu_that_the_user_made_the_default(machine, named):
     mlx.set_default_device(mx.cpu)
     for name in (*named, "auto", "auto"):
         assert choose_device(name) == current_device() == "cpu"
+    assert choose_device("metal") == "metal"
+    assert mlx.default == mx.gpu
 
 
 def test_auto_is_the_gpu_again_after_nerfmac_was_asked_for_the_cpu(machine):
     machine("metal")
-    assert [choose_device(each) for each in ("cpu", "auto", "cpu", "metal", "auto")] == [
-        "cpu",
-        "metal",
-        "cpu",
-        "metal",
-        "metal",
-    ]
-
-
-def test_a_named_device_is_taken_whatever_the_user_made_the_default(machine):
-    mlx = machine("cuda")
-    mlx.set_default_device(mx.cpu)
-    assert choose_device("cuda") == "cuda"
-    assert mlx.default == mx.gpu
+    asked, given = ("cpu", "auto", "cpu", "metal", "auto"), ["cpu", "metal"] * 2 + ["metal"]
+    assert list(map(choose_device, asked)) == given
 
 
 def test_the_one_of_several_gpus_that_the_user_made_the_default_stays(machine, monkeypatch):
@@ -77,22 +72,11 @@ def test_the_one_of_several_gpus_that_the_user_made_the_default_stays(machine, m
     choose_device("cuda")
 
 
-@pytest.fixture
-def on_windows(monkeypatch):
+def test_windows_is_refused_at_first_use(tmp_path, monkeypatch):
     monkeypatch.setattr(device.platform, "system", lambda: "Windows")
-
-
-REFUSED = "Windows"
-
-
-@pytest.mark.usefixtures("on_windows")
-def test_windows_is_refused_at_first_use(tmp_path):
-    for use in (
-        choose_device,
-        current_device,
-        lambda: nerfmac.train(tmp_path, out=tmp_path / "out"),
-    ):
-        with pytest.raises(InputError, match=REFUSED):
+    out = tmp_path / "out"
+    for use in (choose_device, current_device, lambda: nerfmac.train(tmp_path, out=out)):
+        with pytest.raises(InputError, match="Windows"):
             use()
     assert list(tmp_path.iterdir()) == []
 
@@ -109,3 +93,45 @@ def test_the_generation_of_an_apple_gpu_is_in_its_architecture(
     assert device.apple_generation() == generation
     mx.set_default_device(mx.cpu)
     assert device.apple_generation() is None
+
+
+MACHINE = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def system(root, group, limits):
+    """A made-up system in `root`: the process's control group, and limits by files."""
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(group)
+    for name, limit in limits.items():
+        path = root / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{limit}\n")
+    return host_memory_bytes(root)
+
+
+@pytest.mark.parametrize(
+    ("group", "limits", "want"),
+    [
+        ("0::/\n", {"memory.max": 12345678}, 12345678),
+        ("0::/\n", {"memory.max": "max"}, MACHINE),
+        ("0::/a/b\n", {"a/b/memory.max": "max", "a/memory.max": 23456789}, 23456789),
+        ("0::/a/b\n", {"a/b/memory.max": 34567890, "a/memory.max": 45678901}, 34567890),
+        ("5:cpu:/c\n4:memory:/c\n", {"memory/c/memory.limit_in_bytes": 67890123}, 67890123),
+        ("4:cpu,memory:/c\n", {"memory/memory.limit_in_bytes": 78901234}, 78901234),
+        ("4:memory:/\n", {"memory/memory.limit_in_bytes": 2**63 - 4096}, MACHINE),
+        ("", {}, MACHINE),
+    ],
+)
+def test_a_container_has_the_memory_that_it_was_given(tmp_path, group, limits, want):
+    assert host_memory_bytes(tmp_path) == MACHINE, "there are no control groups"
+    assert system(tmp_path, group, limits) == want
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to ulimit -v")
+def test_what_ulimit_leaves_is_all_there_is():
+    code = "from nerfmac.backend.memory import host_memory_bytes; print(host_memory_bytes())"
+    kilobytes = 6_000_000
+    words = ["bash", "-c", f'ulimit -v {kilobytes} && exec "$0" -c "$1"', sys.executable, code]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    # The address space that Python and the libraries have mapped is subtracted, and is not zero.
+    assert 0.1 * kilobytes * 1024 < int(done.stdout) < min(MACHINE, kilobytes * 1024 - 2**20)

@@ -1,9 +1,10 @@
-"""A file is whole or not there, whatever goes wrong while it is written."""
+"""A file is whole or not there; recorded timelines are correct."""
 
 import errno
+import json
 import os
-import resource
-import signal
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,11 +12,8 @@ import pytest
 
 from nerfmac.common import files
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import (
-    appearing,
-    read_json,
-    write_json,
-)
+from nerfmac.common.files import appearing, read_json, write_json
+from nerfmac.common.timeline import Timeline, event, interval, recording
 from tests.killed import half_written
 
 
@@ -46,6 +44,8 @@ def test_a_fault_while_writing_leaves_the_old_file_alone(path, fault):
     with pytest.raises(fault), appearing(path) as partial:  # noqa: PT012
         partial.write_text("new, hal")
         raise fault
+    with pytest.raises(TypeError):
+        write_json(path, {"a": object()})
     assert_untouched(path)
 
 
@@ -69,31 +69,12 @@ def test_a_file_written_on_the_way_to_another_is_called_by_that_ones_name(path):
     assert_untouched(path)
 
 
-def test_a_real_limit_on_the_size_of_files_is_met_the_same_way(path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(InputError, match="File too large"):
-            write_json(path, list(range(5000)))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert_untouched(path)
-
-
 def test_a_place_that_cannot_be_written_is_found_out_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "nowhere" / "a.json", tmp_path / "file" / "a.json"):
         with pytest.raises(InputError, match=f"{path} cannot be written"), appearing(path):
             pytest.fail("the work was begun")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
-
-
-def test_values_that_are_no_json_leave_the_old_file_alone(path):
-    with pytest.raises(TypeError):
-        write_json(path, {"a": object()})
-    assert_untouched(path)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +85,11 @@ def test_broken_json_is_refused_with_its_name(path, content, complaint):
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"{path}{complaint}"):
         read_json(path)
+
+
+def test_a_timeline_that_cannot_be_written_is_refused_with_its_name(tmp_path):
+    with pytest.raises(InputError, match=r"t\.json cannot be written"):
+        Timeline().write(tmp_path / "nowhere" / "t.json")
 
 
 def test_two_threads_may_write_one_file_at_once(path):
@@ -144,3 +130,72 @@ def test_a_read_only_file_system_is_told_by_the_name_of_the_file_asked_for(path,
     with pytest.raises(InputError) as caught:
         write_json(path, 1)
     assert str(caught.value) == f"{path} cannot be written: {os.strerror(errno.EROFS)}"
+
+
+def intervals(values):
+    """Return the lane and the ends in microseconds of each interval; keys are names."""
+    lanes = {e["tid"]: e["args"]["name"] for e in values["traceEvents"] if e["ph"] == "M"}
+    for each in values["traceEvents"]:
+        assert (each["pid"], each["tid"] in lanes) == (os.getpid(), True)
+    return {
+        each["name"]: (lanes[each["tid"]], each["ts"], each["ts"] + each["dur"])
+        for each in values["traceEvents"]
+        if each["ph"] == "X"
+    }
+
+
+def test_intervals_nest_last_and_stand_in_their_threads_lane(tmp_path):
+    def elsewhere():
+        with interval("encode"):
+            time.sleep(0.002)
+
+    with recording() as recorded:
+        thread = threading.Thread(target=elsewhere, name="nerfmac encoder")
+        with interval("outer", step=7):
+            thread.start()
+            with interval("inner"):
+                time.sleep(0.002)
+            event("seen", what="a")
+        with interval("kernel", lane="kernels"):
+            pass
+        thread.join()
+    recorded.write(tmp_path / "t.json")
+    values = json.loads((tmp_path / "t.json").read_text())
+    found = intervals(values)
+    assert {name: lane for name, (lane, *_) in found.items()} == {
+        "outer": "main",
+        "inner": "main",
+        "encode": "nerfmac encoder",
+        "kernel": "kernels",
+    }
+    (_, begin, end), (_, inside, ended) = found["outer"], found["inner"]
+    assert 0 <= begin <= inside < ended <= end
+    assert ended - inside >= 2000
+    assert end <= found["kernel"][1]
+    (outer,) = (each for each in values["traceEvents"] if each["name"] == "outer")
+    assert outer["args"] == {"step": 7}
+    (seen,) = (each for each in values["traceEvents"] if each["ph"] == "i")
+    assert (seen["name"], seen["s"], seen["args"]) == ("seen", "t", {"what": "a"})
+    assert ended <= seen["ts"] <= end
+    assert recorded.seconds("inner")[0] == pytest.approx((ended - inside) / 1e6)
+
+
+def test_outside_of_a_recording_nothing_is_made():
+    assert interval("a", step=1) is interval("b")
+    with interval("a"):
+        event("b")
+    with recording() as recorded:
+        pass
+    with interval("a"):
+        event("b")
+    assert recorded.entries == []
+
+
+def test_a_recording_in_a_recording_has_its_own_part():
+    with recording() as outer:
+        with recording() as inner, interval("a"):
+            pass
+        with interval("b"):
+            pass
+    assert [each.name for each in inner.entries] == ["a"]
+    assert [each.name for each in outer.entries] == ["b"]

@@ -16,6 +16,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.sampling.hierarchical import HierarchicalSampler
+from tests.fields.test_encodings import encoded
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -58,11 +59,6 @@ def drawn(slots: int = USED) -> tuple[Samples, mx.array]:
     direction = random.normal(size=(COUNTS.size, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
     return samples, mx.array(direction, mx.float32)
-
-
-def encoded(points: np.ndarray, count: int) -> np.ndarray:
-    waves = [w(2.0**k * np.pi * points) for k in range(count) for w in (np.sin, np.cos)]
-    return np.concatenate([points, *waves], axis=1)
 
 
 def in_float64(parameters: dict[str, mx.array]) -> Arrays:
@@ -219,13 +215,7 @@ def ball(rays: Rays) -> mx.array:
 
 
 SMALL = VanillaConfig(
-    width=16,
-    layers=3,
-    skip=0,
-    position_frequencies=2,
-    direction_frequencies=1,
-    coarse=10,
-    fine=10,
+    width=16, layers=3, skip=0, position_frequencies=2, direction_frequencies=1, coarse=10, fine=10
 )
 
 

@@ -28,15 +28,8 @@ from nerfmac.rendering.perceptual import _read as read_weights
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.state import TrainState
 from tests.app.scenes.colmap_files import write_colmap
-from tests.app.scenes.scene_files import (
-    matrix,
-    pixels,
-    write_blender,
-    write_json,
-    write_transforms,
-)
-from tests.app.scenes.test_llff import write_llff
-from tests.app.scenes.test_phone_captures import polycam, record3d
+from tests.app.scenes.scene_files import matrix, pixels, write_blender, write_json, write_transforms
+from tests.app.scenes.test_phone_captures import polycam, record3d, write_llff
 from tests.app.snapshots import instant_ngp
 from tests.scene_factory import CONFIG, write_scene
 

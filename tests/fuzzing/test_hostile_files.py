@@ -19,7 +19,7 @@ from nerfmac.app.scenes.images import inspect
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_transforms
-from tests.app.scenes.test_llff import rows, write_llff
+from tests.app.scenes.test_phone_captures import rows, write_llff
 from tests.fuzzing.readers import READERS, attempt
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

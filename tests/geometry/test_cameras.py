@@ -71,9 +71,6 @@ def test_a_point_past_the_fold_of_a_lens_stays_finite():
     straight = undistort(point, mx.array([[-0.5, 0.0, 0.0, 0.0, 0.0, 0.0]]))
     assert np.isfinite(np.array(straight)).all()
     assert float(mx.abs(straight).max()) < 10
-
-
-def test_a_singular_jacobian_does_not_make_a_nan():
     # At (1, 0) with k1 = -1 the radial factor, and with it dy'/dy, is exactly zero.
     straight = undistort(mx.array([[1.0, 0.0]]), mx.array([[-1.0, 0.0, 0.0, 0.0, 0.0, 0.0]]))
     assert np.isfinite(np.array(straight)).all()
@@ -166,14 +163,10 @@ def test_stacked_cameras_come_back_as_they_went_in():
         assert (got.lens.cx, got.lens.cy) == (want.lens.cx, want.lens.cy)
         assert got.lens.distortion == pytest.approx(want.lens.distortion, rel=1e-6)
     np.testing.assert_array_equal(cameras[-1].pose, given[1].pose)
-
-
-@pytest.mark.parametrize("name", ["k1", "k2", "k3", "k4", "p1", "p2"])
-def test_any_one_coefficient_makes_the_cameras_distorted(name):
-    plain, _ = views()
-    bent = Lens(40, 30, 31.0, 32.0, 19.0, 14.0, **{name: 1e-3})
-    assert not Cameras.stack([plain, plain]).is_distorted
-    assert Cameras.stack([plain, Camera(bent, plain.pose)]).is_distorted
+    assert not Cameras.stack(given[:1]).is_distorted
+    for name in ("k1", "k2", "k3", "k4", "p1", "p2"):  # any one coefficient
+        bent = Lens(40, 30, 31.0, 32.0, 19.0, 14.0, **{name: 1e-3})
+        assert Cameras.stack([given[0], Camera(bent, given[0].pose)]).is_distorted
 
 
 def test_cameras_of_several_sizes_keep_theirs():

@@ -1,5 +1,4 @@
-"""Executes the exact source code that Metal would get on the CPU, and checks for undefined
-behavior.
+"""Executes the exact source code that Metal would get on the CPU, and finds undefined behavior.
 
 An `Executor` replaces the GPU (`nerfmac.backend.metal_text.on_metal`). It compiles the source code
 of a launch with clang, against metal_stdlib.h, and runs it over exactly the grid that Metal would
@@ -34,10 +33,7 @@ _HERE = Path(__file__).parent
 _SECONDS = 120  # for one launch
 
 _RUNTIME = ("-std=c++20", "-O2", "-fno-omit-frame-pointer")
-_LANGUAGE = (
-    *("-std=c++14", "-DMETAL_RUNS"),
-    "-ftrivial-auto-var-init=pattern",
-)
+_LANGUAGE = (*("-std=c++14", "-DMETAL_RUNS"), "-ftrivial-auto-var-init=pattern")
 _CODE = (
     "-O0",  # so that no access is optimized away before it is recorded
     "-g1",
@@ -161,10 +157,7 @@ class Executor:
         return list(_outputs(launch, result.stdout))
 
     def compile(self, texts: Iterable[str]) -> None:
-        """Compile several kernels at once, so that launches find them.
-
-        What does not compile raises `ExecutionError` when it is launched.
-        """
+        """Compile several kernels at once; what does not compile fails when it is launched."""
         self._runtime()
         self._header()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -198,10 +191,7 @@ class Executor:
         return self._built("runtime", str, [clang(), *sanitizers, built])
 
     def _built(self, name: str, text: Callable[[], str], *commands: Sequence[str | Path]) -> Path:
-        """Return the output file of the last of `commands`; it is built once for all processes.
-
-        Each command gets the output of the previous one, and the first gets `text`.
-        """
+        """The output of the last of `commands`, built once; `text` is piped through all of them."""
         built = self.folder / name
         if not built.exists():
             with TemporaryDirectory(dir=self.folder) as scratch:
@@ -216,10 +206,7 @@ class Executor:
 def _buffers(
     launch: Launch, inputs: Sequence[mx.array], given: Collection[str] | None
 ) -> Iterator[Buffer]:
-    """The buffers in the kernel's order: inputs, each with what MLX adds of it, then outputs.
-
-    Only the inputs that are named in `given` have contents, or all if it is None.
-    """
+    """The buffers in the kernel's order; only inputs named in `given` have contents, or all."""
     declared = [each for each in parameters(launch.text) if each.attribute == "buffer"]
     outputs = len(launch.output_shapes)
     left = iter(inputs)

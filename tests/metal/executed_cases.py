@@ -1,7 +1,4 @@
-"""The self-test's cases with every launch in the executor, and their results.
-
-Each case runs once, in one of several separate processes.
-"""
+"""The self-test's cases, each once in a separate process, with every launch in the executor."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ The source code, as recorded with `nerfmac.backend.metal_text`, is checked for M
 (judge_text.py) and for names that MLX's own header defines (judge_mlx.py). It is compiled against a
 header with Metal's names and types (metal_stdlib.h), and the resulting program is checked for rules
 about the whole program (judge_ir.py). Source code that clang and Metal could interpret differently
-is
-rejected: accepted source code has the same meaning for both.
+is rejected: accepted source code has the same meaning for both.
 """
 
 from __future__ import annotations

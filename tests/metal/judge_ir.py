@@ -1,8 +1,4 @@
-"""Rules about the whole program: calls, address spaces of variables, and their sizes.
-
-They are checked in LLVM's intermediate representation of a kernel, as clang writes it with debug
-information and before any pass.
-"""
+"""Rules about calls, and about address spaces and sizes of variables, in clang's LLVM IR."""
 
 from __future__ import annotations
 
@@ -12,11 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 
 from tests.metal.judge_rules import Complaint, Rule
-from tests.metal.judge_unrolled import (
-    matrix_types,
-    run_time_indices,
-    run_time_indices_of_arrays,
-)
+from tests.metal.judge_unrolled import matrix_types, run_time_indices, run_time_indices_of_arrays
 
 THREADGROUP_BYTES = 32 * 1024
 LANE_BYTES = 4096
@@ -31,8 +23,7 @@ _FUNCTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _GLOBAL = re.compile(
-    rf"^{_SYMBOL} = (?P<kind>.*?)\b(?:global|constant) .*!dbg (?P<node>!\d+)",
-    re.MULTILINE,
+    rf"^{_SYMBOL} = (?P<kind>.*?)\b(?:global|constant) .*!dbg (?P<node>!\d+)", re.MULTILINE
 )
 _NODE = re.compile(r"^(!\d+) = (.*)$", re.MULTILINE)
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![\d]+|\w+)')

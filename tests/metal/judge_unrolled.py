@@ -36,10 +36,9 @@ _UNROLLED = re.compile(r"llvm\.loop\.unroll\.(?:enable|full)")
 def run_time_indices(
     body: str, matrices: frozenset[str], nodes: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield variable and debug node of each access to matrices with an index that is not constant.
+    """Variable and debug node of each access to matrices with an index that is not constant.
 
-    `body` are the instructions of a function, `matrices` the names of types that contain a matrix,
-    and `nodes` the lines of the program's metadata.
+    `matrices` are names of types with a matrix, and `nodes` the lines of the program's metadata.
     """
     function = _Function(body, nodes)
     for at, line in enumerate(function.lines):
@@ -50,10 +49,7 @@ def run_time_indices(
 
 
 def run_time_indices_of_arrays(body: str, nodes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield variable and debug node of each run-time index of a thread's array in unrolled loops.
-
-    Arguments are as in `run_time_indices`.
-    """
+    """Variable and debug node of each run-time index of a thread's array in unrolled loops."""
     function = _Function(body, nodes)
     for at, line in enumerate(function.lines):
         pointer = _POINTER.search(line)

@@ -1,12 +1,21 @@
-"""The executor detects every kind of error, and accepts the correct version of each kernel."""
+"""The executor finds every error; kernels of the notebook and the probes follow the rules."""
 
 import re
+from pathlib import Path
 
+import mlx.core as mx
+import nbformat
 import numpy as np
+import probe_metal
 import pytest
+from probe_metal import PROBES, KernelProbe
 
+from nerfmac.app.measure.selftest import compare
+from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend.metal_text import exported, on_metal, recorded
 from tests.metal import execute
 from tests.metal.execute import ExecutionError, Executor
+from tests.metal.judge import judge
 from tests.metal.trial_pairs import PAIRS
 from tests.metal.trials import COUNT, RIGHT, Trial
 
@@ -77,14 +86,10 @@ def compiled(executor):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_wrong_kernel_is_caught(compiled, name):
+def test_wrong_kernel_is_caught_and_the_right_one_beside_it_passes(compiled, name):
     with pytest.raises(ExecutionError, match=r"^custom_kernel_trial_\w+: ") as caught:
         PAIRS[name].wrong(compiled)
     assert re.search(PAIRS[name].words, str(caught.value)), str(caught.value)
-
-
-@pytest.mark.parametrize("name", PAIRS)
-def test_right_kernel_beside_it_passes(compiled, name):
     PAIRS[name].right(compiled)
 
 
@@ -103,3 +108,57 @@ def test_kernel_that_never_ends_is_caught(executor, monkeypatch):
     monkeypatch.setattr(execute, "_SECONDS", 1)
     with pytest.raises(ExecutionError, match="runs on for 1 s"):
         Trial("for (uint pass = 0; in[0] < 1; ++pass) out[i] = pass;")(executor)
+
+
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "4_your_own_operation.ipynb"
+CELLS = ("setup", "reference", "kernel", "operation", "compare")
+
+
+@pytest.fixture(scope="module")
+def cases():
+    """Return the cases of the notebook, with sizes down to one; keys are the defined names."""
+    choose_device("cpu")
+    sources = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
+    names = {}
+    with kernels_disabled():  # or the setup would compile what launches on a CPU
+        for cell in CELLS:
+            exec(sources[cell].rpartition("compare_all(")[0] or sources[cell], names)
+    return list(names["cases"](names["by_kernel"]))
+
+
+def test_they_are_judged(cases):
+    with recorded() as launches:
+        for case in cases:
+            case.run()
+    assert len(launches) > 4
+    for launch in launches.values():
+        assert [str(complaint) for complaint in judge(launch.text)] == []
+
+
+def test_they_are_executed_and_equal_their_reference(cases, executor):
+    for case in cases[:3]:
+        with on_metal(executor):
+            outcomes = compare(case)
+        assert [(each.array, each.passed) for each in outcomes] == [
+            ("result 0", True),
+            ("d planes", True),
+        ]
+
+
+NUMBERS = mx.arange(64, dtype=mx.float32)
+KERNELS = [probe for probe in PROBES if isinstance(probe, KernelProbe)]
+
+
+def launch(probe):
+    kernel = mx.fast.metal_kernel(**probe.made)
+    call = {**probe_metal.LAUNCH, "output_dtypes": [mx.float32], "template": []}
+    return exported(kernel, {**call, "inputs": [NUMBERS]})
+
+
+@pytest.mark.parametrize("probe", KERNELS, ids=lambda probe: probe.name)
+def test_a_probes_kernel_is_judged_and_executed(probe, executor):
+    choose_device("cpu")
+    launched = launch(probe)
+    assert [str(complaint) for complaint in judge(launched.text)] == []
+    (out,) = executor(launched, [NUMBERS])
+    assert out.sum().item() == probe.want

@@ -80,9 +80,7 @@ def test_each_specialization_is_launched_by_a_case():
 
 
 def test_each_value_of_each_template_argument_is_executed_and_all_of_tiny_and_base(runs):
-    """Some specializations of each kernel run, with every value of each template argument and every
-    form of its arrays. The other specializations combine tested values; all of them are judged.
-    """
+    """The other specializations combine tested values and array forms; all of them are judged."""
     launches = [each for some in launches_of_cases().values() for each in some]
     of_name = {each.specialization: each for each in (*specializations().values(), *launches)}
     launched = set().union(*(runs[case].launched for case in CASES))
@@ -156,10 +154,7 @@ SLOTS = 2**29 + 5
 
 @pytest.fixture
 def touched(executor):
-    """Run the last threadgroup of each launch of a call; return the accessed ranges by function.
-
-    Only the given inputs are evaluated; the others read as zeros.
-    """
+    """By function, ranges that the last threadgroup accesses; inputs not given read as zeros."""
 
     def run(call: Callable[[], object], *given: str) -> dict[str, dict[str, range]]:
         last = Executor(executor.folder, last=1, given=given)

@@ -5,10 +5,9 @@ import pytest
 
 from nerfmac.backend.metal_text import exported
 from tests.metal import judge_mlx
-from tests.metal.judge import clang, judge, judge_all
+from tests.metal.judge import judge, judge_all
 from tests.metal.judge_rules import Rule
-from tests.metal.judge_wrong_code import FUNCTIONS, MATRICES, STATEMENTS, TAKEN, TYPES
-from tests.metal.wrong_kernels import MEMORY, Pair
+from tests.metal.wrong_kernels import FUNCTIONS, MATRICES, MEMORY, STATEMENTS, TAKEN, TYPES, Pair
 
 PAIRS = {**MEMORY, **FUNCTIONS, **MATRICES, **TAKEN, **TYPES, **STATEMENTS}
 
@@ -39,13 +38,9 @@ def filled(pair: Pair, hole: str) -> str:
 
 
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_breaking_a_rule_is_refused(pair):
+def test_breaking_a_rule_is_refused_and_keeping_it_is_accepted(pair):
     complaints = judge(filled(pair, pair.wrong))
     assert pair.rule in [complaint.rule for complaint in complaints], complaints
-
-
-@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
-def test_keeping_it_is_accepted(pair):
     assert judge(filled(pair, pair.right)) == []
 
 
@@ -65,16 +60,9 @@ EDITS = {  # of the signature and the last line, both written by MLX
     ),
     "parameter-without-attribute": (Rule.ATTRIBUTE, " [[thread_position_in_grid]]", ""),
     "signed-position": (Rule.ATTRIBUTE, "uint3 thread_position", "int3 thread_position"),
-    "index-as-a-vector": (Rule.ATTRIBUTE, "uint thread_index", "uint2 thread_index"),
     "positions-of-two-widths": (Rule.ATTRIBUTE, "uint3 threads_per_grid", "uint threads_per_grid"),
     "argument-of-a-position": (Rule.ATTRIBUTE, "[[threads_per_grid]]", "[[threads_per_grid(0)]]"),
     "buffer-without-index": (Rule.ATTRIBUTE, "[[buffer(0)]]", "[[buffer]]"),
-    "buffer-with-a-name": (Rule.ATTRIBUTE, "[[buffer(0)]]", "[[buffer(first)]]"),
-    "buffer-in-threadgroup": (
-        Rule.ATTRIBUTE,
-        "const device float* values",
-        "const threadgroup float* values",
-    ),
     "buffer-by-value": (Rule.ATTRIBUTE, "const constant float* few", "const constant float few"),
     "same-buffer-twice": (Rule.BUFFERS, "[[buffer(1)]]", "[[buffer(0)]]"),
     "buffer-past-the-last": (Rule.BUFFERS, "[[buffer(0)]]", "[[buffer(31)]]"),
@@ -86,13 +74,10 @@ EDITS = {  # of the signature and the last line, both written by MLX
 }
 
 
-def test_the_signature_is_accepted_before_it_is_edited():
-    assert judge(SIGNED) == []
-
-
 @pytest.mark.parametrize(("rule", "before", "after"), EDITS.values(), ids=EDITS)
 def test_a_wrong_signature_is_refused(rule, before, after):
     assert before in SIGNED
+    assert judge(SIGNED) == []
     complaints = judge(SIGNED.replace(before, after, 1))
     assert rule in [complaint.rule for complaint in complaints], complaints
 
@@ -100,22 +85,6 @@ def test_a_wrong_signature_is_refused(rule, before, after):
 def test_a_text_without_a_kernel_is_refused():
     (complaint,) = judge("METAL_FUNC float one() { return 1.0f; }")
     assert complaint.rule is Rule.SIGNATURE
-
-
-@pytest.mark.parametrize(("inputs", "rules"), [(30, []), (31, [Rule.BUFFERS])])
-def test_a_kernel_has_31_buffers_at_most(inputs, rules):
-    text = text_of("results[0] = 1.0f;", inputs=[f"input{i}" for i in range(inputs)])
-    assert [complaint.rule for complaint in judge(text)] == rules
-
-
-@pytest.mark.parametrize(
-    ("ci", "outcome"), [("", pytest.skip.Exception), ("true", pytest.fail.Exception)]
-)
-def test_without_clang_a_test_is_skipped_but_fails_in_ci(ci, outcome, monkeypatch):
-    monkeypatch.setenv("CI", ci)
-    monkeypatch.setenv("NERFMAC_CLANG", "/nowhere/clang++")
-    with pytest.raises(outcome, match=r"scripts/install_clang\.sh"):
-        clang.__wrapped__()
 
 
 def test_texts_that_are_judged_together_are_told_apart():
@@ -132,21 +101,16 @@ def test_every_rule_is_broken_once():
     assert {pair.rule for pair in PAIRS.values()} | {edit[0] for edit in EDITS.values()} == {*Rule}
 
 
-def test_a_complaint_names_the_rule_the_line_and_what_clang_says():
-    text = text_of("float x = 1.0f;\nfloat3 y = x;\nresults[0] = twice(y.x);\n")
-    line = next(i for i, line in enumerate(text.splitlines(), start=1) if "twice" in line)
-    (complaint,) = judge(text)
-    assert complaint.line == line
-    assert str(complaint).startswith(f"line {line}: use of undeclared identifier 'twice' (FUNCTION")
-
-
-def test_a_complaint_in_a_template_or_in_the_header_is_at_a_line_of_the_text():
+def test_a_complaint_names_the_rule_and_a_line_of_the_text_and_what_clang_says():
     header = "template <typename T>\nMETAL_FUNC T twice(T x) {\n  return exp(x) + simd_sum(x);\n}\n"
-    text = text_of("results[0] = float(twice(1));", header)
-    assert [complaint.line for complaint in judge(text)] == [3]
-    text = text_of("simdgroup_matrix<float, 4, 4> x;\nresults[0] = 1.0f;\n")
-    line = next(i for i, line in enumerate(text.splitlines(), start=1) if "4, 4" in line)
-    assert judge(text)[0].line == line
+    complaint, *_ = judge(text_of("results[0] = float(twice(1));", header))
+    assert complaint.line == 3
+    text = text_of("float x = 1.0f;\nresults[0] = thrice(x);\n")
+    line = next(i for i, line in enumerate(text.splitlines(), start=1) if "thrice" in line)
+    (complaint,) = judge(text)
+    assert str(complaint).startswith(
+        f"line {line}: use of undeclared identifier 'thrice' (FUNCTION"
+    )
 
 
 ACCEPTED = {

@@ -20,7 +20,6 @@ SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
 PLAIN = "reinterpret_cast<device float*>(out)"
 ADD = "atomic_fetch_add_explicit(&out[0], 1.0f, memory_order_relaxed);\n"
 HELD = "threadgroup float held[64];\n"
-FOURS = "struct Four { float of[4]; };\nthreadgroup Four held[16];\n"
 
 
 @dataclass
@@ -63,7 +62,6 @@ class Trial:
 
 
 SHARED = "threadgroup float shared[64];\nshared[i % 64] = in[i];\n"
-BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
 
 # Simdgroup 1 of the 40 threads is partial: it has 8 lanes.
 RIGHT = {
@@ -97,8 +95,8 @@ RIGHT = {
     ),
     "reduction over a threadgroup": (
         Trial(
-            SHARED + BARRIER + "for (uint step = 32; step > 0; step /= 2) {\n"
-            "if (i < step) shared[i] += shared[i + step];\n" + BARRIER + "}\n"
+            SHARED + THREADGROUP + "for (uint step = 32; step > 0; step /= 2) {\n"
+            "if (i < step) shared[i] += shared[i + step];\n" + THREADGROUP + "}\n"
             "if (i == 0) out[0] = shared[0];", size=1,
         ),
         [COUNT.sum()],

@@ -63,10 +63,7 @@ def evaluate(values: Values, shape: NetworksShape) -> list[np.ndarray]:
 
 @cache
 def differences(shape: NetworksShape, slots: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Finite differences of the mixed results: entries of each trained argument, and their slopes.
-
-    All entries of the small ones, the others' first and last and some between.
-    """
+    """Finite differences of the mixed results at entries of each argument, and these entries."""
     values, step, found = drawn(shape, slots), 1e-6, {}
 
     def mixed() -> float:

@@ -210,16 +210,7 @@ def test_points_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbi
 
 @pytest.mark.parametrize(
     ("name", "change"),
-    [
-        ("positions", lambda x: x[:, :2]),
-        ("positions", lambda x: x[0]),
-        ("positions", lambda x: x.astype(mx.float16)),
-        ("table", lambda t: t[:-1]),
-        ("table", lambda t: t[:, 0]),
-        ("table", lambda t: t.astype(mx.bfloat16)),
-        ("used", lambda u: u[0]),
-        ("used", lambda u: u.astype(mx.float32)),
-    ],
+    [("positions", lambda x: x[:, :2]), ("table", lambda t: t[:-1]), ("used", lambda u: u[0])],
 )
 def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     positions, table = (mx.array(each) for each in drawn(MIXED, 5, 2))

@@ -4,21 +4,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import kernels_disabled
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 
 COUNTS = [3, 0, 4, 2, 9, 1, 0]
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-@pytest.fixture(params=["kernel", "reference"], autouse=True)
-def both(request):
-    if request.param == "kernel":
-        yield
-        return
-    with kernels_disabled():
-        yield
+pytestmark = pytest.mark.usefixtures("run_by")
 
 
 def ints(values) -> mx.array:

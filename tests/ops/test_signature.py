@@ -1,10 +1,17 @@
-"""A signature rejects arrays that differ from the declaration, and returns named axis lengths."""
+"""Signatures of arrays, and operations that run a kernel or its reference."""
+
+from contextlib import nullcontext
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
+from nerfmac.backend import kernels_disabled
 from nerfmac.common.checks import InputError
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 PACKED = Signature(
     density=(mx.float32, "slots"),
@@ -14,11 +21,7 @@ PACKED = Signature(
 
 
 def arrays(**changes):
-    given = {
-        "density": mx.zeros(4),
-        "color": mx.zeros((4, 3)),
-        "ray_start": mx.zeros(3, mx.int32),
-    }
+    given = {"density": mx.zeros(4), "color": mx.zeros((4, 3)), "ray_start": mx.zeros(3, mx.int32)}
     return (given | changes).values()
 
 
@@ -38,10 +41,7 @@ def test_the_lengths_of_the_named_axes_are_told():
         ),
         ({"ray_start": mx.zeros((3, 1), mx.int32)}, "ray_start has shape (3, 1); expected (*)"),
         ({"density": mx.zeros(4, mx.float16)}, "density is float16; expected float32"),
-        (
-            {"color": mx.zeros((4, 3), mx.int32)},
-            "color is int32; expected float32 or float16",
-        ),
+        ({"color": mx.zeros((4, 3), mx.int32)}, "color is int32; expected float32 or float16"),
         ({"ray_start": mx.zeros(3)}, "ray_start is float32; expected int32"),
     ],
 )
@@ -64,3 +64,50 @@ def test_outputs_have_the_lengths_and_types_that_a_launch_is_told():
         "output_shapes": [(7, 3), (7,)],
         "output_dtypes": [mx.float32, mx.float16],
     }
+
+
+def power_of(calls):
+    """An operation x^exponent that records the calls of its launch and gradient."""
+
+    def reference(x, *, exponent):
+        calls.append("reference")
+        return x**exponent
+
+    @operation("march", reference)
+    def power(x, *, exponent):
+        calls.append("kernel")
+        return [mx.stop_gradient(x) ** exponent]
+
+    @power.vjp
+    def power_vjp(x, cotangent, output, *, exponent):
+        calls.append("gradient")
+        return cotangent * exponent * output / x
+
+    return power
+
+
+@pytest.mark.parametrize("disabled", [False, True])
+def test_the_kernel_or_the_reference_runs_with_the_same_result_and_gradient(disabled):
+    calls, x = [], mx.array([1.0, 2.0, 3.0])
+    power = power_of(calls)
+
+    def loss(x):
+        return power(x, exponent=3).sum()
+
+    with kernels_disabled() if disabled else nullcontext():
+        value, gradient = mx.value_and_grad(loss)(x)
+    assert float(value) == 36.0
+    np.testing.assert_allclose(np.array(gradient), [3.0, 12.0, 27.0])
+    assert calls == (["reference"] if disabled else ["kernel", "gradient"])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "count"), [([1.0], None), ([1.0, 2.0], 2)], ids=["one output", "two outputs"]
+)
+def test_a_list_of_outputs_becomes_an_array_or_a_tuple(outputs, count):
+    @operation("march", lambda x: x)
+    def launch(x):
+        return [x * output for output in outputs]
+
+    result = launch(mx.ones(2))
+    assert isinstance(result, mx.array) if count is None else len(result) == count

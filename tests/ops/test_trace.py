@@ -1,16 +1,24 @@
-"""Whole rays traced in one pass, by their laws; the self-test compares them with the reference."""
+"""Traced rays, visibility, and median depth, by their laws."""
+
+from itertools import pairwise
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels
-from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, count_samples, march
+from nerfmac.ops.median_depth import median_distance, with_median
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.trace import TraceGeometry, trace
+from nerfmac.ops.visibility import termination_distances, visible_cells
+from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -85,3 +93,134 @@ def test_what_does_not_fit_is_refused_by_name(name, wrong):
         given[name] = wrong
     with pytest.raises(InputError, match=f"^{name} "):
         trace(**given, geometry=GEOMETRY)
+
+
+COUNT = 150
+
+
+def marched_rays(name: str, filled: float = 0.6):
+    """Rays and jitter, occupied cells, and how many samples each ray has in them."""
+    geometry = GEOMETRIES[name]
+    origins, directions, jitter = map(mx.array, some_rays(geometry, COUNT))
+    occupied = Occupied(geometry, packed(grid(geometry, filled)))
+    marched = count_samples(origins, directions, jitter, occupied)
+    return (Rays(origins, directions), jitter), occupied, np.array(marched)
+
+
+def wall(at: float):
+    """A density that nothing passes from x = `at` on, and none before."""
+    return lambda position, _used: mx.where(position[:, 0] > at, 1e9, 0.0)
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
+    given, occupied, marched = marched_rays(name)
+    ends = np.array(termination_distances(wall(0.45), *given, occupied, 40_000))
+    rays, jitter = given
+    samples = march(*rays, jitter, occupied, 40_000)
+    starts, x = np.array(samples.ray_start), np.array(samples.position[:, 0])
+    distance, width = np.array(samples.distance), np.array(samples.width)
+    stopped = 0
+    for ray, (begin, end) in enumerate(pairwise(starts)):
+        hits = np.flatnonzero(x[begin:end] > 0.45)
+        stopped += len(hits) > 0
+        # A sample that ends the light counts, though it be the last one of its ray.
+        first = begin + hits[0] if len(hits) else None
+        want = FAR_DISTANCE if first is None else distance[first] + 0.5 * width[first]
+        assert ends[ray] == pytest.approx(want, rel=1e-6)
+    assert 10 < stopped < (marched > 0).sum() - 10
+
+
+def test_where_room_ends_light_is_not_known_to_get_anywhere():
+    given, occupied, marched = marched_rays("object")
+    fits = np.cumsum(marched) <= marched.sum() // 2
+    ends = np.array(termination_distances(wall(0.45), *given, occupied, int(marched.sum()) // 2))
+    assert (ends[~fits] == 0.0).all()
+    assert (ends[fits] > 0.0).all()
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_cells_are_lit_where_a_ray_has_a_place_up_to_its_end(name):
+    ((rays, jitter), occupied, _), geometry = marched_rays(name), GEOMETRIES[name]
+    until = (
+        np.random.default_rng(1)
+        .uniform(0.0, 2.0 * geometry.bounds.extent, COUNT)
+        .astype(np.float32)
+    )
+    until[::3] = FAR_DISTANCE
+    visible = np.array(visible_cells(rays, jitter, mx.array(until), geometry))
+    everywhere = mx.full(occupied.bits.shape, 2**32 - 1, mx.uint32)
+    places = march(*rays, jitter, Occupied(geometry, everywhere), 200_000)
+    assert bool(places.fits.all())
+    used = int(places.ray_start[-1])
+    cells = np.array(cell_of(places.position, geometry))[:used]
+    is_seen = np.array(places.distance)[:used] <= until[np.array(places.ray)[:used]]
+    want = np.zeros(geometry.cells, bool)
+    want[cells[is_seen]] = True
+    assert 50 < want.sum() < geometry.cells // 2
+    assert (visible != want).mean() < 1e-3, "rounding moves a place over a face here and there"
+    assert (want[cells] != is_seen).any(), "some rays end"
+
+
+def packed_rays(*rays: list[float], width: float = 0.1) -> tuple[mx.array, Samples]:
+    """Densities and samples of rays, at distances 1.05, 1.15, ..., and two slots of no ray."""
+    counts = np.array([len(ray) for ray in rays])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    place = np.concatenate([*(np.arange(count) for count in counts), [0, 0]])
+    density = np.concatenate([*rays, [np.nan, np.nan]])
+    values = (
+        np.zeros((len(place), 3), np.float32),
+        (1.0 + width * (place + 0.5)).astype(np.float32),
+        np.full(len(place), width, np.float32),
+        np.repeat(np.arange(len(rays) + 1), [*counts, 2]).astype(np.int32),
+        starts.astype(np.int32),
+        counts.astype(np.int32),
+    )
+    return mx.array(density, mx.float32), Samples(*map(mx.array, values))
+
+
+def medians(*rays: list[float], reaching: list[float] | None = None) -> list[float]:
+    density, samples = packed_rays(*rays)
+    at_start = mx.ones(len(rays)) if reaching is None else mx.array(reaching)
+    return median_distance(density, samples, at_start).tolist()
+
+
+def test_in_even_density_it_is_where_an_exponential_falls_to_one_half():
+    sigma = np.array([0.8, 2.0, 11.0, 900.0])
+    got = medians(*([value] * 12 for value in sigma))
+    np.testing.assert_allclose(got, 1.0 + np.log(2.0) / sigma, rtol=1e-5)
+
+
+def test_haze_in_front_of_a_surface_moves_the_mean_and_hardly_the_median():
+    density, samples = packed_rays([0.0] * 9 + [1e4], [0.4] * 9 + [1e4])
+    seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
+    clear, hazy = np.array(seen.depth / seen.opacity)
+    assert hazy < clear - 0.1
+    median = median_distance(density, samples, mx.ones(2))
+    np.testing.assert_allclose(np.array(median), 1.9, atol=1e-3)
+
+
+@pytest.mark.parametrize("densities", [[], [0.0, 0.0], [0.7] * 9, [np.nan, 0.0]])
+def test_a_ray_that_stays_above_one_half_has_none(densities):
+    assert medians([5.0] * 3, densities, [5.0] * 3)[1] == 0.0
+
+
+def test_samples_in_two_parts_give_the_median_of_the_whole():
+    random = np.random.default_rng(2)
+    rays = [random.exponential(scale, 20).tolist() for scale in (0.01, 0.5, 0.9, 1.4, 3.0, 40.0)]
+    whole = np.array(medians(*rays))
+    assert (whole > 0).sum() >= 4
+    first = np.array(medians(*(ray[:8] for ray in rays)))
+    light = np.exp(-0.1 * np.array([sum(ray[:8]) for ray in rays]))
+    second = np.array(medians(*(ray[8:] for ray in rays), reaching=light.tolist()))
+    assert not ((first > 0) & (second > 0)).any()
+    np.testing.assert_allclose(np.where(second > 0, second + 0.8, first), whole, rtol=1e-4)
+
+
+def test_the_depth_is_the_median_times_opacity_and_without_one_as_it_was():
+    density, samples = packed_rays([4.0] * 10, [0.1] * 10)
+    seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
+    median = median_distance(density, samples, mx.ones(2))
+    depth, opacity = np.array(with_median(seen, median).depth), np.array(seen.opacity)
+    assert depth[0] / opacity[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
+    assert depth[1] == np.array(seen.depth)[1]

@@ -1,7 +1,4 @@
-"""Program of each of two ranks in the tests of ranks: `python at_work.py SCENE FOLDER`.
-
-It writes its results to FOLDER/RANK.npz.
-"""
+"""Program of each of two ranks: `python at_work.py SCENE FOLDER` writes FOLDER/RANK.npz."""
 
 import sys
 from itertools import count

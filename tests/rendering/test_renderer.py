@@ -11,35 +11,25 @@ from numerics import assert_matches
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.batches import SampleBatches
 from nerfmac.rendering.renderer import Renderer, shade
+from tests.app.viewer.analytic import BELOW, CELLS, CUBE, FRONT, LENS, SIDE
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-CELLS = 16
-CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
 SCENE = MarchGeometry(Bounds(2.0), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
-LENS = Lens(28, 20, 42.0, 46.0, 13.0, 11.0)
 BACKGROUND = (0.1, 0.6, 0.9)
-VIEWS = {
-    "front": Camera.look_at((0.35, 0.6, 2.0), (0.5, 0.5, 0.5), (0.1, 1.0, 0.0), LENS),
-    "side": Camera.look_at((-1.1, 0.2, 0.9), (0.5, 0.55, 0.45), (0.0, 0.3, 1.0), LENS),
-    "below": Camera.look_at((0.8, -0.9, -0.3), (0.45, 0.5, 0.5), (1.0, 0.0, 0.2), LENS),
-}
+VIEWS = {"front": FRONT, "side": SIDE, "below": BELOW}
 
 
 class Blob:
-    """A soft ellipsoid, redder to the right, greener above, and bluer seen from one side.
-
-    It speaks `EncodedField`'s language; `numpy` is the same in float64.
-    """
+    """A soft ellipsoid as an `EncodedField`, redder to the right; `numpy` is it in float64."""
 
     center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.15)

@@ -258,9 +258,5 @@ def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
         march_geometry(config.march, config.occupancy, Bounds(2.5)),
     )
     assert (small.cone, large.cone) == (0.0, 0.01)
-    assert (large.bounds.extent, large.resolution, large.near) == (
-        2.5,
-        32,
-        NEAR,
-    )
+    assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, NEAR)
     assert small.step == large.step == MarchConfig().step

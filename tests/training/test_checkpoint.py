@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import resource
-import signal
 import struct
 from dataclasses import replace
 
@@ -130,10 +129,7 @@ def test_parameters_that_are_not_finite_are_refused_by_name(path, state, tree, n
     "content",
     [
         b"not a checkpoint at all, only text",
-        b"\x89PNG\r\n\x1a\n" + bytes(range(200)),
         struct.pack("<Q", 2) + b"[]",
-        struct.pack("<Q", 4) + b"null",
-        struct.pack("<Q", 8) + b'{"a": 1}',
         struct.pack("<Q", 27) + b'{"a": {"data_offsets": []}}',
         struct.pack("<Q", 33) + b'{"a": {"data_offsets": [0, "b"]}}',
         struct.pack("<Q", 31) + b'{"a": {"data_offsets": [0, 0]}}',
@@ -165,10 +161,8 @@ CLAIMS = {
     "more than the file": {"shape": [2**40], "data_offsets": [0, 2**42]},
     "more than its bytes": {"shape": [2**40]},
     "no bytes, by overflow": {"shape": [2**31, 2**31], "data_offsets": [0, 0]},
-    "no bytes, by a product": {"shape": [2**30, 2**30, 4], "data_offsets": [0, 0]},
     "less than nothing": {"shape": [-1, 2]},
     "bytes before the file": {"data_offsets": [-8, 0]},
-    "bytes of another": {"data_offsets": [2**40, 2**40 + 8]},
 }
 
 
@@ -204,18 +198,3 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
             save_checkpoint(path, state, NOTES)
         assert path.read_bytes() == before
         assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_real_limit_on_the_size_of_files_loses_nothing(path, state):
-    before = path.read_bytes()
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) - 500, limit[1]))
-    try:
-        with pytest.raises(InputError, match=f"{path} cannot be written"):
-            save_checkpoint(path, state, NOTES)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]

@@ -1,11 +1,19 @@
-"""A history keeps the means of all reports in few points."""
+"""Histories of reports, laps of the clock, rays of a step, and steps that wait for the device."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.scenes import load_scene
+from nerfmac.backend import choose_device
+from nerfmac.training.clock import Clock
 from nerfmac.training.history import MOST_POINTS, History
+from nerfmac.training.ray_budget import RayBudget
+from nerfmac.training.trainer import StepQueue, Trainer
+from tests.scene_factory import CONFIG, write_scene
 
 
 def report(step, loss, psnr):
@@ -47,3 +55,56 @@ def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_do
     assert 50 <= len(curve) <= 100
     assert curve[-1][0] == 253
     assert curve[0] == (3, 1.5, 2.0)
+
+
+@pytest.fixture
+def pass_time(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("nerfmac.training.clock.time.perf_counter", lambda: now[0])
+
+    def go_by(seconds):
+        now[0] += seconds
+
+    return go_by
+
+
+def test_a_lap_is_over_after_its_own_seconds(pass_time):
+    clock = Clock(7.0)
+    assert not clock.is_over(1.0)
+    for _ in range(2):
+        pass_time(0.75)
+        clock.read()
+        assert not clock.is_over(1.0)
+        pass_time(0.25)
+        assert not clock.is_over(1.0), "not read yet"
+        clock.read()
+        assert clock.is_over(1.0)
+        clock.lap()
+    pass_time(1e6)
+    clock.read()
+    assert not clock.is_over(None)
+
+
+def test_rays_follow_the_samples_per_ray():
+    slots, most = CONFIG.march.max_samples, CONFIG.train.max_rays
+    numbers = [RayBudget.of(CONFIG).rays(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
+    assert numbers == sorted(numbers, reverse=True)
+    assert numbers[0] == numbers[1] <= most
+    assert numbers[-1] == 16
+    for samples, rays in zip((2.0, 3.7, 20.0), numbers[2:], strict=False):
+        assert rays % 16 == 0
+        assert 0.8 * slots < samples * rays <= slots, f"{samples} samples a ray, {rays} rays"
+
+
+def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):
+    choose_device("cpu")
+    scene = load_scene(write_scene(tmp_path))
+    state, begun, awaited = Trainer(CONFIG, scene.bounds, scene.views("train")).init(), [], []
+    states = [replace(state, parameters={"color": mx.array(float(step))}) for step in range(6)]
+    monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.color"]))
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = StepQueue()
+    for step, each in enumerate(states):
+        queue.add(each)
+        assert [values.item() for values in begun] == list(range(step + 1))
+        assert [values.item() for values in awaited] == list(range(step - 1))

@@ -23,12 +23,6 @@ from tests.scene_factory import CONFIG
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-@pytest.fixture
-def on_reference(monkeypatch):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
-    assert backend() == "reference"
-
-
 def trainer_for(scene, **changes):
     return Trainer(override(CONFIG, **changes), scene.bounds, scene.views("train"))
 
@@ -55,21 +49,18 @@ def without_seconds(state):
     return {**state.numbers(), "train_seconds": None}
 
 
-def test_the_same_seed_and_steps_give_the_same_bits(scene):
-    assert backend() == "cpu"
-    one, other = (trained(trainer_for(scene), 40)[-1] for _ in range(2))
+@pytest.mark.parametrize(("off", "name", "steps"), [("", "cpu", 40), ("1", "reference", 3)])
+def test_the_same_seed_and_steps_give_the_same_bits(scene, monkeypatch, off, name, steps):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", off)
+    assert backend() == name
+    one, other = (trained(trainer_for(scene), steps)[-1] for _ in range(2))
     assert_same(one.state, other.state)
     assert one.loss == other.loss
 
 
-@pytest.mark.usefixtures("on_reference")
-def test_the_same_seed_and_steps_give_the_same_bits_without_kernels(scene):
-    one, other = (trained(trainer_for(scene), 3)[-1] for _ in range(2))
-    assert_same(one.state, other.state)
-
-
-@pytest.mark.usefixtures("on_reference")
 def test_a_first_step_is_the_same_with_and_without_kernels(scene, monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "1")
+    assert backend() == "reference"
     without = trained(trainer_for(scene), 1)[-1]
     monkeypatch.delenv("NERFMAC_DISABLE_KERNELS")
     with_kernels = trained(trainer_for(scene), 1)[-1]

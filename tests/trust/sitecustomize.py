@@ -1,8 +1,4 @@
-"""Notes and refuses each use of the network beyond this machine, in a process that finds this file.
-
-Python imports it at its start if its folder is in PYTHONPATH, in child processes too. $NETWORK_LOG
-names the file of notes, a line each.
-"""
+"""Refuse the network in processes with this folder in PYTHONPATH; note it in $NETWORK_LOG."""
 
 import os
 import socket

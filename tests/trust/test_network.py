@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -17,7 +16,7 @@ from PIL import Image
 
 import nerfmac
 from tests.app.capture import corner
-from tests.app.viewer.notebook.lab import free_port, jupyter_environment
+from tests.app.viewer.notebook.lab import free_port, jupyter_environment, wait_for_answer
 from tests.scene_factory import FLAGS
 
 PATIENCE = 60.0  # seconds until a server must answer
@@ -128,7 +127,7 @@ def test_view_listens_on_the_loopback_interface_alone(balls, tmp_path, watched):
             command, cwd=tmp_path, env=environment, stdout=said, stderr=subprocess.STDOUT
         )
     try:
-        wait_until_it_answers(server, f"http://127.0.0.1:{port}/api/status", tmp_path / "said")
+        wait_for_answer(server, f"http://127.0.0.1:{port}", tmp_path / "said")
         ask(f"http://127.0.0.1:{port}/lab/api/update")  # the page sends this request when it opens
         session = {"path": "balls-view.ipynb", "name": "balls", "type": "notebook"}
         session["kernel"] = {"name": "python3"}
@@ -157,14 +156,3 @@ def ask(url, content=None):
     data = None if content is None else json.dumps(content).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data), timeout=PATIENCE) as answer:
         return answer.read()
-
-
-def wait_until_it_answers(server, url, said):
-    end = time.monotonic() + PATIENCE
-    while True:
-        assert server.poll() is None, said.read_text()
-        assert time.monotonic() < end, said.read_text()
-        try:
-            return ask(url)
-        except urllib.error.URLError:
-            time.sleep(0.1)

@@ -1,10 +1,13 @@
-"""A signal ends a command after it has saved; a stopped process loses no training time."""
+"""Interruptions are heard in time, and long use leaves nothing."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+
+import pytest
+import soak
 
 from nerfmac.app.capture import colmap_process
 from nerfmac.app.run import Run, train
@@ -126,3 +129,16 @@ def test_training_notes_that_it_was_stopped(balls, tmp_path):
         assert clock.read() == 0.0
     finally:
         signal.signal(signal.SIGCONT, before)
+
+
+MOST = 20.0  # allowed memory growth in MB: a kernel, a longer list; not something at each step
+COUNTS = {"train": 300, "viewers": 4, "frames": 50}
+
+
+@pytest.mark.parametrize("part", COUNTS)
+def test_nothing_is_left(part):
+    row = soak.in_a_process(part, COUNTS[part], seed=0)
+    assert 0.8 * COUNTS[part] < row.units <= COUNTS[part]
+    assert (row.threads, row.processes, row.files) == (0, 0, 0)
+    if COUNTS[part] >= 50:  # with fewer, the memory of the first one dominates
+        assert row.slope * row.units / 1000.0 < MOST

@@ -1,7 +1,4 @@
-"""Two processes on the same folder: each succeeds or exits with one line, and files are complete.
-
-Two trainings into one folder are in `tests/test_run_lock.py`.
-"""
+"""Two processes on one folder: each succeeds or exits with a line, and files are complete."""
 
 import ctypes
 import os

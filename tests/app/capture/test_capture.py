@@ -10,7 +10,7 @@ import pytest
 from nerfmac.app.capture import capture, capture_scene, captured, structure
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.pairs import FoldCheck
-from nerfmac.app.capture.structure import Solver, step_name
+from nerfmac.app.capture.structure import Solver
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -135,7 +135,9 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
     asked = "capture", photos, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(capture, "take_images", None)  # the images of the first run are reused
+    monkeypatch.setattr(
+        capture.inputs, "take_images", None
+    )  # the images of the first run are reused
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -197,7 +199,9 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (tmp_path / "scene" / "capture" / "images.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
     solved["cameras"] = 9
-    monkeypatch.setattr(capture, "take_images", None)  # the images of the first run are reused
+    monkeypatch.setattr(
+        capture.inputs, "take_images", None
+    )  # the images of the first run are reused
     capture_scene(photos, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
@@ -207,7 +211,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     ("where", "kept"),
     [
         ("take_images", "completed work is in garden; run the same command again to continue"),
-        ("images_in", "nothing was saved"),
+        ("without_copies", "nothing was saved"),
     ],
 )
 def test_an_interrupted_capture_says_in_one_line_what_is_kept(
@@ -216,7 +220,7 @@ def test_an_interrupted_capture_says_in_one_line_what_is_kept(
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(capture, where, interrupt)
+    monkeypatch.setattr(capture.inputs, where, interrupt)
     monkeypatch.chdir(photos.parent)
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
@@ -243,10 +247,7 @@ def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, caps
 def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.txt").write_text("words")
-    refused(
-        *(capsys, tmp_path, "capture", tmp_path / name),
-        names=[f"{tmp_path / name} {what}"],
-    )
+    refused(*(capsys, tmp_path, "capture", tmp_path / name), names=[f"{tmp_path / name} {what}"])
 
 
 def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
@@ -267,7 +268,7 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys,
 
 @pytest.fixture
 def solver(tmp_path, photos):
-    images = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
+    images = [capture.inputs.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 
     class Bar:
@@ -319,17 +320,3 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
-
-
-@pytest.mark.parametrize(
-    ("stage", "of_video", "text"),
-    [
-        ("frames", True, "1 of 5: selecting frames"),
-        ("matches", True, "4 of 5: matching"),
-        ("images", False, "1 of 4: writing images"),
-        ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
-    ],
-)
-def test_steps_are_counted(stage, of_video, text):
-    assert step_name(stage, of_video=of_video) == text

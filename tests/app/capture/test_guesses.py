@@ -1,13 +1,20 @@
-"""A focal length that EXIF does not name is found by pycolmap from matches alone."""
+"""Cameras and focal lengths that are known are found again by pycolmap."""
 
+import json
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from nerfmac.app.capture import focal, structure
+from nerfmac.app.capture import capture_scene, focal, structure
 from nerfmac.app.capture.structure import Solver
+from nerfmac.app.inspection.cameras import differences
+from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.readers.colmap_model import read_model
+from nerfmac.app.video.encoding import write_video
+from tests.app.capture.corner import LENS, cameras, papers, seen
 from tests.app.capture.matched_ring import WIDTH, write_matches
 
 pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
@@ -69,3 +76,20 @@ def test_a_focal_length_that_is_known_is_not_tried(solver):
     assert not (found.folder.parent / "trial").exists()
     (camera,) = read_model(found.folder).cameras.values()
     assert camera.parameters["fl_x"] == pytest.approx(WIDTH, rel=0.005)
+
+
+def test_a_recorded_corner(tmp_path):
+    truth, sheets = cameras(12), papers()
+    path = tmp_path / "corner.mp4"
+    write_video(path, (seen(camera, sheets) for camera in truth), fps=8)
+    folder = capture_scene(path, tmp_path / "scene", progress=False)
+    report = json.loads((folder / "capture.json").read_text())
+    assert report["registered"] == report["given"] == 12
+    assert report["mean_reprojection_error"] < 1.0
+    frames = load_scene(folder, split="none").splits["train"]
+    numbers = [int(Path(frame.name).stem.removeprefix("frame_")) for frame in frames]
+    poses = np.stack([frame.camera.pose for frame in frames]).astype(float)
+    away, degrees = differences(poses, np.stack([truth[n].pose for n in numbers]).astype(float))
+    assert np.median(away) < 0.01
+    assert np.median(degrees) < 0.5
+    assert frames[0].camera.lens.fl_x == pytest.approx(LENS.fl_x, rel=0.02)

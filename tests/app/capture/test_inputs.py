@@ -10,13 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.app.capture.inputs import (
-    choose_frames,
-    images_in,
-    is_input,
-    take_frames,
-    take_images,
-)
+from nerfmac.app.capture.inputs import choose_frames, images_in, is_input, take_frames, take_images
 from nerfmac.app.capture.video import full_frames, open_video
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -88,14 +82,6 @@ def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
     assert other[:3] == ("b.png", 32, 24)
     with Image.open(tmp_path / "images" / "b.png") as stored:
         assert stored.mode == "RGBA"
-
-
-def test_images_of_an_iphone_are_read(tmp_path, bar):
-    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
-    heif.register_heif_opener()
-    path = photo(tmp_path / "IMG_1.HEIC", (64, 48))
-    (taken,) = take_images([path], tmp_path / "images", 64, bar, {})
-    assert taken[:3] == ("IMG_1.jpg", 64, 48)
 
 
 def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):

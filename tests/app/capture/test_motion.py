@@ -1,10 +1,19 @@
-"""Sharpness and motion of frames, tested on a texture with known motion."""
+"""Which frames of a video are taken, and cameras that contradict the order of images."""
+
+import logging
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture.video import laplacian_variance, measure_frames
+from nerfmac.app.capture import video
+from nerfmac.app.capture.pairs import MATCHED, check_folds, in_sequence, is_walk, linked
+from nerfmac.app.capture.video import (
+    FrameMeasures,
+    laplacian_variance,
+    measure_frames,
+    select_frames,
+)
 
 HEIGHT, WIDTH = 180, 240
 
@@ -62,3 +71,172 @@ def test_black_frames_have_no_contrast_and_no_motion():
 
 def test_there_may_be_no_frames():
     assert len(measure_frames([]).sharpness) == 0
+
+
+def frames(traveled, sharpness=None):
+    traveled = np.asarray(traveled, float)
+    sharpness = np.ones(len(traveled)) if sharpness is None else np.asarray(sharpness, float)
+    return FrameMeasures(sharpness, traveled, np.full(len(traveled), 40.0))
+
+
+def test_as_many_are_taken_as_the_motion_asks_for():
+    way = 80 * video.SPACING
+    assert len(select_frames(frames(np.linspace(0, way, 700)))) == 80
+    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == video.MAX_STRETCHES
+    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == video.MIN_STRETCHES
+    assert len(select_frames(frames(np.linspace(0, way, 700)), count=33)) == 33
+
+
+def test_a_video_of_few_frames_gives_no_frame_twice():
+    assert select_frames(frames(np.linspace(0, 3, 20) ** 2)) == list(range(20))
+
+
+def test_a_camera_at_rest_gives_few_frames_and_a_moving_one_many():
+    traveled = np.concatenate([np.zeros(300), np.linspace(0, 6, 300)])
+    chosen = np.array(select_frames(frames(traveled)))
+    assert (chosen < 300).sum() <= 2
+    assert (chosen >= 300).sum() >= 95
+
+
+def test_the_sharpest_of_each_stretch_is_taken_near_its_middle():
+    sharpness = np.ones(700)
+    sharpness[[203, 206]] = 1.2, 1.5  # both near the middle of 200 to 213.9
+    sharpness[279] = 9.0  # at the end of its stretch, next to the following one
+    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
+    assert 206 in chosen
+    assert 203 not in chosen
+    assert 279 not in chosen
+
+
+def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
+    sharpness = np.linspace(50, 10, 700)  # what is seen has less and less texture
+    sharpness[300:330] = 2.0
+    caplog.set_level(logging.INFO, "nerfmac")
+    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
+    assert not {*chosen} & {*range(300, 330)}
+    assert 45 <= len(chosen) < 50
+    assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text
+
+
+def test_frames_that_do_not_move_at_all_are_divided_by_time():
+    chosen = select_frames(frames(np.zeros(500)), count=5)
+    assert len(chosen) == 5
+    assert np.ptp(np.diff(chosen)) < 100
+
+
+NAMES = [f"{number}.jpg" for number in range(24)]
+"""Names in image order. The alphabetical order differs, because 10.jpg follows 9.jpg."""
+
+
+def ring(degrees):
+    """Return a pose for each of NAMES, at these angles on a circle, looking to its middle."""
+    poses = {}
+    for name, angle in zip(NAMES, np.radians(degrees), strict=True):
+        back = np.array([np.cos(angle), np.sin(angle), 0.0])
+        right = np.array([-np.sin(angle), np.cos(angle), 0.0])
+        poses[name] = np.stack([right, [0.0, 0.0, 1.0], back, 3.0 * back], axis=1)
+    return poses
+
+
+def alike(reach, count=2 * MATCHED):
+    """Return matches of each image with the `reach` that follow it."""
+    pairs = in_sequence(NAMES, reach)
+    return {(min(pair), max(pair)): count for pair in pairs}
+
+
+def test_a_walk_around_a_thing_agrees():
+    found = check_folds(NAMES, ring(np.arange(24) * 15), alike(3))
+    assert found.torn == []
+    assert found.groups == [set(NAMES)]
+
+
+def test_a_fold_tears_neighbors_apart():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    found = check_folds(NAMES, ring(angles), alike(2))
+    assert [len(group) for group in found.groups] == [16, 8]
+    assert {(one, other) for one, other, _ in found.torn} == {
+        ("14.jpg", "16.jpg"),
+        ("15.jpg", "16.jpg"),
+        ("15.jpg", "17.jpg"),
+    }
+    assert found.agreeing == 16
+    assert max(found.torn, key=lambda pair: pair[2])[2] == pytest.approx(165.0)
+    assert found.folded == found.torn
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.zeros(12), np.full(12, 100.0)),
+        (np.linspace(-40, 40, 12), np.linspace(140, 220, 12)),
+        (np.linspace(0, 80, 12), np.linspace(220, 140, 12)),
+    ],
+    ids=["two cameras", "face to face", "side by side"],
+)
+def test_two_rigs_of_fixed_cameras_are_torn_but_not_folded(first, second):
+    found = check_folds(NAMES, ring(np.concatenate([first, second])), alike(2))
+    assert len(found.torn) == 3
+    assert found.folded == []
+
+
+def test_two_rigs_above_each_other_whose_images_match_at_any_angle_are_not_folded():
+    poses = ring(np.tile(np.arange(12) * 15.0, 2))
+    found = check_folds(NAMES, poses, alike(3))
+    assert found.folded == found.torn != []
+    torn = found.torn
+    far = {*in_sequence(NAMES, 24)} - {*in_sequence(NAMES)}
+    found = check_folds(NAMES, poses, alike(3) | {(min(pair), max(pair)): 90 for pair in far})
+    assert (found.torn, found.folded) == (torn, [])
+
+
+def test_images_that_show_other_things_may_stand_anywhere():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        matches[pair] = MATCHED - 1
+    found = check_folds(NAMES, ring(angles), matches)
+    assert (len(found.groups), found.torn) == (2, [])
+    assert found.agreeing == 24, "two walks, each of which agrees"
+
+
+def test_images_far_apart_in_order_that_are_alike_by_chance_are_not_torn():
+    angles = np.arange(24) * 15.0
+    angles[16:] -= 180.0
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        del matches[pair]
+    matches["12.jpg", "20.jpg"] = MATCHED
+    found = check_folds(NAMES, ring(angles), matches)
+    assert (found.torn, found.agreeing) == ([], 24)
+
+
+def test_what_others_hold_together_is_not_torn():
+    matches = alike(1) | {("0.jpg", "9.jpg"): 99}
+    found = check_folds(NAMES, ring(np.arange(24) * 10), matches)
+    assert (len(found.groups), found.torn) == (1, [])
+
+
+def test_images_without_a_camera_count_in_no_group():
+    poses = ring(np.arange(24) * 15)
+    del poses["3.jpg"]
+    assert check_folds(NAMES, poses, alike(3)).groups == [set(NAMES) - {"3.jpg"}]
+
+
+def test_an_order_is_a_walk_if_most_neighbors_show_the_same():
+    assert is_walk(NAMES, alike(1))
+    assert not is_walk(NAMES[::2] + NAMES[1::2], alike(1))
+    assert not is_walk(NAMES, alike(1, MATCHED - 1))
+    assert not is_walk(NAMES[:1], {})
+
+
+def test_a_walk_is_linked_up_to_where_it_breaks_off():
+    assert linked(NAMES, alike(1)) == 24
+    matches = alike(2)
+    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
+        matches[pair] = MATCHED - 1
+    assert linked(NAMES, matches) == 16
+    assert linked(NAMES, matches | {("12.jpg", "20.jpg"): MATCHED}) == 24
+    assert linked(NAMES, matches | {("1.jpg", "20.jpg"): MATCHED}) == 16, "too far apart in order"
+    assert linked([], {}) == 0

@@ -1,15 +1,16 @@
-"""Sequential matching of ordered images, and the fallback to more pairs if cameras disagree."""
+"""Sequential matching of ordered images, its fallback, and images without a camera."""
 
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import FoldCheck
-from nerfmac.app.capture.structure import NoCamerasError, Solver
+from nerfmac.app.capture.structure import NoCamerasError, Solver, missing_images, step_name
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
@@ -19,14 +20,8 @@ NAMES = [f"{number:02}.png" for number in range(20)]
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
     """Simulate matching of twenty photos: results in image order and otherwise, and a record."""
-    done = {
-        "neighbors": 99,
-        "broken_at": None,
-        "sequential": (20, 0),
-        "any": (20, 0),
-        "pairs": [],
-        "mapped": [],
-    }
+    done = {"neighbors": 99, "broken_at": None, "sequential": (20, 0), "any": (20, 0)}
+    done |= {"pairs": [], "mapped": []}
 
     def match(self, pairs):
         done["pairs"].append((self.folder.name, len(pairs)))
@@ -57,25 +52,22 @@ def photos(tmp_path, monkeypatch):
     return done
 
 
-def test_a_walk_is_compared_in_its_order_alone(photos, caplog):
+@pytest.mark.parametrize(
+    ("neighbors", "matching", "pairs", "told"),
+    [
+        (99, "sequential", [("work", 145)], "the names follow the order of capture"),
+        (3, "exhaustive", [("work", 145), ("more", 190)], "the names do not follow the capture"),
+    ],
+)
+def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
+    photos, caplog, neighbors, matching, pairs, told
+):
     caplog.set_level("INFO", "nerfmac")
-    assert photos["solver"].solve("auto").matching == "sequential"
-    assert photos["pairs"] == [("work", "features"), ("work", 145)]
-    assert photos["mapped"] == ["sequential"]
-    assert caplog.messages == [
-        "using sequential matching, because the names follow the order of capture"
-    ]
-
-
-def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    photos["neighbors"] = 3
-    assert photos["solver"].solve("auto").matching == "exhaustive"
-    assert photos["pairs"][1:] == [("work", 145), ("more", 190)]
-    assert photos["mapped"] == ["exhaustive"]
-    assert caplog.messages == [
-        "using exhaustive matching, because the names do not follow the capture"
-    ]
+    photos["neighbors"] = neighbors
+    assert photos["solver"].solve("auto").matching == matching
+    assert photos["pairs"] == [("work", "features"), *pairs]
+    assert photos["mapped"] == [matching]
+    assert caplog.messages == [f"using {matching} matching, because {told}"]
 
 
 def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
@@ -141,6 +133,35 @@ def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle
     assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
 
 
+@pytest.fixture
+def images(tmp_path):
+    random = np.random.default_rng(2)
+    for index, name in enumerate(NAMES):
+        image = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
+        if index in (3, 4, 11):
+            image = image.filter(ImageFilter.GaussianBlur(2))
+        image.save(tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("missing", "said", "unsaid"),
+    [
+        ((3, 4), "2 blurred, such as 03.png", "overlaps"),
+        ((3, 7, 8), "1 blurred, such as 03.png", "nothing"),
+        ((3, 7, 8), "2 with too little overlap", "nothing"),
+        ((7, 8), "such as 07.png", "blurred"),
+    ],
+)
+def test_blurred_images_are_called_blurred(images, missing, said, unsaid, caplog):
+    found = {name for index, name in enumerate(NAMES) if index not in missing}
+    assert missing_images(images, NAMES, found) == [NAMES[index] for index in missing]
+    (told,) = caplog.messages
+    assert told.startswith(f"{len(missing)} of 20 images have no camera: ")
+    assert said in told
+    assert unsaid not in told
+
+
 def test_models_that_are_begun_again_are_not_counted_twice(capsys):
     progress = _Progress()
     progress.begin()
@@ -151,3 +172,17 @@ def test_models_that_are_begun_again_are_not_counted_twice(capsys):
     progress.add()
     lines = [int(line) for line in capsys.readouterr().out.split()]
     assert lines == [2, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("stage", "of_video", "text"),
+    [
+        ("frames", True, "1 of 5: selecting frames"),
+        ("matches", True, "4 of 5: matching"),
+        ("images", False, "1 of 4: writing images"),
+        ("matches", False, "3 of 4: matching"),
+        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
+    ],
+)
+def test_steps_are_counted(stage, of_video, text):
+    assert step_name(stage, of_video=of_video) == text

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac.app.capture import capture
 from nerfmac.app.run import Run
+from nerfmac.common.checks import InputError
 from nerfmac.training.checkpoint import FORMAT
-from tests.app.cli.refusals import refused
+from tests.app.capture.structures import write_images
+from tests.app.cli.refusals import refused, train_refused
 from tests.scene_factory import FLAGS, write_scene
 
 
@@ -43,58 +46,48 @@ def test_what_cannot_be_trained_before_images_are_decoded(
     refused(capsys, tmp_path, *given, *flags, names=names)
 
 
-@pytest.mark.parametrize("command", ["eval", "render", "resume"])
-@pytest.mark.parametrize("left", [0, 5000])
-def test_a_checkpoint_cut_short(capsys, tmp_path, run, command, left):
-    path = run / "checkpoint.safetensors"
-    path.write_bytes(path.read_bytes()[:left])
-    arguments = ("train", "--resume", "--out", run) if command == "resume" else (command, run)
-    refused(capsys, tmp_path, *arguments, names=[path, "cut short"])
-
-
-@pytest.mark.parametrize("command", ["eval", "export", "resume"])
-def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, command):
-    path = run / "checkpoint.safetensors"
-    data = bytearray(path.read_bytes())
+def with_noise(data):
     middle = len(data) // 2
-    data[middle : middle + 2000] = np.random.default_rng(1).bytes(2000)
-    path.write_bytes(data)
-    arguments = {
-        "resume": ("train", "--resume", "--out", run),
-        "export": ("export", run, tmp_path / "mesh.ply"),
-    }.get(command, (command, run))
-    refused(capsys, tmp_path, *arguments, names=[path, "damaged"])
+    return data[:middle] + np.random.default_rng(1).bytes(2000) + data[middle + 2000 :]
 
 
-def test_a_checkpoint_of_another_version(capsys, tmp_path, run):
+SPOILED = {
+    "empty": (lambda data: b"", "cut short"),
+    "cut": (lambda data: data[:5000], "cut short"),
+    "noisy": (with_noise, "damaged"),
+    "new": (lambda data: data.replace(FORMAT.encode(), b"nerfmac checkpoint 9"), "checkpoint 9'"),
+}
+
+
+@pytest.mark.parametrize("command", ["eval", "render", "export", "resume"])
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_spoiled_checkpoint(capsys, tmp_path, run, command, how):
     path = run / "checkpoint.safetensors"
-    path.write_bytes(path.read_bytes().replace(FORMAT.encode(), b"nerfmac checkpoint 9"))
-    refused(capsys, tmp_path, "eval", run, names=[path, "'nerfmac checkpoint 9'"])
+    spoil, told = SPOILED[how]
+    path.write_bytes(spoil(path.read_bytes()))
+    refused(capsys, tmp_path, *words(command, run, tmp_path), names=[path, told])
 
 
-def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
-    (run / "checkpoint.safetensors").unlink()
-    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])
+def words(command, folder, tmp_path):
+    """The words of a command that reads a run in `folder`."""
+    if command == "resume":
+        return "train", "--resume", "--out", folder
+    return command, folder, *([tmp_path / "mesh.ply"] if command == "export" else [])
 
 
 @pytest.mark.parametrize(
-    ("text", "names"),
+    ("file", "text", "names"),
     [
-        ("{", ["config.json", "not valid JSON"]),
-        ('{"girth": 3}', ["config: girth is unknown"]),
-        ('{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
-        ('{"grid": {"levels": 1000}}', ["grid.levels is 1000"]),
+        ("config.json", "{", ["config.json", "not valid JSON"]),
+        ("config.json", '{"girth": 3}', ["config: girth is unknown"]),
+        ("config.json", '{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
+        ("scene.json", "{", ["scene.json"]),
+        ("scene.json", '{"cameras": [{}]}', ["scene.json"]),
     ],
 )
-def test_a_configuration_that_is_broken(capsys, tmp_path, run, text, names):
-    (run / "config.json").write_text(text)
+def test_a_configuration_or_scene_record_that_is_broken(capsys, tmp_path, run, file, text, names):
+    (run / file).write_text(text)
     refused(capsys, tmp_path, "render", run, names=names)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"cameras": [{}]}', '{"cameras": 3}'])
-def test_a_scene_record_that_is_broken(capsys, tmp_path, run, text):
-    (run / "scene.json").write_text(text)
-    refused(capsys, tmp_path, "render", run, names=["scene.json"])
 
 
 def test_a_split_that_is_not_there(capsys, tmp_path, run):
@@ -117,25 +110,78 @@ def with_preview(run, monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.parametrize("command", ["render", "export", "resume"])
+def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
+    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
+    refused(capsys, tmp_path, *words(command, scene, tmp_path), names=names)
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_scene_that_cannot_be_trained_on(capsys, tmp_path, scene, split):
+    image = scene / split / "r_1.png"
+    image.write_bytes(image.read_bytes()[:-40])  # its header is whole
+    train_refused(capsys, tmp_path, scene, names=[f"{split}/r_1"])
+    path = scene / f"transforms_{split}.json"
+    values = json.loads(path.read_text())
+    values["frames"][1]["transform_matrix"][0][0] = 3.0
+    path.write_text(json.dumps(values))
+    names = [f"transforms_{split}.json, frame 1 (./{split}/r_1)", "not rigid"]
+    train_refused(capsys, tmp_path, scene, names=names)
+    path.write_text('{"frames": [')
+    train_refused(capsys, tmp_path, scene, names=[path.name, "not valid JSON"])
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    """Return a folder of photos that must not be captured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(capture, "capture_scene", lambda *_, **__: pytest.fail("captured"))
+    write_images(tmp_path / "garden", ["a.png", "b.png", "c.png"])
+    return tmp_path / "garden"
+
+
+@pytest.fixture
+def taken(tmp_path):
+    """Return a folder that holds something else."""
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("mine")
+    return tmp_path / "taken"
+
+
+def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
+    photos, taken, tmp_path, capsys
+):
+    names = [f"{taken} exists already"]
+    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", taken, names=names)
+    with pytest.raises(InputError, match="taken exists already"):
+        nerfmac.train(photos, out=taken, device="cpu")
+    pytest.importorskip("anywidget")
+    with pytest.raises(InputError, match="taken exists already"):
+        nerfmac.Viewer(photos, out=taken, device="cpu")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
+    out = taken / "thesis.txt" / "run"
+    names = [f"folder {out} cannot be created: {taken / 'thesis.txt'} is not a folder"]
+    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
+
+
+def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, capsys):
+    names = [f"{taken} is not a run"]
+    refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
+    with pytest.raises(InputError, match="taken is not a run"):
+        nerfmac.train(photos, out=taken, resume=True, device="cpu")
+
+
 @pytest.mark.parametrize("command", ["train", "inspect", "capture"])
 def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
     refused(capsys, tmp_path, command, with_preview, names=names)
+    read = {"train": nerfmac.train, "inspect": nerfmac.load_scene, "capture": nerfmac.capture_scene}
+    with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
+        read[command](with_preview)
 
 
-def test_a_run_is_no_scene_in_a_notebook(with_preview, tmp_path):
-    before = set(tmp_path.rglob("*"))
-    for read in (nerfmac.load_scene, nerfmac.train, nerfmac.capture_scene):
-        with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
-            read(with_preview)
-    assert set(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize("command", ["render", "export", "resume"])
-def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
-    arguments = {
-        "resume": ("train", "--resume", "--out", scene),
-        "export": ("export", scene, tmp_path / "mesh.ply"),
-    }.get(command, (command, scene))
-    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
-    refused(capsys, tmp_path, *arguments, names=names)
+def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
+    (run / "checkpoint.safetensors").unlink()
+    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])

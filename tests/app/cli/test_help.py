@@ -51,6 +51,8 @@ def test_trainings_page_is_short_and_shows_what_most_need(capsys):
     shown = {*shown_flags(text)} - {"--no-video", "--help-all"}
     assert shown == {f"--{name}" for name in COMMON["train"].split()}
     assert 12 <= len(shown) <= 17
+    for command, names in COMMON.items():
+        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
     assert [line for line in lines if line.startswith("  nerfmac train ")] == lines[-3:]
     assert "--help-all" in text
 
@@ -81,11 +83,6 @@ def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
         assert "[default" not in about
 
 
-def test_the_short_page_names_flags_that_there_are():
-    for command, names in COMMON.items():
-        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:
@@ -96,23 +93,6 @@ def test_the_examples_are_understood(command, capsys):
 
 
 HELP = [[command, "--help"] for command in COMMANDS]
-SHOWN = "import sys, {}; print(*(name for name in sys.modules if name.startswith('nerfmac')))"
-
-
-def imported(module):
-    command = [sys.executable, "-c", SHOWN.format(module)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-
-
-def test_training_imports_nothing_that_measures():
-    names = imported("nerfmac.app.cli.train")
-    assert "nerfmac.training.trainer" in names
-    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
-
-
-def test_the_viewer_imports_nothing_that_measures():
-    names = imported("nerfmac.app.viewer.training")
-    assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
 
 
 @pytest.mark.parametrize("words", [["--help"], ["process-data"], *HELP])

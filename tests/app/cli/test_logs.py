@@ -1,15 +1,17 @@
-"""Destination and contents of the log of a command."""
+"""The log of a command, its standard output, and its standard error."""
 
 import json
 import logging
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from nerfmac.app.cli.printing import logged
 from nerfmac.app.run import read_scalars
-from tests.scene_factory import FLAGS, nerfmac
+from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 log = logging.getLogger("nerfmac")
 TINY = (*FLAGS, "--steps", 20, "--no-video")
@@ -25,18 +27,14 @@ def trained(tmp_path_factory, balls):
 
 
 def test_the_file_says_what_computes_and_what_was_built_traced_and_taken(trained):
-    _, said = trained
+    run, said = trained
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert (metrics["traces"], metrics["needless_traces"]) == (said.count("DEBUG tracing the "), 0)
     assert re.search(r"^\d{4}-\d\d-\d\d .* DEBUG device cpu, .+$", said, re.M)
     assert re.search(r"DEBUG found in the cache .*: nerfmac|INFO compiling ", said)
     assert "DEBUG tracing the step of 64 rays" in said
     assert re.search(r"DEBUG memory after training: \d+ MB active, peak \d+ MB", said)
     assert "a fault" not in said
-
-
-def test_traces_are_counted_in_the_metrics(trained):
-    metrics = json.loads((trained[0] / "metrics.json").read_text())
-    assert metrics["traces"] == trained[1].count("DEBUG tracing the ")
-    assert metrics["needless_traces"] == 0
 
 
 def test_scalars_are_lines_of_json_and_tensorboard_reads_them_too(trained):
@@ -109,19 +107,12 @@ def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog
     assert "No space left on device; continuing without it" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        (("info", "--log-file"), ["--log-file has no value"]),
-        (("info", "--log-file", "--device", "cpu"), ["--log-file has no value"]),
-        (("info", "--log-file", "no/a.log"), ["cannot write no/a.log"]),
-    ],
-)
-def test_a_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch, words, names):
+def test_a_log_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert nerfmac(*words) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert all(name in line for name in names)
+    for words, told in (((), "--log-file has no value"), (("no/a.log",), "cannot write no/a.log")):
+        assert nerfmac("info", "--log-file", *words) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert told in line
 
 
 def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):
@@ -137,3 +128,77 @@ def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("NERFMAC_LOG", "debug")
     assert shown() == "nerfmac: fine detail\nnerfmac: news\n"
     assert (tmp_path / "a.log").read_text().count("DEBUG fine detail") == 2
+
+
+ESCAPE = "\x1b]0;owned\x07\x1b[31m"
+"""It gives a terminal another title and red letters."""
+QUOTED = r"\x1b]0;owned\x07\x1b[31m"
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """A scene with escape sequences in the names of its folder and first image."""
+    scene = write_scene(tmp_path / f"balls{ESCAPE}\udcff", train=3)
+    file = scene / "transforms_train.json"
+    values = json.loads(file.read_text())
+    frame = values["frames"][0]
+    old, frame["file_path"] = frame["file_path"], f"./train/{ESCAPE}"
+    (scene / f"{old}.png").rename(scene / "train" / f"{ESCAPE}.png")
+    file.write_text(json.dumps(values))
+    return scene
+
+
+def test_names_from_files_cannot_steer_the_terminal(hostile, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac("inspect", hostile) == 0
+    told = capsys.readouterr()
+    assert f"balls{QUOTED}\\udcff" in told.out
+    image = hostile / "train" / f"{ESCAPE}.png"
+    image.write_bytes(b"broken")
+    assert nerfmac("inspect", hostile) == 2
+    failed = capsys.readouterr()
+    assert f"{QUOTED}.png" in failed.err
+    assert not any(letter in words for words in (*told, *failed) for letter in "\x1b\x07\x9b")
+
+
+def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
+    def say(_):
+        logging.getLogger("nerfmac").warning("%s is odd", hostile.name)
+        return 0
+
+    monkeypatch.setattr("nerfmac.app.cli.machine.info", say)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # remove the handlers of pytest
+    assert nerfmac("info", "--log-file", tmp_path / "log") == 0
+    for words in (capsys.readouterr().err, (tmp_path / "log").read_text()):
+        assert f"balls{QUOTED}" in words
+        assert "\x1b" not in words
+
+
+def test_a_reader_who_leaves_early_sees_no_traceback():
+    # yes(1) and head(1) in one: one line is read from far more output than fits in a pipe.
+    command = (
+        "from nerfmac.app.cli import machine, main; machine._operation = lambda name: 'x' * 2**20; "
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", command + "main(['info', '--device', 'cpu'])"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline().startswith("nerfmac")
+        process.stdout.close()
+        complaint = process.stderr.read()
+    assert "Traceback" not in complaint
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", [[], ["train", "--help-all"], ["info"]])
+def test_no_command_minds_a_reader_who_is_gone(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "nerfmac", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == (0 if words else 2)

@@ -41,10 +41,7 @@ def scene(tmp_path):
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize(
     ("changes", "part"),
-    [
-        ({"grid": {"log2_entries": 16}}, "the model"),
-        ({"march": {"max_samples": 2**16}}, "a step"),
-    ],
+    [({"grid": {"log2_entries": 16}}, "the model"), ({"march": {"max_samples": 2**16}}, "a step")],
 )
 def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
     loaded = load_scene(scene)

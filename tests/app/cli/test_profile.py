@@ -98,11 +98,9 @@ def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     ("flags", "names"),
     [
         (("--steps", 0), ["steps", "0"]),
-        (("--warmup", -1), ["warmup", "-1"]),
         (("--seconds", "nan"), ["seconds", "nan"]),
         (("--gpu-trace", "a.gputrace"), ["Apple GPU"]),
         (("--trace", "no/t.json"), ["no/t.json"]),
-        (("--json", "no/t.json"), ["no/t.json"]),
         (("--preset", "tiny"), ["--preset"]),
     ],
 )

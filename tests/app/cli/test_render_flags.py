@@ -71,14 +71,6 @@ def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_othe
     assert "specifies" not in caplog.text
 
 
-@pytest.mark.parametrize(("name", "value"), [("render_width", 9000), ("fps", 5000)])
-def test_a_size_or_rate_of_a_file_that_cannot_be_is_refused(
-    run, studio, capsys, tmp_path, name, value
-):
-    studio.write_text(json.dumps(json.loads(studio.read_text()) | {name: value}))
-    refused(capsys, tmp_path, "render", run, "--path", studio, names=[f"tour.json: {name} is"])
-
-
 def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
     files = rendered(run, tmp_path / "out", "--path", studio)
     assert len(files) == 6
@@ -136,23 +128,17 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
     ("flags", "names"),
     [
         (("--frames", 0), ["--frames is 0", "between 1 and"]),
-        (("--seconds", 0), ["--seconds is 0"]),
         (("--seconds", 50_000), ["--seconds is 50000; expected between 0.01 and 41666"]),
-        (("--frames", 10**12), ["--frames is 1", "expected between 1 and 1e+06"]),
         (("--fps", 1e9), ["--fps is 1e+09; expected between 1 and 1000"]),
         (("--frames", 2, "--seconds", 1), ["--frames and --seconds", "remove one"]),
-        (("--fps", 0), ["--fps is 0"]),
         (("--fps", 60, "--out", "a.gif"), ["fps is 60", "between 1 and 50"]),
         (("--path", "orbti"), ["'orbti'", "did you mean orbit?"]),
         (("--path", "nowhere.json"), ["nowhere.json cannot be read"]),
-        (("--output", "heat"), ["--output is 'heat'", "rgb, depth"]),
         (("--colormap", "jet"), ["--colormap is 'jet'", "turbo"]),
         (("--background", "mauve"), ["--background is 'mauve'", "R,G,B"]),
         (("--background", "0,0,300"), ["background is 1.17"]),
         (("--background", "transparent"), ["orbit.mp4", "transparent", "folder"]),
-        (("--crop", "0,0,1"), ["--crop is '0,0,1'", "six numbers"]),
         (("--depth-range", "2,1"), ["depth range is 1"]),
-        (("--near", "nan"), ["near is nan"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr requires a folder"]),
         (("--out", "absent/video.mp4"), ["absent", "the folder absent does not exist"]),
@@ -165,15 +151,7 @@ def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatc
     refused(capsys, tmp_path, "render", run, *flags, names=names)
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        (),
-        ("--out", "video.webm"),
-        ("--out", "video.gif"),
-        ("--output", "depth", "--format", "exr", "--out", "frames"),
-    ],
-)
+@pytest.mark.parametrize("flags", [(), ("--output", "depth", "--format", "exr", "--out", "frames")])
 def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch, flags):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/true")

@@ -1,17 +1,25 @@
-"""Scene flags apply to commands that read a scene; other commands reject them."""
+"""Scene flags and ranks on the command line."""
 
 import ast
 import json
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
+from local_ranks import start_local
 
 import nerfmac
+from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
-from tests.scene_factory import HEIGHT, WIDTH
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, write_scene
 from tests.scene_factory import nerfmac as command
 
-FLAGS = (*("--split", "none", "--up", "-y", "--extent", 2.5, "--downscale", 2, "--max-images", 2),)
+OF_SCENE = (
+    *("--split", "none", "--up", "-y", "--extent", 2.5),
+    *("--downscale", 2, "--max-images", 2),
+)
 OPTIONS = {
     **{"split": "none", "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
     "masks": False,
@@ -27,7 +35,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
         raise InputError("enough")
 
     monkeypatch.setattr("nerfmac.app.cli.machine.load_scene", read)
-    assert command(*words, scene, "--device", "cpu", *FLAGS, "--no-masks") == 2
+    assert command(*words, scene, "--device", "cpu", *OF_SCENE, "--no-masks") == 2
     assert capsys.readouterr().err == "nerfmac: enough\n"
     assert asked == [(scene, OPTIONS)]
 
@@ -36,7 +44,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
 def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, monkeypatch, of):
     monkeypatch.setattr("nerfmac.app.cli.view.os.execv", lambda *_: sys.exit(7))
     monkeypatch.chdir(tmp_path)
-    command("view", *([scene] if of == "a scene" else []), *FLAGS, "--no-masks")
+    command("view", *([scene] if of == "a scene" else []), *OF_SCENE, "--no-masks")
     (notebook,) = tmp_path.glob("*-view.ipynb")
     cells = json.loads(notebook.read_text())["cells"]
     calls = [
@@ -50,3 +58,64 @@ def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, 
     if of == "a scene":
         assert read.cameras("train")[1].lens.width == WIDTH // 2
         assert read.cameras("train")[1].lens.height == HEIGHT // 2
+
+
+PATIENCE = 300.0  # maximum waiting time in seconds for a state of the ranks
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+def started(scene, folder, *flags):
+    words = ("train", scene, *FLAGS, *flags, "--out", folder / "run", "--no-video")
+    command = [sys.executable, "-m", "nerfmac", *map(str, words)]
+    caught = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return start_local(command, 2, folder, **caught)
+
+
+def told_by(processes):
+    return [each.communicate(timeout=PATIENCE) for each in processes]
+
+
+def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
+    scene, tmp_path, monkeypatch
+):
+    # Where MLX does not notice, the other waits so long. It is longer than anything before takes.
+    monkeypatch.setenv("NERFMAC_RANK_TIMEOUT", "40")
+    processes = first, second = started(scene, tmp_path, "--steps", 100000)
+    try:
+        said, begin = "", time.monotonic()
+        while "step 1" not in said:
+            assert time.monotonic() - begin < PATIENCE, said
+            more = first.stderr.read(1)
+            assert more, f"the first ended: {said}\nand the second: {second.communicate()}"
+            said += more
+        second.send_signal(signal.SIGKILL)
+        _, rest = first.communicate(timeout=PATIENCE)
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()
+            each.stderr.close()
+            each.stdout.close()
+    assert first.returncode == 2
+    (message,) = [line for line in rest.splitlines() if line.startswith("nerfmac: ")]
+    assert "another rank has failed, as detected by rank 0 of 2, by ring: " in message
+    assert "Traceback" not in rest
+    step = Run.load(tmp_path / "run").state.step
+    assert step > 0
+    assert f"step {step} is saved in {tmp_path / 'run'}" in message
+
+
+def test_one_rank_writes_and_speaks_for_all(scene, tmp_path):
+    processes = started(scene, tmp_path, "--steps", 20)
+    (out, _), (silent_out, silent_errors) = told_by(processes)
+    assert [each.returncode for each in processes] == [0, 0]
+    assert f"{tmp_path / 'run'}: 20 steps" in out
+    assert silent_out == silent_errors == ""
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["ranks"] == 2
+    assert metrics["steps"] == 20
+    assert len(list(tmp_path.glob("**/config.json"))) == 1

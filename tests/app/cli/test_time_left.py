@@ -86,14 +86,6 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
     assert video == f"to save time, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
 
 
-def test_with_time_enough_nothing_is_left_out(train, clock):
-    clock.image = 0.01
-    out, told, said = train()
-    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
-    assert frames_of(out / "video.mp4") == 48
-    assert said == []
-
-
 def test_rather_than_a_video_of_few_frames_there_is_none(train, clock):
     clock.image = 2.0
     out, _, (said, _) = train()
@@ -135,26 +127,15 @@ def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
 
 def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys):
     clock.image = 0.01
-    out, _, _ = train()
+    out, told, said = train()
+    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
+    assert (frames_of(out / "video.mp4"), said) == (48, [])
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"wrote a turntable video to {out / 'video.mp4'}")
     assert f"`nerfmac view '{out}'`" in last
     out, _, _ = train("--no-video")
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"render a video with `nerfmac render '{out}'`")
-
-
-def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
-    seen = []
-    evaluated = Run.evaluate
-
-    def evaluate(run, *given, **named):
-        seen.append((run.folder / "video.mp4").is_file())
-        return evaluated(run, *given, **named)
-
-    monkeypatch.setattr(Run, "evaluate", evaluate)
-    train()
-    assert seen == [True]
 
 
 def test_of_images_that_take_too_long_a_part_is_made(train, clock, capsys):

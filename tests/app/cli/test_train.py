@@ -53,10 +53,6 @@ def state_of(folder):
     return Run.load(folder).state
 
 
-def test_a_run_holds_its_files_and_nothing_else(folder):
-    assert {path.name for path in folder.iterdir()} == FILES
-
-
 def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
     def fail(*_):
         raise InputError("no program to write videos with")
@@ -67,7 +63,8 @@ def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
     assert {path.name for path in out.iterdir()} == FILES
 
 
-def test_a_run_tells_all_its_figures(folder):
+def test_a_run_holds_its_files_and_tells_all_its_figures(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
     told = metrics(folder)
     for name, kind in METRICS.items():
         assert type(told[name]) is kind, f"{name} is {told[name]!r}"
@@ -107,16 +104,13 @@ def test_a_scene_without_test_views_is_trained_and_says_so(tmp_path, capsys):
     assert (out / "preview.png").is_file()
 
 
-def test_a_run_without_name_gets_one_of_its_scene_under_runs(scene, tmp_path, monkeypatch):
+def test_the_seconds_asked_for_end_a_run_and_without_a_name_it_is_under_runs(
+    scene, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--no-video") == 0
-    (run,) = (tmp_path / "runs").iterdir()
-    assert run.name.startswith("balls-")
-
-
-def test_the_seconds_asked_for_end_a_run(scene, tmp_path):
-    out = tmp_path / "run"
-    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--out", out, "--no-video") == 0
+    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--no-video") == 0
+    (out,) = (tmp_path / "runs").iterdir()
+    assert out.name.startswith("balls-")
     assert 0.3 <= metrics(out)["train_seconds"] < 2.0
 
 
@@ -138,10 +132,7 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
     assert metrics(out)["test_views"] == 3
-    refused_to_resume = (
-        (("--split", 4), "split is 4, but the run"),
-        (("--no-masks",), "masks is"),
-    )
+    refused_to_resume = ((("--split", 4), "split is 4, but the run"), (("--no-masks",), "masks is"))
     for flags, why in refused_to_resume:
         assert nerfmac("train", "--resume", "--out", out, "--steps", 3, *flags) == 2
         assert why in capsys.readouterr().err

@@ -18,11 +18,6 @@ from nerfmac.common.installing import install
 from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
-JUPYTERLAB = """import json, os, sys
-from pathlib import Path
-Path(os.environ["TOLD"]).write_text(json.dumps({"pid": os.getpid(), "arguments": sys.argv[1:]}))
-sys.exit(7)
-"""
 NAME = """Straße 'Süd' "\u2192"  {}"""
 """A folder's name with all that could break a line of Python."""
 
@@ -98,8 +93,16 @@ def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_
     ended = view(tmp_path, "run")
     notebook = run / "view.ipynb"
     assert ended.started[0] == str(notebook)
+    assert "--no-browser" not in ended.started
+    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
     assert ended.out == "run/view.ipynb\n"
     assert shown(notebook) == ".", "the run could not be moved"
+    cells = json.loads(notebook.read_text())["cells"]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
+    settings = Path(os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)[0], "labconfig")
+    news = json.loads((settings / "default_setting_overrides.json").read_text())
+    assert news["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
 
 
 def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was(
@@ -120,27 +123,6 @@ def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
     assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
 
 
-def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(made, tmp_path):
-    fakes, folder, told = tmp_path / "fakes", tmp_path / "work", tmp_path / "told.json"
-    folder.mkdir()
-    (fakes / "jupyterlab").mkdir(parents=True)
-    (fakes / "jupyterlab" / "__init__.py").touch()
-    (fakes / "jupyterlab" / "__main__.py").write_text(JUPYTERLAB)
-    (fakes / "anywidget.py").write_text("raise RuntimeError('nobody needs me yet')")
-    places = os.pathsep.join(filter(None, (str(fakes), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": places, "TOLD": str(told)}
-    command = [sys.executable, "-m", "nerfmac", "view", str(made / NAME), "--no-browser"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
-        out, err = process.communicate(timeout=60)
-    (notebook,) = folder.iterdir()
-    started = json.loads(told.read_text())
-    assert (process.returncode, out, err) == (7, f"{notebook.name}\n", "")
-    assert started["pid"] == process.pid
-    assert started["arguments"][0] == str(notebook)
-    assert "--no-browser" in started["arguments"]
-
-
 def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
     pytest.importorskip("jupyterlab")
     (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
@@ -157,22 +139,6 @@ def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, u
     assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
 
 
-def test_jupyterlab_finds_settings_by_which_it_asks_nothing(view, run, tmp_path, monkeypatch):
-    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "users")
-    view(tmp_path, run)
-    ours, users = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
-    file = Path(ours) / "labconfig" / "default_setting_overrides.json"
-    news = json.loads(file.read_text())["@jupyterlab/apputils-extension:notification"]
-    assert (users, news["fetchNews"]) == ("users", "false")
-
-
-def test_the_code_of_a_new_notebook_is_folded(view, run, tmp_path):
-    view(tmp_path, run)
-    cells = json.loads((run / "view.ipynb").read_text())["cells"]
-    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
-    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
-
-
 def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, run, tmp_path):
     opened = "--OpenedNotebook.notebook=view.ipynb"
     assert opened in view(tmp_path, run).started
@@ -186,11 +152,6 @@ def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, 
         assert (opened in view(tmp_path, run).started) == (change == "")
     notebook.write_text(json.dumps({**written, "cells": []}))
     assert opened not in view(tmp_path, run).started
-
-
-def test_flags_reach_jupyterlab(view, run, tmp_path):
-    assert "--no-browser" not in view(tmp_path, run).started
-    assert "--port=8123" in view(tmp_path, run, "--port", 8123).started
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])

@@ -1,12 +1,20 @@
-"""Points of a field with a known surface."""
+"""Points of a field with a known surface, and cameras that are read again where they were."""
+
+import json
+from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.export import extract_points
+from nerfmac.app.export import extract_cameras, extract_points
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
+from scripts import blender_cameras
 from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
+from tests.app.scenes.scene_files import write_transforms
+from tests.scene_factory import CONFIG, nerfmac
 
 COUNT = 1500
 
@@ -106,3 +114,94 @@ def test_between_two_surfaces_there_are_no_points(scene):
     points = extract_points(run, count=500, progress=False)
     x = run.scene.placement.to_scene(points.positions)[:, 0]
     assert ((x < 0.41) | (np.abs(x - 0.61) < 0.012)).all()
+
+
+@pytest.fixture
+def capture(tmp_path, on_the_cpu):
+    """A folder with a distorted lens and a custom placement, and a run on it."""
+    folder = tmp_path / "capture"
+    folder.mkdir()
+    given = {"scale": 0.21, "offset": [0.4, 0.6, 0.55], "k1": 0.05, "p2": -0.01, "up": [0, 1, 1]}
+    write_transforms(folder, 5, **given)
+    return folder, Run.begin(load_scene(folder, split="none"), CONFIG)
+
+
+def test_cameras_are_read_again_where_the_run_had_them(capture):
+    folder, run = capture
+    values = json.loads(json.dumps(extract_cameras(run)))
+    (folder / "transforms.json").write_text(json.dumps(values))
+    again = load_scene(folder, split="none")
+    assert again.extent == run.scene.extent
+    assert again.up == pytest.approx(run.scene.up)
+    for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
+        assert frame.camera.lens == camera.lens
+        assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
+
+
+def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu):
+    run = egg_run(replace(scene, placement=None, path=None), Egg())
+    pose = np.array(extract_cameras(run)["frames"][1]["transform_matrix"])[:3]
+    assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
+
+
+def test_without_the_images_the_views_are_numbered(capture, caplog):
+    _, run = capture
+    run.source, run.scene = None, replace(run.scene, path="/nowhere")
+    assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"
+    assert "only training cameras are exported, with numbered views" in caplog.text
+
+
+def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
+    _, run = capture
+    want = extract_cameras(run)
+    run.scene = replace(run.scene, placement=None)
+    assert extract_cameras(run) == want
+    run.source, run.scene = None, replace(run.scene, path="/nowhere")
+    with pytest.raises(InputError, match=r"the placement of the scene is unknown: .*/nowhere"):
+        extract_cameras(run)
+
+
+def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
+    write_transforms(tmp_path, 4, offset=[0.4, 0.6, 0.55])
+    path = tmp_path / "transforms.json"
+    values = json.loads(path.read_text())
+    for frame in values["frames"]:
+        frame["transform_matrix"][2] = [-each for each in frame["transform_matrix"][2]]
+    path.write_text(json.dumps(values))
+    run = Run.begin(load_scene(tmp_path, split="none"), CONFIG)
+    written = extract_cameras(run)
+    assert written["offset"] == pytest.approx([0.4, 0.6, 0.55])
+    assert written["frames"][2]["transform_matrix"] == pytest.approx(
+        np.array(values["frames"][2]["transform_matrix"]), abs=1e-5
+    )
+
+
+def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
+    write_transforms(tmp_path / "scene", 9)
+    scene = load_scene(tmp_path / "scene", split=3)
+    Run.begin(scene, CONFIG, out=tmp_path / "run")
+    assert nerfmac("export", tmp_path / "run", tmp_path / "cameras.json", "--device", "cpu") == 0
+    assert "9 cameras (6 train, 3 test)" in capsys.readouterr().out
+    (tmp_path / "cameras.json").rename(tmp_path / "scene/transforms.json")
+    again = load_scene(tmp_path / "scene")
+    for split in ("train", "test"):
+        assert len(again.splits[split]) == len(scene.splits[split])
+        for got, want in zip(again.splits[split], scene.splits[split], strict=True):
+            assert got.name == want.name
+            assert got.camera.pose == pytest.approx(want.camera.pose, abs=1e-6)
+
+
+def test_blender_s_cameras_see_points_where_the_run_s_do(capture):
+    _, run = capture
+    values = extract_cameras(run)
+    for frame in values["frames"]:
+        settings = blender_cameras.settings(frame)
+        point = np.array(frame["transform_matrix"]) @ [0.2, -0.1, -2.0, 1.0]
+        local = np.linalg.inv(np.array(frame["transform_matrix"])) @ point
+        # Blender's projection: the sensor's width spans the image's longer side.
+        side = max(frame["w"], frame["h"])
+        scale = side * settings["lens"] / settings["sensor_width"]
+        x = frame["w"] / 2 + scale * local[0] / -local[2] - settings["shift_x"] * side
+        y = frame["h"] / 2 - scale * local[1] / -local[2] + settings["shift_y"] * side
+        assert x == pytest.approx(frame["cx"] + frame["fl_x"] * local[0] / -local[2])
+        assert y == pytest.approx(frame["cy"] - frame["fl_x"] * local[1] / -local[2])

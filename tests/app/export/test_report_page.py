@@ -1,21 +1,24 @@
-"""The report page contains all results of a run, and makes no requests."""
+"""The report page and the quality page contain all results, and make no requests."""
 
 import base64
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.export import report_page, write_report
+from nerfmac.app.export import evaluate_to_page, report_page, write_report
+from nerfmac.app.export.pages import worst
 from nerfmac.app.export.report_page import ticks
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
-from tests.scene_factory import CONFIG
+from nerfmac.rendering.evaluation import ViewQuality
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH
 
 PROFILE = {
     "device_name": "Some <GPU>",
@@ -62,25 +65,14 @@ def test_the_page_has_every_part(page, run):
     name = Path(run.scene.path).name
     assert f"<h1>mine: {name}</h1>" in page
     assert str(Path(run.scene.path).parent) not in page
+    start = page[page.index("<h1>") : page.index("<h2>")]
+    assert "<strong>PSNR 12.50 dB</strong> on 2 test views" in start
+    assert start.count(" dB") == page.count("<strong>") == 1
     assert "<td>MLX</td>" in page
     assert page.count('alt="position ') == 4
     assert "Some &lt;GPU&gt;" in page
     assert "<td>march_write</td><td>1.000</td><td>25.0%</td><td>5.0</td><td>-</td>" in page
     assert "<td>adam runs as reference</td><td>NERFMAC_DISABLE_KERNELS=adam</td>" in page
-
-
-def test_the_page_opens_with_one_headline_figure(page):
-    start = page[page.index("<h1>") : page.index("<h2>")]
-    assert "<strong>PSNR 12.50 dB</strong> on 2 test views" in start
-    assert start.count(" dB") == 1
-    assert page.count("<strong>") == 1
-
-
-def test_no_key_is_shown_raw(page):
-    text = re.sub(r"<[^>]*>", " ", page[page.index("<h1>") :])
-    settings = text[text.index("Configuration") :]
-    assert not re.search(r"[a-z]_[a-z]", text.removesuffix(settings).replace("march_write", ""))
-    assert not re.search(r"--\S*_", settings)
 
 
 def test_both_halves_of_the_preview_have_labels(page):
@@ -135,6 +127,16 @@ def test_the_test_cameras_of_a_refined_run_follow_the_training_cameras(scene, tm
     assert dict(found) == psnr
 
 
+def test_of_many_views_the_worst_are_kept(run, tmp_path, monkeypatch):
+    run.save(tmp_path / "mine")
+    monkeypatch.setattr(report_page, "WORST", 1)
+    write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
+    found = re.findall(r'<section id="view-\d+"><h2>(.*?): ', (tmp_path / "a.html").read_text())
+    views = run.evaluate("test", progress=False)
+    assert len(views) > 1
+    assert found == [min(views, key=lambda view: view.psnr).name]
+
+
 def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):
     run.save(tmp_path / "mine")
     with pytest.raises(InputError, match=r"page to '.*a\.pdf'"):
@@ -152,11 +154,88 @@ def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):
     assert not list(tmp_path.glob("*.html"))
 
 
-def test_of_many_views_the_worst_are_kept(run, tmp_path, monkeypatch):
-    run.save(tmp_path / "mine")
-    monkeypatch.setattr(report_page, "WORST", 1)
-    write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
-    found = re.findall(r'<section id="view-\d+"><h2>(.*?): ', (tmp_path / "a.html").read_text())
-    views = run.evaluate("test", progress=False)
-    assert len(views) > 1
-    assert found == [min(views, key=lambda view: view.psnr).name]
+@pytest.fixture(scope="module")
+def quality(run, tmp_path_factory):
+    """Return the text of the page and the result of the call."""
+    path = tmp_path_factory.mktemp("page") / "views.html"
+    found = evaluate_to_page(run, path, "train", "black", progress=False)
+    return path.read_text(encoding="utf-8"), found
+
+
+def images(text):
+    """By alternative text, the images (views, h, w, 3) in [0, 1]."""
+    shown = {}
+    for name, content in re.findall(r'alt="(.*?)" src="data:image/jpeg;base64,(.*?)"', text):
+        image = np.asarray(Image.open(io.BytesIO(base64.b64decode(content)))) / 255.0
+        shown.setdefault(name, []).append(image)
+    return {name: np.stack(each) for name, each in shown.items()}
+
+
+def test_the_figures_are_those_of_an_evaluation(quality, run):
+    text, found = quality
+    assert found == run.evaluate("train", "black", progress=False)
+    for view in found:
+        assert f"{view.name}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}" in text
+    mean = np.mean([view.psnr for view in found])
+    assert f"PSNR {mean:.2f} dB" in text
+    assert "8 views, blended over black in sRGB light" in text
+    assert f"<h1>train views of {run.source.path.name}</h1>" in text
+    assert str(run.source.path.parent) not in text
+
+
+def test_each_view_has_its_four_images(quality, run, scene):
+    shown = images(quality[0])
+    assert set(shown) == {"photo", "rendering", "error", "depth"}
+    assert {each.shape for each in shown.values()} == {(8, HEIGHT, WIDTH, 3)}
+    renderer, black = run.renderer(), (0.0, 0.0, 0.0)
+    for index, camera in enumerate(run.scene.cameras):
+        truth = scene.views("train").photo(index, black)
+        seen = renderer.render(camera, black)
+        assert np.abs(shown["photo"][index] - truth).mean() < 0.02
+        assert np.abs(shown["rendering"][index] - seen.color).mean() < 0.02
+        error = np.abs(truth - seen.color).mean(axis=2)
+        brightness = shown["error"][index].mean(axis=2)
+        assert np.corrcoef(np.minimum(error, 0.2).ravel(), brightness.ravel())[0, 1] > 0.9
+        surely = shown["depth"][index][(seen.opacity > 0.99)]
+        assert surely.max(axis=1).min() > 0.1
+        assert shown["depth"][index][seen.opacity < 0.01].mean() < 0.1
+
+
+def test_names_are_shown_as_they_are(run, tmp_path, monkeypatch):
+    frames = run.source.splits["test"]
+    odd = tuple(replace(frame, name=f"<b>&{frame.name}") for frame in frames)
+    monkeypatch.setattr(run, "source", replace(run.source, splits={"test": odd}))
+    evaluate_to_page(run, tmp_path / "a.html", progress=False)
+    text = (tmp_path / "a.html").read_text()
+    assert "&lt;b&gt;&amp;test/r_0" in text
+    assert "<b>" not in text
+
+
+def test_the_worst_views_are_listed_first_and_lead_to_theirs(quality):
+    text, found = quality
+    line = re.search(r"Worst views: (.*)</p>", text)[1]
+    links = re.findall(r'href="#view-(\d)">(.*?)</a> \((.*?) dB', line)
+    least = sorted(found, key=lambda view: view.psnr)[:4]
+    assert [name for _, name, _ in links] == [view.name for view in least]
+    for number, name, psnr in links:
+        assert f'<section id="view-{number}"><h2>{name}: {psnr} dB' in text
+
+
+def test_the_worst_are_at_most_half_and_at_most_five():
+    views = [ViewQuality(f"view {each}", 20.0 + each * 7 % 20, 0.9) for each in range(20)]
+    assert [view.psnr for view in worst(views)] == [20.0, 21.0, 22.0, 23.0, 24.0]
+    assert len(worst(views[:5])) == 2
+    assert worst(views[:1]) == []
+
+
+def test_another_ending_and_an_absent_folder_are_refused(run, tmp_path):
+    with pytest.raises(InputError, match=r"page to '.*a\.pdf': .* must be \.html"):
+        evaluate_to_page(run, tmp_path / "a.pdf")
+    with pytest.raises(InputError, match="cannot be written: No such file"):
+        evaluate_to_page(run, tmp_path / "no" / "a.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_page_asks_for_nothing_and_forbids_it(quality):
+    assert "default-src 'none'; img-src data:" in quality[0]
+    assert not re.search(r'(src|href)="(?!data:|#)|url\(|<script', quality[0])

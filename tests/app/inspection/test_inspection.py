@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -113,15 +112,6 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
 def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
     assert all(len(across) == 0 for across in framed(scene, 100.0))
-
-
-def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
-    line = cube_line(replace(scene, extent=3.0))
-    assert {tuple(corner) for corner in line} == set(product((-1.0, 2.0), repeat=3))
-    steps = np.abs(np.diff(line, axis=0))
-    assert (np.sort(steps, axis=1) == [0, 0, 3]).all()
-    edges = {frozenset((tuple(a), tuple(b))) for a, b in pairwise(line)}
-    assert len(edges) == 12
 
 
 def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):

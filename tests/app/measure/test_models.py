@@ -2,14 +2,11 @@
 
 import json
 from itertools import count, pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from nerfmac.app.measure.models import (
-    VIEW_PIXELS,
     HeldOutViews,
     ModelComparison,
     ModelCurve,
@@ -17,18 +14,14 @@ from nerfmac.app.measure.models import (
     compare_models,
     evaluation_times,
     every_nth_pixel,
-    followed,
     plot_models,
-    plot_quality,
     training_pixels,
 )
 from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
-from nerfmac.config.presets import preset
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
@@ -65,16 +58,6 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
     values = json.loads(json.dumps(comparison.to_json()))
     assert values["seconds"] == seconds
     assert len(values["models"]["hash"]["points"]) == 4
-
-
-def test_vanilla_is_evaluated_close_to_its_moments(scene, monkeypatch):
-    # By itself it reports every sixteenth step, and here it trains for fewer than twenty.
-    ticking(monkeypatch, 0.05)
-    config = preset("tiny", "cpu", 0, model="vanilla")
-    config = override(config, vanilla={"width": 16, "layers": 2, "skip": 0}, train={"rays": 32})
-    (model,) = compare_models(scene, {"vanilla": config}, seconds=1.0, points=4).models.values()
-    times = [point.seconds for point in model.points]
-    assert times == pytest.approx(evaluation_times(1.0, 4), abs=0.15)
 
 
 def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatch):
@@ -135,47 +118,3 @@ def test_the_psnr_is_that_of_the_views_chosen(scene):
     remaining = iter((0, 2, 4))
     # An error of a tenth everywhere is 20 dB.
     assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)
-
-
-def test_fewer_pixels_are_compared_with_their_own_photo(scene, monkeypatch):
-    monkeypatch.setitem(VIEW_PIXELS, "cpu", WIDTH * HEIGHT // 4)
-    views, truth = HeldOutViews(scene, 1, "srgb"), photos(scene)
-    (camera,) = views.cameras
-    assert (camera.lens.width, camera.lens.height) == (WIDTH // 2, HEIGHT // 2)
-    assert views.psnr(lambda _: truth[0][1::2, 1::2] + np.float32(0.1)) == pytest.approx(20.0)
-
-
-def test_each_moment_is_due_once_and_those_that_passed_together_too():
-    class Run:
-        state = SimpleNamespace(train_seconds=0.0)
-
-        def fit(self, goal):
-            assert goal.seconds == 100.0
-            for self.state.train_seconds in (0.9, 1.1, 1.2, 20.0, 24.9, 25.1, 120.0, 200.0):
-                yield None
-
-    # Moments are 1, 4, 9, 16 ... 81, 100.
-    due = [is_due for _, is_due in followed(Run(), Goal(seconds=100.0), 10)]
-    assert due == [False, True, False, True, False, True, True, False]
-
-
-COLORS = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)  # matplotlib's first three
-RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
-
-
-def drawn(path, curves, **options):
-    """Return the pixels (row, column) of each curve, without the legend."""
-    plot_quality(path / "plot.png", curves, **options)
-    with Image.open(path / "plot.png") as image:
-        pixels = np.array(image.convert("RGB"))[:, :740]
-    return [np.argwhere((pixels == color).all(axis=2)) for color in COLORS[: len(curves)]]
-
-
-def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
-    # Ten times the time is ten decibels more: on a logarithmic axis a straight line.
-    for log_time, is_straight in ((True, True), (False, False)):
-        (places,) = drawn(tmp_path, {"rising": RISING}, log_time=log_time)
-        slope, offset = np.polyfit(places[:, 1], places[:, 0], 1)
-        assert slope < 0
-        away = np.abs(places[:, 0] - slope * places[:, 1] - offset).max()
-        assert (away < 6) == is_straight

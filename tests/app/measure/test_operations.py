@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.measure import benchmark
 from nerfmac.app.measure.benchmark import computations, measure_operations
 from nerfmac.app.measure.timing import measure
 from nerfmac.backend import kernels_disabled, runs_kernel
@@ -49,28 +48,6 @@ def test_kernel_and_reference_compute_the_same():
             assert one.shape == other.shape, name
             total, expected = float(np.sum(one)), float(np.sum(other))
             assert total == pytest.approx(expected, rel=1e-2, abs=1e-2), name
-
-
-def test_half_precision_stands_for_what_a_call_is_computed_in(monkeypatch):
-    seen = []
-
-    def toy(features, weights):
-        seen.append((features.dtype, weights.dtype, features.dtype))
-        return features * weights
-
-    def vjp(function, given, cotangents):
-        assert function is toy
-        seen.append(tuple(each.dtype for each in (*given, *cotangents)))
-
-    monkeypatch.setattr(mx, "vjp", vjp)
-    given = mx.ones(3, mx.float16), mx.ones(3)
-    (_, forward), (_, backward) = benchmark._with_backward("toy", toy, *given, result=mx.float16)
-    for dtype in (mx.float16, mx.float32, mx.float16):
-        monkeypatch.setattr(benchmark, "working_dtype", lambda dtype=dtype: dtype)
-        seen.clear()
-        forward()
-        backward()
-        assert seen == [(dtype, mx.float32, dtype)] * 2
 
 
 def _leaves(tree, kept):

@@ -7,7 +7,7 @@ import pytest
 from nerfmac.app.measure import parts as module
 from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.app.measure.parts import Part, kernel_parts, parts, stages, time_step
-from nerfmac.app.measure.timing import Bar, Ceilings, Timing, measure_interleaved
+from nerfmac.app.measure.timing import Ceilings, Timing
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
@@ -103,25 +103,6 @@ def test_a_kernel_s_time_is_that_of_all_its_launches_less_empty_ones(run, monkey
         assert part.timing.median == pytest.approx(1.0 + 0.99 * names.count(name))
 
 
-def test_interleaved_timing_goes_on_until_the_time_is_over(monkeypatch):
-    clock, calls = [0.0], []
-
-    def lasting(seconds):
-        def tell():
-            calls.append(seconds)
-            clock[0] += 16 * seconds
-            return seconds
-
-        return tell
-
-    monkeypatch.setattr("nerfmac.app.measure.timing.time.perf_counter", lambda: clock[0])
-    rounds = measure_interleaved([lasting(0.5), lasting(0.25)], seconds=80.0)
-    assert rounds == [[0.5] * 7, [0.25] * 7]
-    assert calls == [0.5, 0.25] * 8  # one to warm up
-    assert measure_interleaved([lasting(0.5)], seconds=0.0) == [[0.5] * 5]
-    assert measure_interleaved([lasting(0.5)], seconds=80.0, rounds=2) == [[0.5] * 2]
-
-
 def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert run.state.step == whole.state.step, "later rounds would time other rays and samples"
     assert whole.step.calls == 5
@@ -132,23 +113,6 @@ def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
         < samples_per_ray
         <= march_geometry(CONFIG.march, CONFIG.occupancy, Bounds(run.scene.extent)).most_intervals
     )
-
-
-def test_a_bar_says_how_far_it_is_and_goes(capsys):
-    with Bar("training", 8, "steps") as bar:
-        bar.mininterval = 0.0
-        for done in (2, 6, 30):
-            bar.reach(done)
-            assert bar.n == min(done, 8)
-    told = capsys.readouterr()
-    assert told.out == ""
-    shown = [line for line in told.err.split("\r") if line]
-    for line, done in zip(shown, (0, 2, 6, 8), strict=False):
-        assert line.startswith("training |")
-        assert f"{done}/8 steps" in line
-        assert line.rstrip().endswith("left")
-    assert len(shown) == 5
-    assert not shown[-1].strip()
 
 
 def test_what_is_subtracted_from_a_timing_leaves_its_quartiles_in_order():

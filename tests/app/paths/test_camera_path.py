@@ -1,4 +1,4 @@
-"""A camera path leads through its keyframes, smoothly, evenly, and wherever the scene stands."""
+"""A camera path leads through its keyframes, smoothly, evenly, and in time, in any scene."""
 
 import math
 from itertools import pairwise
@@ -226,15 +226,12 @@ def test_keyframes_are_added_removed_and_replaced_in_a_new_path():
     ("ask", "fault"),
     [
         (lambda tour: tour.at(1.1), "time is 1.1; expected between 0 and 1"),
-        (lambda tour: tour.at(math.nan), "time is nan"),
         (lambda tour: tour.cameras(0, (8, 8)), "frames is 0"),
         (lambda tour: tour.cameras(2, (1, 8)), "width is 1"),
         (lambda tour: tour.cameras(2, (8, 2.5)), "height is 2.5"),
         (lambda tour: tour.polyline(0), "points is 0"),
         (lambda tour: tour.removed(5), "keyframe is 5; expected between 0 and 4"),
-        (lambda tour: tour.replaced(-1, KEYFRAMES[0]), "keyframe is -1"),
         (lambda tour: CameraPath(()).removed(0), "keyframe 0 does not exist"),
-        (lambda tour: CameraPath(()).at(0.0), "no keyframes"),
         (lambda tour: CameraPath(()).save("nowhere.json"), "no keyframes to save"),
         (lambda tour: Keyframe(np.zeros((3, 3)), 0.8), r"pose has shape \(3, 3\)"),
         (lambda tour: Keyframe(np.full((3, 4), np.inf), 0.8), "not finite"),
@@ -243,3 +240,67 @@ def test_keyframes_are_added_removed_and_replaced_in_a_new_path():
 def test_what_cannot_be_is_refused(ask, fault):
     with pytest.raises(InputError, match=fault):
         ask(CameraPath(KEYFRAMES))
+
+
+def timed(*seconds, ease=(), closed=False) -> CameraPath:
+    """The keyframes with these times, and a rest at those in `ease`."""
+    keyframes = [
+        Keyframe(each.pose, each.fov, second, index in ease)
+        for index, (each, second) in enumerate(zip(KEYFRAMES, seconds, strict=False))
+    ]
+    return CameraPath(keyframes, closed)
+
+
+def speeds(tour, times, step=1e-5) -> np.ndarray:
+    """How fast the camera moves at `times`, in scene units per whole path."""
+    after, before = (sampled(tour, times + side)[0][:, :, 3] for side in (step, -step))
+    return np.linalg.norm(after - before, axis=1) / (2.0 * step)
+
+
+def test_a_path_with_times_is_at_each_keyframe_when_it_says():
+    tour = timed(9.0, 1.0, 3.0, 0.5, 1.5)
+    assert tour.seconds == 6.0
+    assert np.allclose(tour.times, np.cumsum([0.0, 1.0, 3.0, 0.5, 1.5]) / 6.0)
+    for keyframe, time in zip(KEYFRAMES, tour.times, strict=True):
+        assert np.allclose(tour.at(time).pose, keyframe.pose, atol=1e-9)
+        assert tour.at(time).fov == pytest.approx(keyframe.fov)
+
+
+def test_ways_without_a_time_are_walked_at_the_mean_speed_of_the_others():
+    plain, tour = CameraPath(KEYFRAMES), timed(None, None, 2.0, None, 1.0)
+    lengths = np.diff(plain.times)
+    pace = 3.0 / (lengths[1] + lengths[3])
+    assert np.allclose(
+        np.diff(tour.times) * tour.seconds, [lengths[0] * pace, 2, lengths[2] * pace, 1]
+    )
+    assert plain.seconds is None
+
+
+def test_the_speed_has_no_jump_at_a_keyframe_and_never_turns_back():
+    tour = timed(None, 1.0, 3.0, 0.5, 1.5)
+    for time in tour.times[1:-1]:
+        before, after = speeds(tour, np.array([time - 2e-4, time + 2e-4]))
+        assert after == pytest.approx(before, rel=0.05)
+    times = np.linspace(0.0, 1.0, 300)
+    there, plain = (angles(sampled(each, times)[0]) for each in (tour, CameraPath(KEYFRAMES)))
+    assert there.sum() == pytest.approx(plain.sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("seconds", [(None,) * 5, (None, 1.0, 3.0, 0.5, 1.5)])
+def test_with_ease_the_camera_rests_at_a_keyframe_and_nowhere_else(seconds):
+    tour = timed(*seconds, ease=(0, 2))
+    rest = speeds(tour, np.array([1e-4, tour.times[2]]))
+    moving = speeds(tour, np.array([tour.times[1], tour.times[3], 0.999]))
+    assert rest.max() < 0.02 * moving.min()
+
+
+def test_a_repeated_keyframe_with_a_time_is_a_pause():
+    first, second, third = KEYFRAMES[:3]
+    pause = Keyframe(second.pose, second.fov, 2.0)
+    tour = CameraPath(
+        [first, Keyframe(second.pose, second.fov, 1.0), pause, Keyframe(third.pose, third.fov, 1.0)]
+    )
+    assert tour.seconds == 4.0
+    poses, _ = sampled(tour, np.linspace(0.25, 0.75, 9))
+    assert np.allclose(poses, second.pose, atol=1e-9)
+    assert np.allclose(tour.at(1.0).pose, third.pose, atol=1e-9)

@@ -8,18 +8,11 @@ import numpy as np
 from nerfmac.app.paths.curve import quaternions
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
 
-NUMBERS = {
-    "SIMPLE_PINHOLE": 0,
-    "PINHOLE": 1,
-    "SIMPLE_RADIAL": 2,
-    "RADIAL": 3,
-    "OPENCV": 4,
-    "OPENCV_FISHEYE": 5,
-    "FULL_OPENCV": 6,
-    "FOV": 7,
-    "SIMPLE_RADIAL_FISHEYE": 8,
-    "RADIAL_FISHEYE": 9,
-}
+MODELS = (
+    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "OPENCV_FISHEYE"),
+    *("FULL_OPENCV", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"),
+)
+"""Names of COLMAP's camera models, in the order of their numbers."""
 OPENCV = (30.0, 29.0, 11.0, 8.5, 0.08, -0.03, 0.004, -0.006)
 POINTS = np.array([[0.1, 0.2, 0.3], [0.4, -0.3, 0.1], [-0.2, 0.5, 0.6]])
 ERRORS = (0.5, 0.75, 1.5)
@@ -67,7 +60,7 @@ def _write_binary(
     cameras = images = points = struct.pack("<Q", count)
     for index in range(count):
         camera = 100 + index
-        cameras += struct.pack("<IiQQ", camera, NUMBERS[model], WIDTH, HEIGHT)
+        cameras += struct.pack("<IiQQ", camera, MODELS.index(model), WIDTH, HEIGHT)
         cameras += struct.pack(f"<{len(parameters)}d", *parameters)
         rotation, translation = quaternion(index)
         images += struct.pack("<I7dI", 7 * index, *rotation, *translation, camera)

@@ -78,11 +78,16 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
         ("colmap_text", "images", ""),
         ("sparse/2", "images", ""),
         ("dense/0/sparse", "dense/0/images", ""),
+        ("colmap_sparse/0", "images", "colmap_sparse/0"),
+        ("distorted/sparse", "images", "distorted/sparse"),
+        ("sparse/1", "images", "sparse/1"),
     ],
 )
 def test_the_model_and_its_images_are_found(tmp_path, sparse, images, given):
     write_colmap(tmp_path, 3, sparse=sparse, images=images)
-    (frame, *_) = load_scene(tmp_path / given, split="none").splits["train"]
+    scene = load_scene(tmp_path / given, split="none")
+    assert scene.name == tmp_path.name or sparse.startswith("dense")
+    (frame, *_) = scene.splits["train"]
     assert frame.image == tmp_path / images / "000.png"
 
 
@@ -176,16 +181,6 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     images.write_text("# nothing\n")
     with pytest.raises(InputError, match="no registered image"):
         load_scene(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "sparse", ["colmap_sparse/0", "colmap/sparse/0", "distorted/sparse", "sparse/1"]
-)
-def test_a_model_s_folder_named_directly_finds_its_images(tmp_path, sparse):
-    write_colmap(tmp_path, 4, sparse=sparse)
-    scene = load_scene(tmp_path / sparse, split="none")
-    assert len(scene.splits["train"]) == 4
-    assert scene.name == tmp_path.name
 
 
 def test_of_several_folders_the_innermost_with_images_is_the_scene(tmp_path):

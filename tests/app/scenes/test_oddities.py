@@ -9,15 +9,7 @@ from PIL import Image
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import (
-    HEIGHT,
-    LENS,
-    WIDTH,
-    matrix,
-    pixels,
-    write_json,
-    write_transforms,
-)
+from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
 
 
 def lens_of(path, index=0):
@@ -150,20 +142,6 @@ def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
     ]
 
 
-def test_a_lens_for_the_image_as_it_is_stored_is_used_for_that(tmp_path, caplog):
-    path = write_transforms(tmp_path, 3)
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
-    frames = load_scene(path, split="none")
-    assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
-    np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
-    assert len(caplog.messages) == 1
-    assert (
-        "1 of them is read as stored, because the camera intrinsics match that size" in caplog.text
-    )
-
-
 @pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
 @pytest.mark.parametrize("named", [True, False])
 def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
@@ -201,10 +179,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
     monkeypatch.setattr("nerfmac.common.installing.import_module", absent)
     path = of_an_iphone(tmp_path)
     (tmp_path / "images/000.HEIC").write_bytes(b"image")
-    with pytest.raises(
-        InputError,
-        match=r"000.HEIC needs the extra capture: .*pillow-heif",
-    ):
+    with pytest.raises(InputError, match=r"000.HEIC needs the extra capture: .*pillow-heif"):
         load_scene(path)
 
 

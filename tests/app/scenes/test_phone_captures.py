@@ -118,3 +118,96 @@ def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_images(tmp_p
     write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
     scene = load_scene(tmp_path, split="none")
     assert [frame.image.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]
+
+
+FOCAL = 31.0
+
+
+def rows(count: int, *, far: float = 5.0) -> np.ndarray:
+    table = np.zeros((count, 17))
+    for index in range(count):
+        right, up, backwards, position = np.array(matrix(index))[:3].T
+        given = [-up, right, backwards, position, (HEIGHT, WIDTH, FOCAL)]
+        table[index] = [*np.stack(given, axis=1).ravel(), 2.0, far]
+    return table
+
+
+def write_llff(folder, count=9, *, table=None, images="images", factor=1):
+    for index in range(count):
+        small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
+        save(folder / images / f"{index:03d}.png", small)
+    np.save(folder / "poses_bounds.npy", rows(count) if table is None else table)
+    return folder
+
+
+def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
+    path = write_unplaced(tmp_path / "b", map(matrix, range(9)), fl_x=FOCAL)
+    scene, same = load_scene(write_llff(tmp_path / "a")), load_scene(path)
+    assert_same_pixels(scene, same)
+    assert_same_pixels(same, scene)
+
+
+def test_smaller_images_have_the_lens_scaled(tmp_path):
+    scene = load_scene(write_llff(tmp_path, images="images_4", factor=4))
+    lens = scene.splits["train"][0].camera.lens
+    assert (lens.width, lens.height, lens.fl_x, lens.cy) == (6, 4, FOCAL / 4, 2.0)
+    assert [frame.name for frame in scene.splits["test"]] == ["000.png", "008.png"]
+
+
+def test_of_several_folders_the_largest_complete_one_is_read(tmp_path):
+    write_llff(tmp_path, 8)
+    write_llff(tmp_path, 9, images="images_8", factor=8)
+    write_llff(tmp_path, 9, images="images_4", factor=4)
+    assert load_scene(tmp_path).splits["train"][0].camera.lens.width == 6
+
+
+def test_depths_say_how_large_the_scene_is(tmp_path):
+    assert load_scene(write_llff(tmp_path)).extent == 4.0
+    np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))
+    assert load_scene(tmp_path / "poses_bounds.npy").extent == 16.0
+
+
+def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path, caplog):
+    table = rows(6)
+    for index, row in enumerate(table):
+        down, right, backwards = (0, -1, 0), (1, 0, 0), (0, 0, 1)
+        eye = 0.3 * index, 0.2 * (index % 2), 10.0
+        size = HEIGHT, WIDTH, FOCAL
+        row[:15] = np.stack([down, right, backwards, eye, size], axis=1).ravel()
+        row[15:] = 3.0, 5.0
+    scene = load_scene(write_llff(tmp_path, 6, table=table), split="none")
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
+    ahead = np.einsum("ij,ij->i", 0.5 - poses[:, :, 3], -poses[:, :, 2])
+    np.testing.assert_allclose(ahead, ahead[0], atol=1e-6)
+    assert 0.9 < ahead[0] < 1.0
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda t: t[:, :16], r"float64 with shape \(9, 16\); expected .* shape \(images, 17\)"),
+        (lambda t: t.astype(int), "contains int64"),
+        (lambda t: t * np.where(np.arange(17) == 3, np.nan, 1), "not finite"),
+        (lambda t: t[:7], "has 7 poses, but there are 9 in images; the number must be"),
+        (lambda t: t * np.where(np.arange(17) == 14, -1, 1), "row 0: fl_x is -31"),
+        (lambda t: t * np.where(np.arange(17) == 4, 1.03, 1), "expected whole numbers"),
+        (lambda t: t * np.where(np.arange(17) == 4, 2, 1), "row 0 are for 24x32"),
+        (lambda t: t * np.where(np.arange(17) % 5 == 1, -1, 1), "row 0 is a reflection"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(tmp_path, change, complaint):
+    write_llff(tmp_path, 9, table=change(rows(9)))
+    with pytest.raises(InputError, match=complaint):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("count", [10**10, 2**70])
+def test_a_header_that_claims_more_than_the_file_holds_is_refused(tmp_path, count):
+    write_llff(tmp_path)
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (count, 17)}
+    with (tmp_path / "poses_bounds.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, shape)
+        file.write(rows(9).tobytes())
+    with pytest.raises(InputError, match=r"poses_bounds.npy is not a NumPy array"):
+        load_scene(tmp_path)

@@ -1,10 +1,7 @@
 """transforms.json of instant-ngp and nerfstudio: lenses, placement, absent images, the split."""
 
-import logging
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
@@ -22,10 +19,6 @@ from tests.app.scenes.scene_files import (
 )
 
 
-def names(scene, split: str) -> list[str]:
-    return [frame.name[-7:-4] for frame in scene.splits[split]]
-
-
 def lens_of(path, index=0):
     return load_scene(path, split="none").splits["train"][index].camera.lens
 
@@ -33,13 +26,6 @@ def lens_of(path, index=0):
 def unplaced(folder, matrices, channels=3):
     lens = {**LENS, "camera_model": "OPENCV"}
     return write_unplaced(folder, matrices, "images/{:03d}.png", channels, **lens)
-
-
-def test_every_eighth_view_by_name_is_held_out(tmp_path):
-    path = write_transforms(tmp_path, 17)
-    scene = load_scene(path)
-    assert names(scene, "test") == ["000", "008", "016"]
-    assert names(scene, "train") == [f"{i:03d}" for i in range(17) if i % 8]
 
 
 def test_frames_are_sorted_by_name_and_keep_their_matrices(tmp_path):
@@ -90,19 +76,6 @@ def test_a_lens_for_images_twice_as_large_is_scaled(tmp_path):
     assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy, lens.k1) == (30.0, 29.0, 11.0, 8.5, 0.1)
 
 
-def test_a_turned_jpeg_fits_the_upright_lens(tmp_path):
-    path = write_transforms(tmp_path, 2)
-    (tmp_path / "images/001.png").unlink()
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    lying = np.ascontiguousarray(np.rot90(pixels(1)))
-    # A JPEG under the name of a PNG: what counts is the content.
-    Image.fromarray(lying).save(tmp_path / "images/001.png", "JPEG", exif=exif, quality=100)
-    views = load_scene(path, split="none").views("train")
-    got = np.array(views.image(1)).astype(int)
-    assert np.abs(got - pixels(1)).mean() < 6
-
-
 @pytest.mark.parametrize("offset", [[0.1, 0.2, -0.3], 0.25])
 def test_scale_and_offset_place_the_cameras(tmp_path, offset):
     path = write_transforms(tmp_path, 1, aabb_scale=16, scale=0.5, offset=offset)
@@ -148,16 +121,6 @@ def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_p
     np.testing.assert_allclose(eyes.mean(0), 0.5, atol=1e-6)
     assert np.linalg.norm(eyes - 0.5, axis=1).mean() == pytest.approx(1.0, abs=1e-5)
     assert "look in the same direction" in caplog.text
-
-
-def test_absent_images_are_left_out_with_one_warning_that_counts_them(tmp_path, caplog):
-    path = write_transforms(tmp_path, 10, absent=(0, 4, 9))
-    with caplog.at_level(logging.WARNING, logger="nerfmac"):
-        scene = load_scene(path)
-    assert [record.name for record in caplog.records] == ["nerfmac"]
-    assert caplog.messages == [f"3 of 10 images of {path} do not exist; using the other 7"]
-    assert names(scene, "test") == ["001"]
-    assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
 
 
 def test_small_errors_of_a_rotation_are_taken_out(tmp_path):

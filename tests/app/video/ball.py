@@ -27,15 +27,6 @@ class Ball(Known):
         return 2e3 * mx.sigmoid(2e3 * (RADIUS - away))
 
 
-def rays(camera) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and directions (h, w, 3) through the pixels' centers."""
-    lens, pose = camera.lens, camera.pose.astype(float)
-    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
-    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
-    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T
-    return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
-
-
 def hits(origin, direction) -> np.ndarray:
     """Return distances (h, w) to the ball; infinite where rays miss it, NaN at its edge."""
     offset = origin - CENTER

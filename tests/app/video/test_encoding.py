@@ -1,16 +1,20 @@
-"""Videos are decoded again, frame by frame; a failed render leaves nothing behind."""
+"""Videos are decoded again; metadata of 360-degree and stereo video; failures leave nothing."""
 
 import stat
+import struct
+import subprocess
 import threading
 
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.video import write_video
+from nerfmac.app.video import RenderOptions, render_video, write_video
 from nerfmac.app.video.encoding import MAX_WAITING, in_background
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
+from tests.app.video.ball import FRONT
 from tests.decoding import decoded
 from tests.killed import half_written
 
@@ -27,7 +31,9 @@ def frame(index: int) -> np.ndarray:
 
 
 def test_a_video_gives_back_its_frames_in_number_order_size_and_color(tmp_path):
+    abandoned = half_written(tmp_path / "video.mp4")
     write_video(tmp_path / "video.mp4", (frame(i) for i in range(8)), fps=12.5)
+    assert not abandoned.exists()
     about, got = decoded(tmp_path / "video.mp4")
     assert got.shape == (8, HEIGHT, WIDTH, 3)
     assert "yuv420p(tv, bt709/bt709/iec61966-2-1" in about
@@ -37,12 +43,6 @@ def test_a_video_gives_back_its_frames_in_number_order_size_and_color(tmp_path):
         assert np.abs(error).mean() < 2.5, f"frame {index}"
         assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a color cast"
     assert [path.name for path in tmp_path.iterdir()] == ["video.mp4"]
-
-
-def test_what_a_killed_render_left_is_removed_with_the_next(tmp_path):
-    abandoned = half_written(tmp_path / "video.mp4")
-    write_video(tmp_path / "video.mp4", (frame(i) for i in range(2)), fps=12.0)
-    assert not abandoned.exists()
 
 
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, BrokenPipeError])
@@ -82,11 +82,9 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     [
         ([], "no frames"),
         ([np.zeros((45, 70, 3), np.uint8)], "70x45 pixels; .mp4 requires an even size"),
-        ([np.zeros((46, 71, 3), np.uint8)], "71x46"),
         ([frame(0), frame(1)[:44]], r"frame 1 has shape \(44, 70, 3\), but frame 0"),
         ([frame(0), frame(1) / 255.0], "frame 1 has type float64; expected .* uint8"),
         ([np.zeros((46, 70, 4), np.uint8)], r"frame 0 has shape \(46, 70, 4\)"),
-        ([np.zeros((46, 70), np.uint8)], r"frame 0 has shape \(46, 70\)"),
     ],
 )
 def test_frames_that_no_video_can_hold_are_refused(tmp_path, frames, fault):
@@ -154,25 +152,12 @@ def test_numbered_images_are_exact(tmp_path):
         begin(tmp_path / "video", {}, resume=False)
 
 
-def test_items_are_worked_on_in_order_on_another_thread():
-    done, threads = [], set()
+def test_items_are_worked_on_in_order_behind_the_giver_but_not_without_end():
+    may_go_on, given, done = threading.Event(), [], []
 
     def work(item):
-        done.append(item)
-        threads.add(threading.current_thread())
-
-    with in_background(work) as give:
-        for item in range(20):
-            give(item)
-    assert done == list(range(20))
-    assert threading.current_thread() not in threads
-
-
-def test_the_giver_goes_on_while_one_is_worked_on_but_not_without_end():
-    may_go_on, given = threading.Event(), []
-
-    def work(_):
         may_go_on.wait(10.0)
+        done.append(item)
 
     def give_all():
         with in_background(work) as give:
@@ -188,32 +173,99 @@ def test_the_giver_goes_on_while_one_is_worked_on_but_not_without_end():
     assert len(given) <= MAX_WAITING + 1, "the queue grows and with it the memory"
     may_go_on.set()
     giver.join(10.0)
-    assert len(given) == 50
+    assert given == done == list(range(50))
 
 
-def test_an_error_reaches_the_giver():
+def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
+    done = []
+
     def work(item):
         if item == 3:
             raise ValueError("no room")
+        done.append(item)
 
-    def give_many():
+    def give_many(count, error):
         with in_background(work) as give:
-            for item in range(100):
+            for item in range(count):
                 give(item)
+            raise error
 
     with pytest.raises(ValueError, match="no room"):
-        give_many()
-
-
-def test_an_interruption_keeps_what_was_given():
-    done = []
-
-    def give_two():
-        with in_background(done.append) as give:
-            give(1)
-            give(2)
-            raise KeyboardInterrupt
-
+        give_many(100, AssertionError)
+    done.clear()
     with pytest.raises(KeyboardInterrupt):
-        give_two()
-    assert done == [1, 2]
+        give_many(3, KeyboardInterrupt)
+    assert done == [0, 1, 2]
+
+
+BEFORE_INNER = {
+    **dict.fromkeys(("moov", "trak", "mdia", "minf", "stbl", "sv3d", "proj"), 8),
+    **{"stsd": 16, "avc1": 86},
+}
+"""Bytes of a box before the boxes in it."""
+
+
+def boxes(data, place=0, end=None, above=""):
+    """The boxes in `data` by their path: where each begins, and all its bytes."""
+    found = {}
+    end = len(data) if end is None else end
+    while place < end:
+        size, name = struct.unpack_from(">I4s", data, place)
+        assert 8 <= size <= end - place, f"{above}/{name} has {size} bytes"
+        path = f"{above}/{name.decode('latin-1')}"
+        found[path] = place, data[place : place + size]
+        if inner := BEFORE_INNER.get(path.rpartition("/")[2]):
+            found |= boxes(data, place + inner, place + size, path)
+        place += size
+    assert place == end
+    return found
+
+
+ENTRY = "/moov/trak/mdia/minf/stbl/stsd/avc1"
+
+
+@pytest.mark.parametrize(("stereo", "mode"), [(None, 0), ("over-under", 1), ("side-by-side", 2)])
+def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
+    frames = [frame(i) for i in range(5)]
+    write_video(tmp_path / "flat.mp4", frames, fps=10)
+    write_video(tmp_path / "all.mp4", frames, 10, "equirectangular", stereo)
+    flat, data = ((tmp_path / name).read_bytes() for name in ("flat.mp4", "all.mp4"))
+    found = boxes(data)
+    assert found[f"{ENTRY}/st3d"][1] == b"\0\0\0\x0dst3d" + bytes(4) + bytes([mode])
+    assert found[f"{ENTRY}/sv3d/svhd"][1][12:] == b"nerfmac\0"
+    assert found[f"{ENTRY}/sv3d/proj/prhd"][1][8:] == bytes(4 + 12)
+    assert found[f"{ENTRY}/sv3d/proj/equi"][1][8:] == bytes(4 + 16)
+    inner = [name for name in found if name.startswith(f"{ENTRY}/") and name.count("/") == 8]
+    assert [name.rpartition("/")[2] for name in inner][:3] == ["avcC", "st3d", "sv3d"]
+    # The first chunk is at the offset in the index, and the rest of the file has not changed.
+    (first,) = struct.unpack_from(">I", found["/moov/trak/mdia/minf/stbl/stco"][1], 16)
+    assert first == found["/mdat"][0] + 8
+    assert found["/mdat"][1] == boxes(flat)["/mdat"][1]
+    assert found["/moov"][0] < found["/mdat"][0]
+    assert not set(boxes(flat)) - set(found)
+    assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
+
+
+def told(path):
+    """Return ffmpeg's description of a video, including side data."""
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
+    shots = {
+        "flat": RenderOptions(),
+        "all": RenderOptions(projection="equirectangular"),
+        "eyes": RenderOptions(stereo="side-by-side", eyes=0.1),
+        "both": RenderOptions(projection="equirectangular", stereo="over-under", eyes=0.1),
+    }
+    said = {}
+    for name, shot in shots.items():
+        render_video(run, [FRONT] * 2, tmp_path / f"{name}.mp4", shot, progress=False)
+        said[name] = told(tmp_path / f"{name}.mp4")
+    for name, text in said.items():
+        assert ("equirectangular" in text) == (name in ("all", "both")), text
+        assert ("side by side" in text) == (name == "eyes")
+        assert ("top and bottom" in text) == (name == "both")
+    render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
+    assert "equirectangular" in told(tmp_path / "all.mp4")

@@ -1,14 +1,18 @@
-"""Pairs of images for two eyes, against the ball that they look at."""
+"""Stereo, blurred, equirectangular, and transparent images of a ball in closed form."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.app.video.frames import blurred
+from nerfmac.app.video.series import _linear
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.app.video.ball import CENTER, FRONT, RADIUS, hits, rays
+from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, arrays, hits, values_of
+from tests.app.video.test_render_video import read_exr
+from tests.pinhole import pixel_rays
 
 EYES = 0.3
 
@@ -32,7 +36,7 @@ def test_each_eye_sees_what_a_camera_in_its_place_sees(run, tmp_path, layout, ax
     both = image(run, tmp_path, FRONT, output="opacity", stereo=layout, eyes=EYES)
     eyes = np.split(both, 2, axis=axis)
     for seen, place in zip(eyes, (-0.5 * EYES, 0.5 * EYES), strict=True):
-        want = hits(*rays(eye(FRONT, place)))
+        want = hits(*pixel_rays(eye(FRONT, place)))
         assert (seen[np.isfinite(want)] == 255).all()
         assert (seen[np.isinf(want)] == 0).all()
     assert (eyes[0] != eyes[1]).any()
@@ -67,13 +71,116 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
 
 
 def test_what_does_not_go_together_is_refused(run, tmp_path):
-    for shot in ({"stereo": "side-by-side"}, {"eyes": 0.1}):
-        with pytest.raises(InputError, match="--eye-distance"):
-            RenderOptions(**shot)
-    with pytest.raises(InputError, match="stereo is 'crossed'"):
-        RenderOptions(stereo="crossed", eyes=0.1)
     stereo = RenderOptions(stereo="over-under", eyes=0.1)
     with pytest.raises(InputError, match="stereo cannot be combined with several runs"):
         render_video([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
     with pytest.raises(InputError, match="only one run and one eye"):
         render_video(run, [FRONT], tmp_path / "out", stereo, form="npz", progress=False)
+
+
+def test_several_samples_are_the_mean_of_a_finer_image(run, tmp_path):
+    small, fine = (Camera(LENS.scaled(*size), FRONT.pose) for size in ((24, 18), (144, 108)))
+    want = values_of(run, tmp_path, "fine", fine, output="opacity")["opacity"]
+    want = want.reshape(18, 6, 24, 6).mean(axis=(1, 3))
+    one, many = (
+        values_of(run, tmp_path, str(count), small, output="opacity", samples=count)["opacity"]
+        for count in (1, 32)
+    )
+    assert np.abs(many - want).mean() < 0.25 * np.abs(one - want).mean()
+    assert np.abs(many - want).max() < 0.16
+
+
+def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run, tmp_path):
+    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTER))  # about the distance of its outline
+
+    def soft(**lens) -> int:
+        camera, name = Camera(LENS.scaled(24, 18), FRONT.pose), "-".join(map(str, lens.values()))
+        seen = values_of(run, tmp_path, name, camera, output="opacity", samples=24, **lens)
+        seen = seen["opacity"]
+        return int(((seen > 0.1) & (seen < 0.9)).sum())
+
+    sharp = soft(aperture=0.0)
+    assert soft(aperture=0.1, focus=distance) < 1.7 * sharp
+    assert soft(aperture=0.1, focus=0.5 * distance) > 2.5 * sharp
+
+
+def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
+    def along(count):
+        return [
+            Camera(LENS, np.c_[FRONT.pose[:, :3], FRONT.pose[:, 3] + s * FRONT.pose[:, 0]])
+            for s in np.linspace(0.0, 0.3, count, endpoint=False)
+        ]
+
+    takes = blurred(along, 1, 16, 0.5)
+    assert [len(take) for take in takes] == [16]
+    assert np.allclose(takes[0][-1].pose[:, 3], along(32)[15].pose[:, 3])
+    render_video(
+        run, takes, tmp_path / "moving", RenderOptions(output="opacity"), form="npz", progress=False
+    )
+    moving = arrays(tmp_path / "moving" / "frame_00000.npz")["opacity"]
+    still = values_of(run, tmp_path, "still", output="opacity", samples=16)["opacity"]
+
+    def width_of_edge(image):
+        return int(((image > 0.05) & (image < 0.95)).sum())
+
+    assert width_of_edge(moving[14:15]) > 2 * width_of_edge(still[14:15])
+    assert width_of_edge(moving[:, 17:18]) < width_of_edge(moving[14:15]) + 3
+
+
+def test_an_equirectangular_image_shows_each_direction_where_it_belongs(run, tmp_path):
+    camera = Camera(Lens(72, 36, 1.0, 1.0, 36.0, 18.0), FRONT.pose)
+    shot = {"output": "opacity", "projection": "equirectangular"}
+    got = values_of(run, tmp_path, "round", camera, **shot)["opacity"]
+    row, column = np.mgrid[:36, :72] + 0.5
+    right, up = np.radians(5.0 * (column - 36.0)), np.radians(5.0 * (18.0 - row))
+    own = np.cos(up) * np.sin(right), np.sin(up), -np.cos(up) * np.cos(right)
+    want = hits(FRONT.pose[:, 3], np.stack(own, axis=-1) @ FRONT.pose[:, :3].T.astype(float))
+    assert np.isfinite(want).sum() >= 4
+    assert (got[np.isfinite(want)] > 0.9).all()
+    assert (got[np.isinf(want)] < 0.1).all()
+
+
+PURPLE = (0.6, 0.2, 0.8)
+CLEAR = RenderOptions(background=None)
+
+
+def saved_image(run, folder, shot):
+    render_video(run, [FRONT, SIDE], folder, shot, progress=False)
+    with Image.open(folder / "frame_00000.png") as file:
+        return file.mode, np.asarray(file) / 255.0
+
+
+@pytest.mark.parametrize("output", ["rgb", "depth", "normal"])
+def test_a_image_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output):
+    shot = {"output": output, "depth_range": (0.5, 3.0)}
+    mode, clear = saved_image(run, tmp_path / "clear", RenderOptions(background=None, **shot))
+    _, opaque = saved_image(run, tmp_path / "opaque", RenderOptions(background=PURPLE, **shot))
+    assert mode == "RGBA"
+    rgb, alpha = clear[..., :3], clear[..., 3:]
+    outside = np.isinf(hits(*pixel_rays(FRONT)))
+    assert (alpha[outside] == 0.0).all()
+    assert alpha[~outside].mean() > 0.9
+    assert np.abs(rgb * alpha + (1.0 - alpha) * PURPLE - opaque).max() < 2.0 / 255
+
+
+def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
+    _, clear = saved_image(run, tmp_path / "clear", RenderOptions(background=None, samples=16))
+    _, sharp = saved_image(run, tmp_path / "sharp", CLEAR)
+    alpha = clear[..., 3]
+    edge = (alpha > 0.2) & (alpha < 0.8)
+    inside = sharp[..., 3] > 0.99
+    assert edge.sum() > 10
+    darkest = sharp[inside][:, 0].min()
+    assert clear[edge][:, 0].min() > darkest - 0.05 > 0.2
+
+
+def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
+    render_video(run, [FRONT], tmp_path / "exr", CLEAR, form="exr", progress=False)
+    exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 4)
+    straight = values_of(run, tmp_path, "npz", background=None)
+    rgb, alpha = straight["rgb"], straight["opacity"][..., None]
+    assert exr.shape == (LENS.height, LENS.width, 4)
+    assert np.array_equal(exr[..., 3:], alpha)
+    assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
+    opaque = values_of(run, tmp_path, "opaque", background=PURPLE)["rgb"]
+    assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)

@@ -111,20 +111,6 @@ def test_who_stands_in_a_cell_sees_it_from_as_near_as_anything():
     assert depth == pytest.approx(np.full(depth.shape, CUBE.near), abs=1e-5)
 
 
-def test_cells_that_stick_out_of_the_scene_are_cut_off_at_its_cube():
-    camera = Camera.look_at((0.3, 0.8, 5.0), (0.5, 0.5, 0.5), (0.1, 1.0, 0.0), LENS)
-    hit, depth, axis, _ = seen(SCENE, camera, np.ones((3, 16, 16, 16), bool))
-    origin, direction = pixel_rays(camera)
-    half = SCENE.bounds.extent / 2
-    enter, leave, across = box_hits(origin, direction, 0.5 - half, 0.5 + half)
-    sure = leave - enter > 0.05
-    assert sure.mean() > 0.2
-    assert hit[sure].all()
-    assert depth[sure] == pytest.approx(enter[sure], abs=2e-5)
-    assert (axis == across)[sure].all()
-    assert not hit[leave < enter].any()
-
-
 @pytest.mark.parametrize("along", [0, 1, 2])
 def test_a_ray_along_an_axis_meets_what_stands_in_its_way(along):
     eye, up = np.array([0.47, 0.53, 0.59]), np.roll(np.eye(3)[along], 1)

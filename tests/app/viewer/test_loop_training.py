@@ -10,7 +10,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
@@ -80,18 +79,6 @@ def test_training_that_is_paused_goes_on_from_there(page):
     page.say("train")
     page.settle()
     assert page.session.run.state.step == step + 5
-
-
-def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkeypatch):
-    built, build = [], Trainer.compile
-    monkeypatch.setattr(Trainer, "compile", lambda *args: built.append(1) or build(*args))
-    page = Page(small_run.copy())  # with a separate trainer
-    for steps in (122, 124, 126):
-        page.say("set", values={"steps": steps})
-        page.say("train")
-        page.settle()
-        assert page.session.run.state.step == steps
-    assert len(built) == 1
 
 
 def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
@@ -204,16 +191,6 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     assert whole["points"] == points
 
 
-@pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (9.0, 1.8), (600.0, 1.8)])
-def test_after_a_slow_image_the_next_is_due_soon_at_first_and_later_after_longer(trained, wait):
-    watched = WatchedTime()
-    watched.draw(60.0, trained)
-    watched.train(0.99 * wait)
-    assert not watched.is_left
-    watched.train(0.02 * wait)
-    assert watched.is_left
-
-
 def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     page = Page(Run.begin(scene, COARSE))
     page.open().settle()
@@ -242,6 +219,16 @@ def test_training_gets_its_share_whatever_a_slice_takes(share):
         account.spend(seconds, training=training)
         spent[training] += seconds
     assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (600.0, 1.8)])
+def test_after_a_slow_image_the_next_is_due_soon_at_first_and_later_after_longer(trained, wait):
+    watched = WatchedTime()
+    watched.draw(60.0, trained)
+    watched.train(0.99 * wait)
+    assert not watched.is_left
+    watched.train(0.02 * wait)
+    assert watched.is_left
 
 
 def test_what_was_long_ago_gives_no_claim():

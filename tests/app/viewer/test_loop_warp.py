@@ -111,7 +111,7 @@ def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seco
     def draw(*_args, **_options):
         drawn.append(clock[0])
         clock[0] += seconds
-        return finished(page)
+        return page.session.screen.shown
 
     training, screen = page.session.training, page.session.screen
     page.open(warps=True).settle()
@@ -173,11 +173,6 @@ def test_the_first_trained_image_waits_for_no_image_of_before(page):
     assert [frame["step"] > 120 for frame in page.take("frame")] == [True]
     page.say("pause")
     page.settle()
-
-
-def finished(page):
-    """A finished image: the one that was shown last."""
-    return page.session.screen.shown
 
 
 @pytest.mark.parametrize(("step", "is_small"), [(1, True), (127, True), (128, False), (500, False)])

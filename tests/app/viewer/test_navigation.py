@@ -68,7 +68,10 @@ def test_over_the_pole_it_goes_no_further_and_comes_back(down):
 
 @pytest.mark.parametrize("down", [0.0, 0.1])
 def test_orbiting_from_a_tilted_training_camera_takes_its_roll_and_no_more(down):
-    standing = level().stand(rolled(level(), 0.6))
+    pose = rolled(level(), 0.6)
+    standing = level().stand(pose)
+    assert np.array_equal(standing.pose, pose)
+    assert np.allclose(standing.center, pose[:, 3] - level().distance * pose[:, 2])
     assert abs(standing.pose[:, 0] @ UP) > 0.2
     assert np.allclose(standing.orbit(0.0, down).pose, level().orbit(0.0, down).pose, atol=1e-9)
 
@@ -128,14 +131,6 @@ def test_what_is_looked_at_is_the_middle_and_the_center(point):
     assert np.allclose(view.pose[:, 3], EYE)
     assert view.pose[:, 0] @ UP == pytest.approx(0.0, abs=1e-9)
     assert_upright(view.orbit(0.1, 0.0))
-
-
-def test_standing_in_a_training_camera_takes_its_pose_with_the_center_as_far_ahead():
-    pose = rolled(level().orbit(0.3, -0.1).pan(0.4, 0.2), 0.4)
-    view = level().stand(pose)
-    assert np.array_equal(view.pose, pose)
-    assert np.allclose(view.center, pose[:, 3] - level().distance * pose[:, 2])
-    assert view.fov == FOV
 
 
 def test_the_camera_has_the_vertical_field_of_view_and_the_views_pose():
@@ -245,3 +240,11 @@ def test_numbers_that_are_not_finite_are_refused(number):
         for call in calls:
             with pytest.raises(InputError, match=name):
                 call()
+
+
+def test_standing_in_a_training_camera_takes_its_pose_with_the_center_as_far_ahead():
+    pose = rolled(level().orbit(0.3, -0.1).pan(0.4, 0.2), 0.4)
+    view = level().stand(pose)
+    assert np.array_equal(view.pose, pose)
+    assert np.allclose(view.center, pose[:, 3] - level().distance * pose[:, 2])
+    assert view.fov == FOV

@@ -1,12 +1,19 @@
-"""One thread does everything, in order and in slices, and outlives whatever goes wrong."""
+"""One thread does everything, in order and in slices, and outlives what goes wrong."""
 
 import threading
 import time
+from concurrent.futures import Future
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
+from nerfmac.app.viewer import path_editor
+from nerfmac.app.viewer.path_editor import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from tests.decoding import decoded
 
 
 @pytest.fixture
@@ -71,21 +78,6 @@ def test_an_activity_works_again_after_the_pause_it_asked_for(worker):
     assert np.diff(activity.times)[0] >= 0.02
 
 
-def test_a_wake_within_a_slice_is_not_lost(worker):
-    class WokenWithin(Counting):
-        def work(self):
-            super().work()
-            if self.slices == 1:
-                worker.wake(self)
-
-    activity = WokenWithin(None)
-    worker.add(activity)
-    end = time.monotonic() + 5.0
-    while activity.slices < 2 and time.monotonic() < end:
-        time.sleep(0.005)
-    assert activity.slices == 2
-
-
 def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
     one, other = Counting(0.0), Counting(0.0)
     worker.add(one)
@@ -111,6 +103,22 @@ def test_an_activity_that_was_removed_has_worked_for_the_last_time(worker):
     assert [activity.slices] == slices
 
 
+@pytest.mark.parametrize("pause", [None, 60.0])
+def test_a_wake_within_a_slice_is_not_lost(worker, pause):
+    class WokenWithin(Counting):
+        def work(self):
+            if not self.slices:
+                worker.wake(self)
+            return super().work()
+
+    activity = WokenWithin(pause)
+    worker.add(activity)
+    end = time.monotonic() + 5.0
+    while activity.slices < 2 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert activity.slices == 2
+
+
 def test_an_activity_that_fails_is_given_up_and_the_others_go_on(worker, caplog):
     class Failing:
         def work(self):
@@ -123,3 +131,94 @@ def test_an_activity_that_fails_is_given_up_and_the_others_go_on(worker, caplog)
     worker.wake(well)
     assert well.has_worked()
     assert caplog.text.count("ZeroDivisionError: on purpose") == 1
+
+
+WIDTH, HEIGHT = 48, 32
+
+
+def cameras(count):
+    lens = Lens.from_fov(0.8, WIDTH, HEIGHT)
+    return [Camera.look_at((3.0 + i, 0.2, 1.0), (0, 0, 0), (0, 0, 1), lens) for i in range(count)]
+
+
+def painted(camera):
+    """Gray by the camera's place, with a gradient down the whole image, whatever the strip."""
+    rows = np.arange(camera.lens.height) - camera.lens.cy + HEIGHT / 2
+    rgb = np.zeros((camera.lens.height, camera.lens.width, 3), np.uint8)
+    rgb[..., 0] = 40 * (camera.pose[0, 3] - 3.0)
+    rgb[..., 1] = (6 * rows)[:, None]
+    return rgb
+
+
+def at_once(camera):
+    future = Future()
+    future.set_result(painted(camera))
+    return future
+
+
+@pytest.mark.parametrize("strip", [2**16, 8 * WIDTH])
+def test_a_video_has_a_frame_a_camera_without_seams(tmp_path, monkeypatch, strip):
+    monkeypatch.setattr(path_editor, "STRIP", strip)
+    job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(5), 12.0).start()
+    assert job.result.result(60.0) == tmp_path / "tour.mp4"
+    assert job.done == job.total == 5
+    _, frames = decoded(job.path)
+    assert len(frames) == 5
+    for frame, camera in zip(frames, cameras(5), strict=True):
+        error = frame[..., :2].astype(float) - painted(camera)[..., :2]
+        assert np.abs(error).mean() < 6.0  # the codec's
+
+
+def test_a_video_that_is_canceled_or_fails_leaves_no_file(tmp_path):
+    started, go_on = threading.Event(), threading.Event()
+
+    def slowly(camera):
+        started.set()
+        assert go_on.wait(30.0)
+        return at_once(camera)
+
+    def failing(_camera):
+        raise ZeroDivisionError("on purpose")
+
+    job = VideoJob(tmp_path / "tour.mp4", slowly, cameras(5), 12.0).start()
+    assert started.wait(30.0)
+    job.cancel()
+    go_on.set()
+    failed = VideoJob(tmp_path / "other.mp4", failing, cameras(2), 12.0).start()
+    for each, error in ((job, Canceled), (failed, ZeroDivisionError)):
+        with pytest.raises(error):
+            each.result.result(60.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_time_left_follows_what_is_done(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(path_editor.time, "monotonic", lambda: now)
+    job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(4), 12.0)
+    assert job.left is None
+    job.done, now = 3, 106.0
+    assert job.left == pytest.approx(2.0)
+
+
+def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch):
+    monkeypatch.setattr(path_editor, "STRIP", 4 * WIDTH)
+    worker, order = Worker(), []
+
+    def render(camera):
+        def strip():
+            order.append("strip")
+            return painted(camera)
+
+        return worker.submit(strip)
+
+    class Other:
+        def work(self):
+            order.append("other")
+            return 0.0
+
+    worker.add(Other())
+    VideoJob(tmp_path / "tour.mp4", render, cameras(3), 12.0).start().result.result(60.0)
+    worker.end()
+    strips = [place for place, each in enumerate(order) if each == "strip"]
+    assert len(strips) == 3 * HEIGHT // 4
+    assert all("other" in order[a:b] for a, b in pairwise(strips))

@@ -28,11 +28,7 @@ WAIT = 120.0  # seconds; machines may be busy
 
 
 class Tab:
-    """A tab with the page in the file `path`.
-
-    `before` is JavaScript that runs before the scripts of the page. `errors` are console errors,
-    and `requests` are the requested addresses.
-    """
+    """A tab with a page, after JavaScript `before`; it collects console errors and requests."""
 
     def __init__(self, browser: Browser, path: Path, before: str = "", **options: Any) -> None:
         shown = {"viewport": {"width": 96, "height": 72}, **options}

@@ -10,7 +10,7 @@ SIZE = {"width": 200, "height": 100}
 
 @pytest.fixture(scope="module")
 def tab(trained, open_page):
-    opened = open_page(trained, context={"viewport": SIZE, "has_touch": True})
+    opened = open_page(trained, context={"viewport": SIZE})
     assert opened.shows() == "field"
     yield opened
     opened.close()
@@ -61,37 +61,6 @@ def test_the_wheel_comes_closer(tab, home):
     tab.page.mouse.wheel(0, -200)
     settle(tab)
     assert is_at(tab, home.dolly(-0.3))
-
-
-def test_keys_walk_while_they_are_held(tab, home):
-    tab.page.keyboard.down("KeyW")
-    way = "flight.view.pose.some((value, i) => Math.abs(value - flight.home.pose[i]) > 0.05)"
-    tab.wait(f"(() => {{ const {{ flight }} = document.body.nerfmac; return {way}; }})()")
-    tab.page.keyboard.up("KeyW")
-    settle(tab)
-    eye = np.reshape(tab.view()["pose"], (3, 4))[:, 3]
-    ahead = (eye - home.pose[:, 3]) @ -home.pose[:, 2]
-    assert ahead > 0.02
-    assert np.linalg.norm(eye - home.pose[:, 3] + ahead * home.pose[:, 2]) < 1e-6
-    settle(tab)
-    assert (np.reshape(tab.view()["pose"], (3, 4))[:, 3] == eye).all(), "it stays once let go"
-
-
-def test_two_fingers_move_and_come_closer(tab, home):
-    client = tab.context.new_cdp_session(tab.page)
-
-    def touch(kind, *places):
-        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(places)]
-        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-    touch("touchStart", (80, 50))
-    touch("touchStart", (80, 50), (120, 50))
-    touch("touchMove", (60, 50), (140, 50))
-    touch("touchEnd")
-    settle(tab)
-    factor = View.distance.fget(home.dolly(-np.log(2))) / home.distance
-    eye, center = np.reshape(tab.view()["pose"], (3, 4))[:, 3], np.array(tab.view()["center"])
-    assert abs(np.linalg.norm(eye - center) / home.distance - factor) < 0.02
 
 
 def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):

@@ -22,7 +22,6 @@ from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
-WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
 REST = 4e6
 """Bytes of a page without its table: still image, networks, cells, and script."""
 WITH_A_GPU = """Object.defineProperty(
@@ -176,13 +175,6 @@ def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained,
     want = trained.render(view.camera(48, 48)).color
     seen = screenshot(other)[24:72]
     assert psnr(seen.astype(np.float32), want) > 22
-    other.close()
-
-
-def test_the_canvas_is_hidden_until_it_has_an_image(trained, open_page):
-    other = open_page(trained, before="GPUCanvasContext.prototype.getCurrentTexture = null;")
-    other.wait("document.querySelector('canvas')")
-    assert other.run("getComputedStyle(document.querySelector('canvas')).visibility") == "hidden"
     other.close()
 
 

@@ -1,4 +1,4 @@
-"""The complete self-test report of a machine."""
+"""The complete self-test report of a machine; every variant is in it."""
 
 import json
 
@@ -6,11 +6,14 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.measure.launches import Launched
+from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest import report as found_out
 from nerfmac.app.measure.selftest.report import FINDINGS, Findings, Report
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.app.measure.timing import Ceilings
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.backend import choose_device, device
+from nerfmac.backend.variants import VARIANTS
 from tests.scene_factory import CONFIG
 
 
@@ -82,13 +85,10 @@ def launched(error):
     ],
 )
 def test_a_pipelines_threads_are_read_from_the_refusal_of_a_larger_group(error, expected):
-    with device.pretended("metal"):
-        assert found_out.most_threads(launched(error and ValueError(error))) == expected
-
-
-def test_threads_are_asked_for_on_metal_alone():
     choose_device("cpu")
     assert found_out.most_threads(launched(AssertionError("it was launched"))) is None
+    with device.pretended("metal"):
+        assert found_out.most_threads(launched(error and ValueError(error))) == expected
 
 
 def test_a_fault_is_kept_and_fails_the_device(tmp_path):
@@ -101,3 +101,33 @@ def test_a_fault_is_kept_and_fails_the_device(tmp_path):
     assert not report.passed
     (only,) = json.loads(report.path.read_text())["devices"]
     assert only["ceilings"] == {"bandwidth": None, "rate": 2.0}
+
+
+GRADIENTS = {
+    "float": "hash_encode_table_gradient__4_3_",
+    "summed": "hash_encode_table_gradient__4_1_",
+    "fixed": "hash_encode_table_units__4_3_",
+}
+
+
+@pytest.fixture(params=["", "hash_encode_gradient=fixed,march_count=two"])
+def chosen(request, monkeypatch):
+    choose_device("cpu")
+    monkeypatch.setenv("NERFMAC_VARIANTS", request.param)
+
+
+@pytest.mark.usefixtures("chosen")
+def test_every_variant_is_reachable_as_metal_text():
+    names = set(specializations())
+    for way, begin in GRADIENTS.items():
+        assert any(name.startswith(begin) for name in names), way
+    for interleaved in (1, 2, 4):
+        assert any(name.startswith(f"march_count__{interleaved}_") for name in names)
+
+
+@pytest.mark.usefixtures("chosen")
+def test_every_variant_has_cases():
+    names = [case.name for case in cases()]
+    for variants in VARIANTS.values():
+        for way in variants.all:
+            assert way == "float" or any(name.startswith(f"{way}-") for name in names), way

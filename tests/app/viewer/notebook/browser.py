@@ -27,10 +27,7 @@ NO_FRAME_RATE_LIMIT = "--disable-frame-rate-limit"
 
 
 def chromium(own: str) -> str:
-    """Return $NERFMAC_CHROMIUM, or a Chrome or Chromium on this machine, or Playwright's `own`.
-
-    Without a browser, the test is skipped; in CI it fails.
-    """
+    """Return $NERFMAC_CHROMIUM, an installed browser, or `own`; skip the test, or fail in CI."""
     named = os.environ.get("NERFMAC_CHROMIUM")
     on_a_mac = ON_A_MAC if platform.system() == "Darwin" else ()
     for candidate in [named] if named else [*NAMES, *on_a_mac, own]:

@@ -33,10 +33,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium; a test is skipped where there is none, but fails in CI.
-
-    It ends with each file of tests: while it is there, its event loop runs in this thread.
-    """
+    """Headless Chromium; it ends with each file, as its event loop runs in this thread."""
     with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 

@@ -1,8 +1,4 @@
-"""A simulated notebook user: a browser page, a notebook, its kernel, and all errors.
-
-A test fails if an unexpected error occurs: an error on the page's console, an uncaught error, a
-crash, a traceback or standard error output of the kernel, or an error in the server log.
-"""
+"""A simulated notebook user: a page, a notebook, its kernel; any unexpected error is a failure."""
 
 import re
 import urllib.parse
@@ -146,12 +142,10 @@ class Desk:
 
 @contextmanager
 def at_desk(lab: Lab, browser: Browser, **options: Any) -> Iterator[Desk]:
-    """Return a context manager for a desk. It fails on exit if an unexpected error occurred.
+    """A desk that fails on exit if an unexpected error occurred.
 
-    A new page loads and compiles all of JupyterLab, and this takes longer than most tests.
-    Therefore, the page of the previous user is reused, without its state. `options` are options of
-    Playwright's `new_context`, such as `device_scale_factor=2`; with options, a separate page is
-    created.
+    A page takes long to load all of JupyterLab, so that of the previous user is reused, without its
+    state. `options` are those of Playwright's `new_context`; with them, a new page is created.
     """
     kept = [] if options else [each for each in browser.contexts if each.pages]
     view = {"viewport": {"width": 1280, "height": 900}, **options}

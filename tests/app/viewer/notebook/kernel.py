@@ -1,8 +1,7 @@
 """A second connection to a notebook kernel, to probe and watch it without a page.
 
-A thread reads all published messages of the kernel and records errors. It implements Jupyter's
-protocol over ZeroMQ, because jupyter_client's blocking client would need the event loop that
-Playwright uses.
+It speaks Jupyter's protocol over ZeroMQ, because jupyter_client's blocking client would need the
+event loop that Playwright uses.
 """
 
 import ast
@@ -46,18 +45,16 @@ class Kernel:
         """Errors in the kernel so far: tracebacks, and text on standard error.
 
         "No such comm" after a page's request for the widgets is excluded: the kernel rejects the
-        request before ipywidgets is imported. ipykernel also reports it for an open comm if the
-        request arrives right after the opening.
+        request before ipywidgets is imported, or right after a comm is opened.
         """
         harmless = {f"No such comm: {comm}" for comm in self._asked}
         said = [block for block in blocks(self._said) if block not in harmless]
         return [*self._troubles, *(f"standard error: {block}" for block in said)]
 
     def run(self, code: str, timeout: float = 60.0) -> Any:
-        """Run `code` in the kernel and return the value of its last line, sent as JSON.
+        """Run `code` in the kernel; return the value of its last line, sent as JSON, or None.
 
-        It waits until a running cell has ended. Raises KernelError with the traceback if it fails,
-        and TimeoutError after `timeout` seconds. None if the last line is no expression.
+        Raises KernelError with the traceback, or TimeoutError after `timeout` seconds.
         """
         end = time.monotonic() + timeout
         while (reply := self._execute(code, end))["status"] == "aborted":
@@ -71,10 +68,7 @@ class Kernel:
         return json.loads(ast.literal_eval(text))
 
     def settle(self, timeout: float = 2.0) -> None:
-        """Wait until all published messages have been read, up to `timeout` s for a busy kernel.
-
-        A kernel that has died counts as an error.
-        """
+        """Wait at most `timeout` s until all messages are read; a dead kernel is an error."""
         asked = self._session.send(self._shell, "kernel_info_request", {})
         end = time.monotonic() + timeout
         while self._done != asked["header"]["msg_id"]:
@@ -137,10 +131,7 @@ class Kernel:
 
 
 def blocks(text: str) -> list[str]:
-    """Return the lines and whole tracebacks on standard error.
-
-    The kernel sends the text of a thread in pieces, as replies to whichever request is the latest.
-    """
+    """The lines and whole tracebacks on standard error, which the kernel sends in pieces."""
     found: list[str] = []
     for line in filter(str.strip, text.splitlines()):
         last = found[-1] if found else ""

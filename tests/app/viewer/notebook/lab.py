@@ -37,10 +37,7 @@ SETTINGS = {  # the news would cover the page; a save that no test asked for wou
 
 
 def jupyter_environment(folder: Path) -> dict[str, str]:
-    """Return this process's environment with all that Jupyter reads and writes inside `folder`.
-
-    Its kernel `python3` is the interpreter of the tests, and imports nerfmac from this checkout.
-    """
+    """The environment with all that Jupyter reads and writes in `folder`, and our interpreter."""
     kernel = folder / "share" / "kernels" / "python3" / "kernel.json"
     kernel.parent.mkdir(parents=True, exist_ok=True)
     start = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
@@ -66,11 +63,7 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
 
 
 class Lab:
-    """A running JupyterLab; `stop` it, or use it in a `with` statement.
-
-    `folder` is an empty folder for `notebooks`, the served folder, and `log`, the output of the
-    server.
-    """
+    """A running JupyterLab in an empty `folder`, with `notebooks` and its `log`; `stop` it."""
 
     def __init__(self, folder: Path) -> None:
         self.notebooks = folder / "notebooks"
@@ -91,7 +84,7 @@ class Lab:
                 stderr=subprocess.STDOUT,
             )
         try:
-            self._wait_until_it_answers()
+            wait_for_answer(self._server, self.url, self._log)
         except BaseException:
             self.stop()
             raise
@@ -134,17 +127,18 @@ class Lab:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(values), encoding="utf-8")
 
-    def _wait_until_it_answers(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if self._server.poll() is not None:
-                raise RuntimeError(f"JupyterLab ended as it started:\n{self.said}")
-            try:
-                self.ask("status")
-                return
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        raise RuntimeError(f"JupyterLab did not answer in {PATIENCE:.0f} s:\n{self.said}")
+
+def wait_for_answer(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Wait until a JupyterLab server answers; an error has what it has written to `log`."""
+    end = time.monotonic() + PATIENCE
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            urllib.request.urlopen(f"{url}/api/status", timeout=PATIENCE).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    raise RuntimeError(f"JupyterLab ended, or did not answer in {PATIENCE:.0f} s:\n{text}")
 
 
 def end_server(server: subprocess.Popen[bytes]) -> None:

@@ -60,10 +60,7 @@ class Sight:
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {IMAGE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
-        """Drag, and wait until the camera has turned.
-
-        On a busy machine the dragged element may still move. The drag is then repeated.
-        """
+        """Drag until the camera has turned: twice, if the element still moved on a busy machine."""
         before = self.pose()
 
         def has_turned() -> bool:

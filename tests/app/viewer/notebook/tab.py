@@ -80,10 +80,7 @@ class Tab:
         self.command("docmanager:save")
 
     def wait_for(self, what: str | Callable[[], Any], timeout: float = PATIENCE) -> Any:
-        """Wait until a selector is visible, or until a function is true; return its value.
-
-        The function may ask the page and the kernel. Raises TimeoutError.
-        """
+        """Wait until a selector is visible or a function is true, or a TimeoutError; return it."""
         if isinstance(what, str):
             return self.page.wait_for_selector(what, timeout=1000 * timeout)
         end = time.monotonic() + timeout
@@ -103,10 +100,9 @@ class Tab:
         start: tuple[float, float] = (0.5, 0.5),
         button: str = "left",
     ) -> None:
-        """Press on an element, move by `by` (x, y) CSS pixels in `steps` moves, and release.
+        """Press on an element at `start`, a fraction of its size, move by CSS pixels, and release.
 
-        `start` is the position as fractions of the element's width and height. With `hold` the
-        button stays down: use `page.mouse` to continue and `release` to end.
+        With `hold` the button stays down: continue with `page.mouse`, and end with `release`.
         """
         self.page.bring_to_front()  # one behind another draws nothing and is slow to answer
         element = self.page.locator(selector).first

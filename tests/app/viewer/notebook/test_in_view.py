@@ -44,10 +44,7 @@ def sight(viewer, request):
 
 
 def come_on_top(sight, selector, *, scrolled=False):
-    """Wait until the elements are in view; with `scrolled`, after a panel was scrolled to them.
-
-    JupyterLab may scroll and lay out the notebook for a while after a click.
-    """
+    """Wait until the elements are in view: JupyterLab lays out the notebook after a click."""
     for element in sight.root.locator(selector).all():
         if scrolled:
             element.scroll_into_view_if_needed()
@@ -55,21 +52,13 @@ def come_on_top(sight, selector, *, scrolled=False):
 
 
 def begin_comparison(sight):
-    """Open the view panel, begin a comparison from it, and wait for the comparison.
-
-    The first comparison may have to wait until the kernel has compiled the training step.
-    """
-    sight.click("View panel")
-    come_on_top(sight, "button[title='Stand in the nearest training camera']", scrolled=True)
-    sight.click("Stand in the nearest training camera")
-    sight.tab.wait_for(".nerfmac-compare")
-
-
-def test_a_panel_is_in_view_once_it_is_opened(sight):
+    """Open the view panel, and begin a comparison; it may wait for the kernel's compiler."""
     sight.click("View panel")
     come_on_top(sight, ".nerfmac-panel-view")
     come_on_top(sight, "button[title='View panel']")
     come_on_top(sight, "button[title='Stand in the nearest training camera']", scrolled=True)
+    sight.click("Stand in the nearest training camera")
+    sight.tab.wait_for(".nerfmac-compare")
 
 
 def test_a_comparison_is_in_view_and_no_panel_lies_over_it(sight):

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import contextmanager
 
@@ -13,7 +12,12 @@ import pytest
 from nerfmac.app.cli import view
 from nerfmac.app.cli.options import View
 from nerfmac.app.run import train
-from tests.app.viewer.notebook.lab import PATIENCE, end_server, free_port, jupyter_environment
+from tests.app.viewer.notebook.lab import (
+    end_server,
+    free_port,
+    jupyter_environment,
+    wait_for_answer,
+)
 from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import READY, Tab
 from tests.scene_factory import COARSE
@@ -55,17 +59,6 @@ def viewing(path, folder, browser):
         page.close()
     finally:
         end_server(server)
-
-
-def wait_for_answer(server, url, log):
-    end = time.monotonic() + PATIENCE
-    while True:
-        assert server.poll() is None, log.read_text()
-        try:
-            return urllib.request.urlopen(f"{url}/api/status").close()
-        except OSError:
-            assert time.monotonic() < end
-            time.sleep(0.1)
 
 
 def kernels(url):

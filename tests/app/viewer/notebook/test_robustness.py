@@ -72,10 +72,7 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, balls):
 
 @pytest.fixture(scope="module")
 def with_a_viewer(lab, browser, balls):
-    """A user at a notebook with one viewer. The tests below share it, one after the other.
-
-    The tests above use separate desks; when one of them is closed, all kernels end.
-    """
+    """A user with one viewer for all tests below; closing a desk of those above ends kernels."""
     with at_desk(lab, browser) as desk:
         tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls)])
         tab.run_all()

@@ -37,10 +37,7 @@ def origin():
 
 @pytest.fixture(scope="package")
 def browser():
-    """Headless Chromium; a test is skipped where there is none, but fails in CI.
-
-    It ends with this folder's tests: while it is there, its event loop runs in this thread.
-    """
+    """Headless Chromium; it ends with this folder, as its event loop runs in this thread."""
     try:
         from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
     except ModuleNotFoundError as error:
@@ -73,10 +70,7 @@ def tabs(browser):
 
 @pytest.fixture
 def open_view(tabs, origin):
-    """Return a function that opens a view; any error in a console fails the test.
-
-    The tests in one file share a tab, so that remains of a previous view would be detected.
-    """
+    """A function that opens a view in the tab of this file; any error in a console is a failure."""
     views = []
 
     def open_one(has_touch=False, scale=1.0, **options):

@@ -67,10 +67,7 @@ class View:
         self.page = page
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on(
-            "console",
-            lambda said: self.errors.append(said.text) if is_trouble(said) else 0,
-        )
+        page.on("console", lambda said: self.errors.append(said.text) if is_trouble(said) else 0)
 
     def open(
         self, origin: str, width: str = "640px", still: bytes = b"", height: int | None = None

@@ -1,7 +1,5 @@
 """Life cycle of a view: without a kernel, with one, next to another view, and removal."""
 
-import base64
-
 import pytest
 
 from tests.app.viewer.page.driver import jpeg
@@ -38,14 +36,6 @@ def test_without_a_kernel_the_still_is_shown_until_one_speaks(open_view):
     view.run("tell('change:still')")
     view.settle()
     assert color_at(view, 320, 240) == [30, 30, 200]
-
-
-def test_a_still_that_comes_later_is_shown_too(open_view):
-    view = open_view()
-    view.run("still = ''")
-    view.run("(encoded) => { still = encoded; tell('change:still'); }",
-             base64.b64encode(jpeg([ORANGE])).decode())  # fmt: skip
-    wait_for_color(view, 320, 240)
 
 
 def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):

@@ -1,16 +1,22 @@
-"""The page moves its view as `nerfmac.app.paths.view.View` does, number by number."""
+"""The page's modules compute what the package does, and are joined to one in a working order."""
 
 import math
+import re
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nerfmac.app import viewer
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
+from nerfmac.common.page_modules import joined_modules
+from tests.app.viewer.page.driver import LENS, POSE
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 
 NAVIGATION = "motion/navigation"
 OVERHEAD = View(np.c_[np.eye(3), [0.4, 0.7, 2.0]], (0.4, 0.7, -0.3), (0.0, 0.0, 1.0), 1.0)
-START = {
+STARTS = {
     "level": level(),
     "rolled": level().stand(rolled(level(), 0.6)),
     "overhead": OVERHEAD,
@@ -32,14 +38,14 @@ MOVES = {
 }
 
 
-@pytest.mark.parametrize("start", START)
+@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("name", MOVES)
 def test_each_move_leads_where_the_kernels_would(call, name, start):
     move, travels = MOVES[name]
     for travel in travels:
-        want = move(START[start], *travel)
+        want = move(STARTS[start], *travel)
         given = [list(travel)] if name == "lookAt" else list(travel)
-        moved = call(NAVIGATION, name, START[start].to_json(), *map(plain, given))
+        moved = call(NAVIGATION, name, STARTS[start].to_json(), *map(plain, given))
         size = max(np.abs(want.pose).max(), np.abs(want.center).max(), 1.0)
         assert np.reshape(moved["pose"], (3, 4)) == pytest.approx(want.pose, abs=1e-9 * size)
         assert moved["center"] == pytest.approx(want.center, abs=1e-9 * size)
@@ -59,9 +65,7 @@ def test_all_of_a_travel_is_made_in_the_order_of_the_kernels(call):
     assert np.reshape(moved["pose"], (3, 4)) == pytest.approx(want.pose, abs=1e-9)
     rest = {"orbit": [0, 0], "pan": [0, 0], "dolly": 0, "walk": [0, 0, 0]}
     assert call(NAVIGATION, "travelView", OVERHEAD.to_json(), rest) == OVERHEAD.to_json()
-
-
-def test_nobody_looks_at_the_place_where_the_camera_is(call):
+    # Nobody looks at the place where the camera is.
     assert call(NAVIGATION, "lookAt", level().to_json(), EYE.tolist()) == level().to_json()
 
 
@@ -75,3 +79,134 @@ def test_the_lens_and_the_distance_are_the_kernels(call, size):
     inside = View(np.c_[np.eye(3), CENTER], CENTER, UP, FOV)
     assert call(NAVIGATION, "centerDistance", inside.to_json()) == CLOSEST
     assert math.isclose(inside.distance, CLOSEST)
+
+
+PROJECTION = "image/projection"
+
+ASKEW = [0.36, -0.48, 0.8, 1.5, 0.8, 0.6, 0.0, -0.7, -0.48, 0.64, 0.6, 2.5]
+
+
+def test_a_point_lies_where_it_was_computed_by_hand(call):
+    # 4 ahead, 0.5 to the right, 0.25 up: x = 0.45 + 0.75 / 8, y = 0.55 - 1 / 16
+    seen = call(PROJECTION, "projectPoint", POSE, LENS, [1.0, 1.5, 2.25], 0.1)
+    assert seen == pytest.approx([0.54375, 0.4875, 4.0])
+    for depth in (-1.0, 0.0, 0.09):  # behind, or too near
+        assert call(PROJECTION, "projectPoint", POSE, LENS, [5.0 - depth, 1.2, 2.1], 0.1) is None
+
+
+def test_a_line_is_cut_where_it_passes_behind(call):
+    from_ahead, to_behind = [1.0, 1.5, 2.25], [9.0, 1.5, 2.25]
+    there = call(PROJECTION, "projectLine", POSE, LENS, from_ahead, to_behind, 0.5)
+    back = call(PROJECTION, "projectLine", POSE, LENS, to_behind, from_ahead, 0.5)
+    # at depth 0.5: x = 0.45 + 0.75 * 0.5 / 0.5, y = 0.55 - 0.25 / 0.5
+    assert np.ravel(there) == pytest.approx([0.54375, 0.4875, 1.2, 0.05])
+    assert np.ravel(back) == pytest.approx([1.2, 0.05, 0.54375, 0.4875])
+
+
+def test_a_ray_passes_through_the_point_that_is_seen_there(call):
+    point = np.array([0.3, -0.4, 0.9])
+    x, y, depth = call(PROJECTION, "projectPoint", ASKEW, LENS, point.tolist(), 0.1)
+    ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
+    reached = np.array(ray["origin"]) + depth * np.array(ray["direction"])
+    assert reached == pytest.approx(point)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_along_an_axis_one_comes_to_where_the_ray_points(call, axis):
+    start = [0.3, -0.4, 0.9]
+    aim = list(start)
+    aim[axis] += 0.35
+    x, y, _ = call(PROJECTION, "projectPoint", ASKEW, LENS, aim, 0.1)
+    ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
+    assert call(PROJECTION, "alongAxis", start, axis, ray) == pytest.approx(0.35)
+
+
+def test_a_camera_sees_the_corners_of_its_own_image_at_its_corners(call):
+    corners = call(PROJECTION, "imageCorners", ASKEW, LENS, 0.7)
+    seen = [call(PROJECTION, "projectPoint", ASKEW, LENS, corner, 0.1) for corner in corners]
+    assert np.array(seen) == pytest.approx(
+        np.array([[0, 0, 0.7], [1, 0, 0.7], [1, 1, 0.7], [0, 1, 0.7]]), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("area", "image", "rectangle"),
+    [
+        ((900, 480), (256, 256), (210, 0, 480, 480)),
+        ((300, 500), (600, 400), (0, 150, 300, 200)),
+        ((901, 481), (225, 120), (0, 0, 901, 481)),  # the same aspect, in whole pixels
+        ((901, 481), (1920, 1080), (22.9444, 0, 855.1111, 481)),
+        ((1, 1), (1, 1), (0, 0, 1, 1)),
+    ],
+)
+def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image, rectangle):
+    fitted = call(PROJECTION, "fitRectangle", *area, *image)
+    assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
+        list(rectangle), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("area", "size"),
+    [
+        ((640, 480), [640, 480]),
+        ((0.3, 0.2), [1, 1]),
+        ((7680, 2160), [3840, 1080]),
+        ((3000, 4320), [1500, 2160]),
+        ((0, 480), None),
+    ],
+)
+def test_the_size_asked_for_is_within_limits_at_the_same_aspect(call, area, size):
+    assert call("./stage", "deviceSize", *area) == size
+
+
+NUMBERS = "controls/numbers"
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "want"),
+    [
+        ("withPrefix", [0], "0"),
+        ("withPrefix", [999.7], "1 k"),
+        ("withPrefix", [1234567], "1.23 M"),
+        ("grouped", [1234567], "1\u2009234\u2009567"),
+        ("grouped", [999], "999"),
+        ("duration", [4.21], "4.2 s"),
+        ("duration", [59.6], "1:00"),
+        ("duration", [7207], "2:00:07"),
+        ("roundTicks", [0, 3600, 4], [0, 1000, 2000, 3000]),
+        ("roundTicks", [17.3, 31.2, 3], [20, 25, 30]),
+        ("logTicks", [0.0008, 0.3], [0.001, 0.01, 0.1]),
+        ("logTicks", [0.0015, 0.03], [0.002, 0.005, 0.01, 0.02]),
+        ("withEnding", [" video ", ".mp4"], "video.mp4"),
+        ("withEnding", ["video.MP4", ".mp4"], "video.MP4"),
+    ],
+)
+def test_numbers_ticks_and_names_read_as_people_write_them(call, function, values, want):
+    got = call(NUMBERS, function, *values)
+    assert got == (want if isinstance(want, str) else pytest.approx(want))
+
+
+PAGE = Path(viewer.__file__).parent / "page"
+MODULES = sorted(PAGE.rglob("*.js"))
+TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
+
+
+def test_every_module_is_in_it_once_and_after_what_it_imports():
+    script = joined_modules(lambda name: (PAGE / name).read_text(), "main.js")
+    assert not re.search(r"^import ", script, re.MULTILINE)
+    assert re.findall(r"^export .*", script, re.MULTILINE) == ["export default { render };"]
+    places = {}
+    for path in MODULES:
+        declared = TOP_LEVEL.search(path.read_text())[0].removeprefix("export ")
+        assert len(re.findall(rf"^{declared}\b", script, re.MULTILINE)) == 1, path.name
+        places[path] = script.index(declared)
+    for path in MODULES:
+        for name in re.findall(r'from "(.+\.js)"', path.read_text()):
+            imported = (path.parent / name).resolve()
+            assert places[imported] < places[path], f"{path.name} before {imported.name}"
+
+
+def test_no_two_modules_use_one_name():
+    names = Counter(name for path in MODULES for name in TOP_LEVEL.findall(path.read_text()))
+    assert [name for name, count in names.items() if count > 1] == []

@@ -43,6 +43,8 @@ def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
     assert button.is_disabled()
     panel.state(training={"held_out": held_out})
     assert button.is_enabled()
+    panel.state(training={"message": "compiling kernels"})
+    assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
 
 
 def test_what_is_not_known_is_a_dash(panel):
@@ -50,14 +52,6 @@ def test_what_is_not_known_is_a_dash(panel):
     assert [number(panel, name) for name in ("left", "loss", "psnr", "held-out")] == ["–"] * 4
     bar = panel.page.get_by_role("progressbar", name="Progress of training")
     assert bar.get_attribute("aria-valuenow") is None
-
-
-def test_the_message_is_told_in_the_toolbar_too(panel):
-    panel.state(training={"message": "compiling kernels"})
-    assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
-    panel.page.get_by_role("region", name="Training", exact=True).get_by_text(
-        "compiling kernels"
-    ).wait_for()
 
 
 def test_one_button_starts_and_pauses(view):
@@ -87,10 +81,13 @@ def readout(view, part):
     return view.page.locator(".nerfmac-readout").inner_text()
 
 
-def test_the_curve_is_read_at_the_nearest_point(panel):
-    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
+def test_the_curve_is_read_at_the_nearest_point_and_points_are_appended_or_replace_all(panel):
+    panel.say({"kind": "curve", "fresh": True, "points": CURVE[:2]})
+    panel.say({"kind": "curve", "fresh": False, "points": CURVE[2:]})
     assert readout(panel, 0.95) == "step 200 · 6.0 s · 0.002 · 29 dB"
     assert readout(panel, 0.56) == "step 100 · 1.5 s · 0.02 · 19 dB"
+    panel.say({"kind": "curve", "fresh": True, "points": [[700, 9.0, 0.1, 10.0]]})
+    assert readout(panel, 0.2).startswith("step 700 ")
     panel.page.mouse.move(5, 5)
     assert panel.page.locator(".nerfmac-readout").inner_text() == ""
 
@@ -101,15 +98,6 @@ def test_over_seconds_the_points_lie_at_their_seconds(panel):
     assert readout(panel, 0.3) == "step 100 · 1.5 s · 0.02 · 19 dB"
     panel.button("Curves over steps").click()
     assert readout(panel, 0.3) == "step 0 · 0.0 s · 0.2 · 9 dB"
-
-
-def test_points_are_appended_or_replace_all(panel):
-    panel.say({"kind": "curve", "fresh": True, "points": CURVE[:2]})
-    panel.say({"kind": "curve", "fresh": False, "points": CURVE[2:]})
-    assert readout(panel, 0.95).startswith("step 200 ")
-    assert readout(panel, 0.2).startswith("step 0 ")
-    panel.say({"kind": "curve", "fresh": True, "points": [[700, 9.0, 0.1, 10.0]]})
-    assert readout(panel, 0.2).startswith("step 700 ")
 
 
 def heights(view, place):
