@@ -22,18 +22,22 @@
 //
 //   depth = sum_i weight_i distance_i,   ray_penalty = sum_i weight_i penalty_i
 //
+// The gradient needs the sum in the color without the other two terms, `difference`. Subtracting
+// these terms from the color would cause rounding errors.
+//
 // Ray r has the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
 // one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
           typename Background, typename Penalty, typename RayOmitted, typename RayColor,
-          typename Opacity, typename Depth, typename RayPenalty>
+          typename Opacity, typename Depth, typename RayPenalty, typename Difference>
 METAL_FUNC void composite_forward(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
     Expected expected, Background background, Penalty penalty, RayOmitted ray_omitted,
-    RayColor ray_color, Opacity opacity, Depth depth, RayPenalty ray_penalty) {
+    RayColor ray_color, Opacity opacity, Depth depth, RayPenalty ray_penalty,
+    Difference difference) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
@@ -68,6 +72,7 @@ METAL_FUNC void composite_forward(
   for (int c = 0; c < 3; ++c) {
     const float light = fma(seen, float(expected[3 * ray + c]), sum[c]);
     ray_color[3 * ray + c] = fma(1.0f - seen, float(background[3 * ray + c]), light);
+    difference[3 * ray + c] = sum[c];
   }
   opacity[ray] = seen;
   depth[ray] = far;
@@ -89,16 +94,16 @@ constant constexpr float composite_rounding = 1e-6f;
 // where full is full_gradient_distance[0], or not scaled if it is 0.
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Background, typename Penalty, typename Slots, typename Full, typename RayColor,
-          typename Opacity, typename Depth, typename RayPenalty, typename RayColorGradient,
+          typename Background, typename Penalty, typename Slots, typename Full, typename Opacity,
+          typename Depth, typename RayPenalty, typename Difference, typename RayColorGradient,
           typename OpacityGradient, typename DepthGradient, typename RayPenaltyGradient,
           typename DensityGradient, typename ColorGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
     Expected expected, Background background, Penalty penalty, Slots slots,
-    Full full_gradient_distance, RayColor ray_color, Opacity opacity, Depth depth,
-    RayPenalty ray_penalty, RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
+    Full full_gradient_distance, Opacity opacity, Depth depth, RayPenalty ray_penalty,
+    Difference difference, RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
     RayPenaltyGradient d_ray_penalty, DensityGradient d_density, ColorGradient d_color) {
   const float full = full_gradient_distance[0];
   const uint ray = thread_index.x / SIMD_WIDTH;
@@ -111,11 +116,9 @@ METAL_FUNC void composite_gradient(
   float behind = fma(float(d_depth[ray]), float(depth[ray]), d_ray_penalty[ray] * ray_penalty[ray]);
   float through = d_opacity[ray];
   for (int c = 0; c < 3; ++c) {
-    const float slope = d_ray_color[3 * ray + c], base = expected[3 * ray + c];
-    const float beyond = background[3 * ray + c];
-    const float constant_part = fma(opacity[ray], base - beyond, beyond);
-    behind = fma(slope, ray_color[3 * ray + c] - constant_part, behind);
-    through = fma(slope, base - beyond, through);
+    const float slope = d_ray_color[3 * ray + c];
+    behind = fma(slope, float(difference[3 * ray + c]), behind);
+    through = fma(slope, expected[3 * ray + c] - background[3 * ray + c], through);
   }
   // Without this check and the next one, rounding errors in the gradient would let the density of
   // an opaque sample grow without limit.

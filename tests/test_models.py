@@ -38,7 +38,8 @@ CONFIGS = {
 def run(request, scene, tmp_path_factory):
     made = Run.begin(scene, CONFIGS[request.param], out=tmp_path_factory.mktemp("run"))
     losses = []
-    made.train(steps=80, progress=False, on_report=lambda report: losses.append(report.loss))
+    for steps in (1, 80):
+        made.train(steps=steps, progress=False, on_report=lambda report: losses.append(report.loss))
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
     return made
 

@@ -64,6 +64,7 @@ _GIVES = Signature(
     opacity=(mx.float32, "rays"),
     depth=(mx.float32, "rays"),
     ray_penalty=(mx.float32, "rays"),
+    difference=(mx.float32, "rays", 3),
 )
 _SETTINGS = ("slots", "full_gradient_distance")
 _FORWARD = Kernel(
@@ -76,7 +77,10 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_TAKES.names[:-1], *_SETTINGS, *_GIVES.names, *(f"d_{name}" for name in _GIVES.names)),
+    inputs=(
+        *(*_TAKES.names[:-1], *_SETTINGS, *_GIVES.names[1:]),
+        *(f"d_{name}" for name in _GIVES.names[:-1]),
+    ),
     outputs=("d_density", "d_color"),
     rows="ray_start_shape[0] - 1",
 )
@@ -213,7 +217,7 @@ def composite_penalized(
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, color, *along, expected, background, penalty, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    *seen, ray_penalty = _composite(*arrays, full_gradient_distance=full_gradient_distance)
+    *seen, ray_penalty, _ = _composite(*arrays, full_gradient_distance=full_gradient_distance)
     return Composited(*seen), ray_penalty
 
 
@@ -247,7 +251,8 @@ def composite_reference(density, color, *samples, full_gradient_distance=0.0):  
     inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
-        return mx.stop_gradient(background), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
+        nothing = mx.zeros(rays)
+        return mx.stop_gradient(background), nothing, nothing, nothing, mx.zeros((rays, 3))
     along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     expected, background = mx.stop_gradient(expected), mx.stop_gradient(background)
     # Unused slots may contain NaN, and zero times NaN is not zero.
@@ -255,13 +260,13 @@ def composite_reference(density, color, *samples, full_gradient_distance=0.0):  
         mx.where(along.is_visible, mx.stop_gradient(values), 0.0) for values in (distances, penalty)
     )
     color = mx.where(along.is_visible[:, None], color - expected[along.ray], 0.0)
-    ray_color = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * color)
+    difference = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * color)
     depth = mx.zeros(rays).at[along.ray].add(along.weight * distances)
     ray_penalty = mx.zeros(rays).at[along.ray].add(along.weight * penalty)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    ray_color = ray_color + opacity[:, None] * expected + (1.0 - opacity[:, None]) * background
-    return ray_color, opacity, depth, ray_penalty
+    ray_color = difference + opacity[:, None] * expected + (1.0 - opacity[:, None]) * background
+    return ray_color, opacity, depth, ray_penalty, mx.stop_gradient(difference)
 
 
 class Along(NamedTuple):
@@ -337,8 +342,8 @@ def _composite_vjp(primals, cotangents, outputs, *, full_gradient_distance):  # 
     d_density, d_color = _GRADIENT(
         *(density, color, *packed),
         *(mx.array(density.shape, mx.int32), mx.array([full_gradient_distance])),
-        *outputs,
-        *cotangents,
+        *outputs[1:],
+        *cotangents[:-1],
         grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),
         output_shapes=[density.shape, color.shape],
         output_dtypes=[mx.float32] * 2,
