@@ -59,6 +59,12 @@ def captured(path: Path) -> Path:
     if holds_scene(path):
         return path
     inputs.refuse_unsupported(path)
+    if (path / RECORD).is_file():
+        source = read_fields(path / RECORD).values.get("source")
+        raise InputError(
+            f"{path} is an unfinished capture of {source}; run `nerfmac capture {source} --out "
+            f"{path}` to continue it"
+        )
     if not inputs.is_input(path):
         return path
     out = HOME / path.resolve().stem

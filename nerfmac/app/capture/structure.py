@@ -264,8 +264,9 @@ class Solver:
 
     def _no_cameras(self) -> NoCamerasError:
         return NoCamerasError(
-            f"no two of the {len(self.images)} images show the same content from two positions: "
-            "walk slowly around the subject in good light, and let each image overlap the next one"
+            f"COLMAP found no two of the {len(self.images)} images that show the same content from "
+            "clearly different positions: walk slowly around the subject in good light, and let "
+            "each image overlap the next one"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:

@@ -135,9 +135,7 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
     asked = "capture", photos, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(
-        capture.inputs, "take_images", None
-    )  # the images of the first run are reused
+    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -198,10 +196,10 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
         capture_scene(photos, tmp_path / "scene", progress=False)
     assert (tmp_path / "scene" / "capture" / "images.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
+    with pytest.raises(InputError, match=f"scene is an unfinished capture of {photos}; run"):
+        captured(tmp_path / "scene")
     solved["cameras"] = 9
-    monkeypatch.setattr(
-        capture.inputs, "take_images", None
-    )  # the images of the first run are reused
+    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
     capture_scene(photos, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
