@@ -137,6 +137,12 @@ def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
         assert np.array_equal(np.array(values), np.array(own.state.parameters[name])), name
 
 
+def test_a_loss_of_samples_is_refused(scene):
+    run = Run.begin(scene, CONFIG, method=Method(extra_losses=[lambda rays, _: rays.weights]))
+    with pytest.raises(nerfmac.InputError, match=r"a loss has shape .*expected"):
+        run.train(steps=1, progress=False)
+
+
 def test_several_losses_of_a_ray_count_as_their_mean(scene):
     def several(seen, target):
         return mx.square(seen.color - target)

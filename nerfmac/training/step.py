@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
+from nerfmac.common.checks import InputError
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.color import blended
@@ -289,9 +290,13 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
 
 
 def _of_rays(losses: mx.array, rays: int) -> mx.array:
-    """Return the mean (rays,) of each ray's losses, which have the shape (rays,) or (rays, n)."""
-    losses = losses.reshape(rays, -1)
-    return losses.mean(axis=1) if losses.shape[1] > 1 else losses.reshape(rays)
+    """Return the mean loss of each ray, (rays,), given its losses (rays,) or (rays, n)."""
+    if losses.ndim not in (1, 2) or losses.shape[0] != rays:
+        raise InputError(
+            f"a loss has shape {losses.shape}; expected (rays,) or (rays, n) with {rays} rays; "
+            "add the values of the samples of each ray, as in docs/extending.md"
+        )
+    return losses.mean(axis=1) if losses.ndim == 2 else losses
 
 
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
