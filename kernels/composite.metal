@@ -135,8 +135,8 @@ METAL_FUNC void composite_gradient(
     if (sample.is_visible) {
       along = fma(float(d_depth[ray]), float(distances[i]), d_ray_penalty[ray] * penalty[i]);
       for (int c = 0; c < 3; ++c) {
-        const float difference = float(color[3 * i + c]) - float(expected[3 * ray + c]);
-        along = fma(float(d_ray_color[3 * ray + c]), difference, along);
+        const float offset = float(color[3 * i + c]) - float(expected[3 * ray + c]);
+        along = fma(float(d_ray_color[3 * ray + c]), offset, along);
       }
       weight = sample.weight * inverse_probability[i];
     }
