@@ -103,8 +103,9 @@ METAL_FUNC void composite_gradient(
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
     Expected expected, Background background, Penalty penalty, Slots slots,
     Full full_gradient_distance, Opacity opacity, Depth depth, RayPenalty ray_penalty,
-    Difference difference, RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
-    RayPenaltyGradient d_ray_penalty, DensityGradient d_density, ColorGradient d_color) {
+    Difference difference, RayColorGradient d_ray_color, OpacityGradient d_opacity,
+    DepthGradient d_depth, RayPenaltyGradient d_ray_penalty, DensityGradient d_density,
+    ColorGradient d_color) {
   const float full = full_gradient_distance[0];
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);

@@ -2,8 +2,8 @@
 //
 // total[0] is the sum of all gradients. If it is not finite, the step is skipped and the scale is
 // halved. After LOSS_SCALE_GROWTH_INTERVAL consecutive steps that are not skipped, the scale is
-// doubled. unscale[0] is the factor for the gradients of the step: the reciprocal of the scale, or 0
-// if the step is skipped. The kernel uses a single thread.
+// doubled. unscale[0] is the factor for the gradients of the step: the reciprocal of the scale, or
+// 0 if the step is skipped. The kernel uses a single thread.
 
 template <typename Total, typename Scale, typename GoodSteps, typename Skipped, typename InARow,
           typename NewScale, typename NewGoodSteps, typename NewSkipped, typename NewInARow,
@@ -13,8 +13,8 @@ METAL_FUNC void loss_scale(
     Skipped skipped, InARow skipped_in_a_row, NewScale new_scale, NewGoodSteps new_good_steps,
     NewSkipped new_skipped, NewInARow new_skipped_in_a_row, Unscale unscale) {
   if (int(thread_index.x) >= count) return;
-  // The exponent is tested, because fast math assumes that all numbers are finite.
   const float sum = total[0], factor = scale[0];
+  // The exponent is tested, because fast math assumes that all numbers are finite.
   const bool is_good = (as_type<uint>(sum) & 0x7f800000u) != 0x7f800000u;
   const int in_a_row = is_good ? good_steps[0] + 1 : 0;
   const bool grows = in_a_row >= LOSS_SCALE_GROWTH_INTERVAL;

@@ -89,7 +89,9 @@ class OccupancyConfig:
     warmup_steps: int = 256
     """Number of training steps during which updates visit all cells evenly. Later updates prefer
     occupied cells."""
-    warmup_fraction: float = 1.0  # Fraction of the cells that an update visits during the warm-up.
+    warmup_fraction: float = 1.0
+    """Fraction of the cells that an update visits during the warm-up. An update visits at most 2^21
+    cells."""
     fraction: float = 0.25
     """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
     drawn from all cells and half from the occupied cells."""

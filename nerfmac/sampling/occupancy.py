@@ -31,8 +31,8 @@ because the display uses the same GPU."""
 
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
-resolution of 128. Visiting more cells of a scene with several cascades takes longer than it
-saves."""
+resolution of 128. In scenes with several cascades, visiting more cells reduces the quality after
+equal training time."""
 
 
 class Occupancy(NamedTuple):

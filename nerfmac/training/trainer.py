@@ -300,7 +300,8 @@ class Trainer:
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
-                state = replace(state, samples_per_ray=exchange.mean(measured)[3])
+                *_, samples_per_ray = exchange.mean(measured)
+                state = replace(state, samples_per_ray=samples_per_ray)
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             is_last = goal.progress(state) >= 1.0

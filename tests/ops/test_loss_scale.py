@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import (
     LOSS_SCALE_GROWTH_INTERVAL,
@@ -15,16 +14,7 @@ from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 
 GOOD, BAD = 3e38, float("inf")
 
-pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-@pytest.fixture(params=["kernel", "reference"], autouse=True)
-def both(request):
-    if request.param == "kernel":
-        yield
-        return
-    with kernels_disabled():
-        yield
+pytestmark = pytest.mark.usefixtures("run_by")
 
 
 def after(state: LossScale, *totals: float) -> LossScale:

@@ -59,7 +59,7 @@ def captured(path: Path) -> Path:
     if holds_scene(path):
         return path
     inputs.refuse_unsupported(path)
-    if (path / RECORD).is_file():
+    if (path / RECORD).is_file() and (path / WORK).is_dir():
         source = read_fields(path / RECORD).values.get("source")
         raise InputError(
             f"{path} is an unfinished capture of {source}; run `nerfmac capture {source} --out "

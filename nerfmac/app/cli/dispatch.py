@@ -33,7 +33,8 @@ FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
     **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export", "report": "results.report"},
-    **{name: f"machine.{name}" for name in ("info", "tune", "bench", "profile")},
+    "info": "info.info",
+    **{name: f"machine.{name}" for name in ("tune", "bench", "profile")},
 }
 """Module and function of each command."""
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -223,6 +224,11 @@ def test_an_interrupted_capture_says_in_one_line_what_is_kept(
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
     assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
+
+
+def test_photos_beside_another_programs_capture_file_are_captured(photos, solved):
+    (photos / "capture.json").write_text('{"device": "phone"}')
+    assert captured(photos) == Path("captures/garden")
 
 
 def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, capsys):

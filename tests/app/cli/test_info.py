@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from nerfmac.app.cli import machine
+from nerfmac.app.cli import info
 from nerfmac.backend import build, extension, fallback
 from nerfmac.backend.build import BuildError
 from nerfmac.version import version
@@ -34,7 +34,7 @@ def test_what_kernels_lack_is_told(capsys, monkeypatch):
     def compiler():
         raise BuildError("no C++ compiler: try something")
 
-    monkeypatch.setattr(machine, "compiler", compiler)
+    monkeypatch.setattr(info, "compiler", compiler)
     monkeypatch.setattr(extension, "compiler", compiler)
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out

@@ -166,7 +166,7 @@ def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
         logging.getLogger("nerfmac").warning("%s is odd", hostile.name)
         return 0
 
-    monkeypatch.setattr("nerfmac.app.cli.machine.info", say)
+    monkeypatch.setattr("nerfmac.app.cli.info.info", say)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])  # remove the handlers of pytest
     assert nerfmac("info", "--log-file", tmp_path / "log") == 0
     for words in (capsys.readouterr().err, (tmp_path / "log").read_text()):
@@ -176,9 +176,7 @@ def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
 
 def test_a_reader_who_leaves_early_sees_no_traceback():
     # yes(1) and head(1) in one: one line is read from far more output than fits in a pipe.
-    command = (
-        "from nerfmac.app.cli import machine, main; machine._operation = lambda name: 'x' * 2**20; "
-    )
+    command = "from nerfmac.app.cli import info, main; info._operation = lambda name: 'x' * 2**20; "
     process = subprocess.Popen(
         [sys.executable, "-c", command + "main(['info', '--device', 'cpu'])"],
         stdout=subprocess.PIPE,

@@ -164,7 +164,7 @@ def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatc
         def main(_argv):
             raise kind(error)
 
-        monkeypatch.setattr("nerfmac.app.cli.machine.info", main)
+        monkeypatch.setattr("nerfmac.app.cli.info.info", main)
 
     fails(THREADS, ValueError)
     assert nerfmac("info") == 2

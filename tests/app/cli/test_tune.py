@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from nerfmac.app.cli import machine
+from nerfmac.app.cli import info, machine
 from nerfmac.app.measure import benchmark, models
 from nerfmac.app.measure import tuning as choosing
 from nerfmac.app.measure.tuning import Tried, Tuned
@@ -60,12 +60,12 @@ def test_the_table_names_the_quickest_and_it_is_kept_and_shown(
     assert values["preset"] == "tiny"
     assert values["variants"]["march_count"]["chosen"] == "two"
     assert values["variants"]["march_count"]["tried"]["four"]["ms"]["median"] == 3.0
-    monkeypatch.setattr(machine, "preset", lambda *_: PRESETS["tiny"])
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["tiny"])
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     assert "variants for preset tiny (chosen by `nerfmac tune`)" in shown
     assert re.search(r"march_count +two \(others: four, eight\)", shown)
-    monkeypatch.setattr(machine, "preset", lambda *_: PRESETS["small"])
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["small"])
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
     assert "variants for preset small (defaults; run `nerfmac tune` to choose)" in shown
