@@ -7,23 +7,31 @@ density of all marched samples is evaluated in parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, simd_width
 from nerfmac.common.constants import BRICK_CELLS, EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import composite
-from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import weights_along
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march_reference
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
-from nerfmac.ops.thin import count_kept
 
-Density = Callable[[mx.array, mx.array], mx.array]
-"""Function that returns densities (capacity,), given positions (capacity, 3) and the number of
-valid positions, int32 (1,)."""
-
+_ENDS_TAKES = Signature(
+    density=(mx.float32, "slots"),
+    widths=(mx.float32, "slots"),
+    distances=(mx.float32, "slots"),
+    ray_start=(mx.int32, "rays + 1"),
+    wanted=(mx.int32, "rays"),
+)
+_ENDS = Kernel(
+    "visibility",
+    "visibility_ends",
+    inputs=_ENDS_TAKES.names,
+    outputs=("ends",),
+    rows="wanted_shape[0]",
+)
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -40,37 +48,48 @@ _VISIBLE = Kernel(
 )
 
 
-def termination_distances(
-    density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
-) -> mx.array:
+def termination_distances(density: mx.array, samples: Samples) -> mx.array:
     """Return the termination distance of each ray. The result is not differentiable.
 
     Args:
-        density: Function that evaluates the density of the field.
-        rays, jitter: Arrays as in `march`.
-        occupied: Cells to sample.
-        capacity: Maximum total number of samples to evaluate. If the maximum is insufficient for
-            all samples of a ray, this ray and all later rays are not evaluated.
+        density: (slots,) float32, density of each sample.
+        samples: Packed samples, without thinning.
 
     Returns:
         Distance (rays,) float32 in scene units. If the transmittance behind a ray's last sample is
-        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, the
-        distance is 0.
+        above the threshold, the distance is `FAR_DISTANCE`. If the ray does not fit (see
+        `Samples.fits`), the distance is 0.
 
     Raises:
         InputError: If a shape or type is wrong.
     """
-    marched = march(*rays, jitter, occupied, capacity)
-    densities = density(marched.position, marched.used)
-    along = marched.width, marched.ray_start
-    no_color = mx.zeros_like(marched.position)
-    opacity = composite(densities, no_color, marched).opacity
-    visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
-    last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
+    arrays = density, samples.width, samples.distance, samples.ray_start, samples.wanted
+    rays = samples.wanted.shape[0]
+    _ENDS_TAKES.check(*arrays, **{"rays + 1": rays + 1})
+    return mx.stop_gradient(_ends(*arrays))
+
+
+def _ends_reference(density, widths, distances, ray_start, wanted):  # type: ignore[no-untyped-def]
+    along = weights_along(density, widths, ray_start)
+    zeros, ray = mx.zeros_like(wanted), along.ray
+    visible = zeros.at[ray].add(along.is_visible.astype(mx.int32))
+    opacity = zeros.astype(mx.float32).at[ray].add(along.weight)
+    last = mx.maximum(ray_start[:-1] + visible - 1, 0)
     # Half a step is added so that rounding does not exclude the last sample.
-    end = marched.distance[last] + 0.5 * marched.width[last]
+    end = distances[last] + 0.5 * widths[last]
     end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR_DISTANCE)
-    return mx.stop_gradient(mx.where(marched.fits, end, 0.0))
+    return mx.where(ray_start[1:] - ray_start[:-1] == wanted, end, 0.0)
+
+
+@operation("visibility", _ends_reference)
+def _ends(*arrays: mx.array) -> list[mx.array]:
+    rays = arrays[-1].shape[0]
+    return _ENDS(
+        *map(mx.stop_gradient, arrays),
+        grid=(rays * simd_width(), 1, 1),
+        output_shapes=[(rays,)],
+        output_dtypes=[mx.float32],
+    )
 
 
 def visible_cells(

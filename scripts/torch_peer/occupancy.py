@@ -33,20 +33,23 @@ class TorchOccupancy:
         self,
         density: Callable[[torch.Tensor], torch.Tensor],
         lit: torch.Tensor,
+        peaks: torch.Tensor,
         step: int,
         generator: torch.Generator,
     ) -> None:
         """Evaluate the density in some cells and update the grid.
 
         `density` returns the density (points,) per scene unit at positions (points, 3). `lit`
-        (cells,) bool marks the cells that are currently visible.
+        (cells,) bool marks the cells that are currently visible. `peaks` (cells,) are the largest
+        densities of samples along rays.
         """
         is_warmup = step < self._config.warmup_steps
-        cells = self._choose(is_warmup, generator)
+        fraction = self._config.warmup_fraction if is_warmup else self._config.fraction
+        cells = self._draw(ceil(len(self.values) * fraction), generator)
         jitter = torch.rand(len(cells), 3, generator=generator, device=cells.device)
         lowest, side = self._corner(cells)
         thickness = density(lowest + jitter * side[:, None]) * self._geometry.step
-        peaks = torch.zeros_like(self.values).scatter_reduce_(0, cells, thickness, "amax")
+        peaks = (peaks * self._geometry.step).scatter_reduce(0, cells, thickness, "amax")
         self.values = torch.maximum(self.values * self._config.decay, peaks)
         self._updates += int(not is_warmup)
         longest = self._config.visibility_patience
@@ -55,18 +58,6 @@ class TorchOccupancy:
         shown = torch.where(self.dark < patience, self.values, 0.0)
         innermost = shown[: self._geometry.resolution**3]
         self.occupied = shown > innermost.mean().clamp_max(self._config.threshold)
-
-    def _choose(self, is_warmup: bool, generator: torch.Generator) -> torch.Tensor:
-        """Return the cells to visit, int64."""
-        config, total = self._config, len(self.values)
-        count = ceil(total * (config.warmup_fraction if is_warmup else config.fraction))
-        if is_warmup:
-            return self._draw(count, generator)
-        occupied = self.occupied.nonzero()[:, 0]
-        uniform = torch.rand(count // 2, generator=generator, device=occupied.device)
-        # If no cells are occupied, none can be drawn.
-        chosen = occupied[(uniform * len(occupied)).long()] if len(occupied) else occupied
-        return torch.cat([self._draw(count - count // 2, generator), chosen])
 
     def _draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
         """Return stratified random cells (count,) int64, one in each of `count` equal ranges."""
