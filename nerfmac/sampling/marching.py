@@ -17,6 +17,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.thin import thin
+from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -126,7 +127,7 @@ class MarchingSampler(Sampler):
         cells are visible."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
-        jitter = mx.random.uniform(shape=(count,), key=along)
+        jitter = uniform(count, along)
         used = partial(self._density, parameters)
         # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
         until = mx.full((count,), FAR_DISTANCE)
