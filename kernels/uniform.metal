@@ -38,7 +38,8 @@ METAL_FUNC float uniform_fraction(uint word) {
 // the counter of thread i contains i and i + pairs, which are also the indices of its two values.
 // If the count is odd, the last thread draws one value, and the second word of its counter is 0.
 template <typename Key, typename Count, typename Values>
-METAL_FUNC void uniform(uint3 thread_index, int pairs, Key key, Count count, Values values) {
+METAL_FUNC void uniform_draw(
+    uint3 thread_index, int pairs, Key key, Count count, Values values) {
   const int i = int(thread_index.x);
   if (i >= pairs) return;
   const bool has_second = i + pairs < count[0];

@@ -17,7 +17,7 @@ _TAKES = Signature(key=(mx.uint32, 2))
 _GIVES = Signature(values=(mx.float32, "count"))
 _UNIFORM = Kernel(
     "uniform",
-    "uniform",
+    "uniform_draw",  # Metal has a type named `uniform`
     inputs=(*_TAKES.names, "count"),
     outputs=_GIVES.names,
     rows="count[0] - count[0] / 2",

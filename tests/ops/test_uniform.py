@@ -41,10 +41,11 @@ def test_the_key_may_be_part_of_a_larger_array_in_a_compiled_function():
 
 
 def test_a_word_that_rounds_to_one_gives_a_smaller_number():
-    count, key = 2**25, mx.random.key(0)  # the fraction 2^-25 of all words rounds to 2^32
+    count, index, key = 2**20, 784285, mx.random.key(9)
+    words = mx.random.split(key, count // 2).reshape(-1)
+    assert words[index].item() == 2**32 - 2
     got = np.array(uniform(count, key))
-    largest = np.nextafter(np.float32(1), np.float32(0))
-    assert got.max() == largest
+    assert got[index] == got.max() == np.nextafter(np.float32(1), np.float32(0))
     assert (got == expected(count, key)).all()
 
 

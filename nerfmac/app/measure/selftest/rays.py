@@ -1,4 +1,5 @@
-"""Test cases of random numbers, drawing pixels, marching, packing, compositing, and the occupancy grid."""
+"""Test cases of random numbers, drawing pixels, marching, packing, compositing, and the occupancy
+grid."""
 
 from __future__ import annotations
 
