@@ -1,4 +1,5 @@
 #include "occupancy.h"
+#include "threefry.h"
 
 // Random points in occupancy grid cells, and grid updates with new density estimates.
 
@@ -38,18 +39,19 @@ METAL_FUNC void occupancy_pack(
 // Draws random points in random cells. The cells are divided into `count` strata of equal size, and
 // each point is in a random cell of its stratum. There is one thread per point.
 //
-// settings = [cells, resolution]. draws[i] has two random words: the first one selects the cell, and
-// the bits of the second one are the position within the cell.
-template <typename Draws, typename Settings, typename Positions>
+// settings = [count, cells, resolution]. Each point has two random words: the first one selects the
+// cell, and the bits of the second one are the position within the cell.
+template <typename Key, typename Settings, typename Positions>
 METAL_FUNC void occupancy_points(
-    uint3 thread_index, int count, Draws draws, Settings settings, Positions positions) {
+    uint3 thread_index, int count, Key key, Settings settings, Positions positions) {
   const uint i = thread_index.x;
   if (i >= uint(count)) return;
-  const uint cells = uint(settings[0]);
-  const int resolution = settings[1];
-  const uint draw = draws[2 * i], within = draws[2 * i + 1];
+  const uint cells = uint(settings[1]);
+  const int resolution = settings[2];
+  const uint2 words = threefry_words(uint2{key[0], key[1]}, uint2{i, i + uint(count)});
+  const uint within = words.y;
   // The arithmetic is exact, because a float cannot represent neighboring cells above 2^24.
-  const uint cell = uint((ulong(i) * cells + mulhi(draw, cells)) / uint(count));
+  const uint cell = uint((ulong(i) * cells + mulhi(words.x, cells)) / uint(count));
   const OccupancyPlace place = occupancy_place(int(cell), resolution);
   const float side = place.size / float(resolution);
   const float low = SCENE_CENTER - 0.5f * place.size;

@@ -15,6 +15,7 @@ from nerfmac.geometry.lenses import NEWTON_STEPS
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
+from nerfmac.ops.uniform import uniform
 
 BATCH = 2**12
 """Number of rays in a batch of `ray_batches`."""
@@ -79,7 +80,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
     """Return rays through `count` random pixels, drawn with `draw_pixels` and the random `key`."""
-    return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
+    return draw_pixels(pixels, cameras, uniform(3 * count, key).reshape(3, count)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:

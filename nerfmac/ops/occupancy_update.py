@@ -21,7 +21,7 @@ _SPLAT_TAKES = Signature(
     positions=(mx.float32, "estimates", 3), estimates=(mx.float32, "estimates"), used=(mx.int32, 1)
 )
 _PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
-_POINTS_TAKES = Signature(draws=(mx.uint32, "points", 2))
+_POINTS_TAKES = Signature(key=(mx.uint32, 2))
 _POINTS_GIVES = Signature(positions=(mx.float32, "points", 3))
 _REFRESH_TAKES = Signature(
     values=(mx.float32, "cells"),
@@ -49,9 +49,9 @@ _PACK = Kernel(
 _POINTS = Kernel(
     "occupancy_update",
     "occupancy_points",
-    inputs=("draws", "settings"),
+    inputs=(*_POINTS_TAKES.names, "settings"),
     outputs=_POINTS_GIVES.names,
-    rows="draws_shape[0]",
+    rows="settings[0]",
 )
 _REFRESH = Kernel(
     "occupancy_update",
@@ -163,31 +163,34 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
     )
 
 
-def random_points(draws: mx.array, geometry: MarchGeometry) -> mx.array:
+def random_points(key: mx.array, count: int, geometry: MarchGeometry) -> mx.array:
     """Draw random points in random cells of an occupancy grid.
 
     The cells are stratified: the grid is divided into as many equal parts as there are points, and
     one cell is drawn from each part. The cells of the points are therefore sorted.
 
     Args:
-        draws: (points, 2) uint32, random numbers that are uniform over all 2^32 values, such as
-            random keys.
+        key: (2,) uint32, random key.
+        count: Number of points, less than 2^31.
         geometry: The scene cube and the grid.
 
     Returns:
-        Positions (points, 3) float32 in scene coordinates.
+        Positions (count, 3) float32 in scene coordinates.
 
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _POINTS_TAKES.check(draws)
-    return _random_points(draws, geometry)
+    _POINTS_TAKES.check(key)
+    return _random_points(key, count, geometry)
 
 
-def _random_points_reference(draws: mx.array, geometry: MarchGeometry) -> mx.array:
-    # With float32, only 2^24 different cells could be drawn. The integers are exact. In units of
-    # 1 / count of a cell, a stratum is as long as the number of cells, and a cell is as long as `count`.
-    count, select, within = draws.shape[0], draws[:, 0], draws[:, 1]
+def _random_points_reference(key: mx.array, count: int, geometry: MarchGeometry) -> mx.array:
+    # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would never
+    # occur. Random keys are used instead: a key consists of two words of 32 random bits.
+    select, within = mx.random.split(key, count).reshape(2, count)
+    # With float32, only 2^24 different cells could be drawn. These integers are exact. In units of
+    # 1 / count of a cell, each stratum has the length of all cells, and each cell has the length of
+    # `count` units.
     offset = (select.astype(mx.int64) * geometry.cells) >> 32
     cell = (mx.arange(count, dtype=mx.int64) * geometry.cells + offset) // max(count, 1)
     lowest, side = corners_of(cell.astype(mx.int32), geometry.resolution)
@@ -197,10 +200,10 @@ def _random_points_reference(draws: mx.array, geometry: MarchGeometry) -> mx.arr
 
 
 @operation("occupancy_update", _random_points_reference)
-def _random_points(draws: mx.array, geometry: MarchGeometry) -> list[mx.array]:
-    count = draws.shape[0]
+def _random_points(key: mx.array, count: int, geometry: MarchGeometry) -> list[mx.array]:
+    settings = mx.array([count, geometry.cells, geometry.resolution], mx.int32)
     return _POINTS(
-        *(draws, mx.array([geometry.cells, geometry.resolution], mx.int32)),
+        *(key, settings),
         grid=(count, 1, 1),
         **_POINTS_GIVES.outputs(points=count),
     )

@@ -16,6 +16,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.thin import thin
+from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
@@ -135,7 +136,7 @@ class MarchingSampler(Sampler):
         """
         along, cells = mx.random.split(key)
         count, is_warmup = rays.origin.shape[0], phase == _WARMUP
-        jitter = mx.random.uniform(shape=(count,), key=along)
+        jitter = uniform(count, along)
         position = self._grid.random_points(cells, warmup=is_warmup)
         points = position.shape[0]
         used = mx.array([points], mx.int32)

@@ -106,9 +106,7 @@ class OccupancyGrid:
         count = ceil(self.geometry.cells * fraction)
         if warmup:
             count = min(count, MAX_WARMUP_POINTS)
-        # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
-        # never occur. Random keys are used instead: a key consists of two words of 32 random bits.
-        return random_points(mx.random.split(key, count), self.geometry)
+        return random_points(key, count, self.geometry)
 
     def update(
         self, occupancy: Occupancy, evaluated: Evaluated, visible: mx.array, *, warmup: bool

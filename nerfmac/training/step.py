@@ -27,6 +27,7 @@ from nerfmac.ops.adam import Step as Adam
 from nerfmac.ops.composite import Composited, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
+from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.training.losses import PenaltyInput, RayBatch
@@ -202,7 +203,7 @@ class Step:
         # ranks therefore draw the same rays as a single rank would.
         draws = self.parts.sampler.draws
         count = self.ranks.size * self.rays
-        drawn = mx.random.uniform(shape=((3 + draws + 3) * count,), key=key)
+        drawn = uniform((3 + draws + 3) * count, key)
         pixels, samples, colors = mx.split(drawn, (3 * count, (3 + draws) * count))
         pixel_draws = self.ranks.own(pixels.reshape(3, count))
         sample_draws = self.ranks.own(samples.reshape(draws, count))

@@ -43,6 +43,7 @@ from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
+from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances
 from nerfmac.sampling.occupancy import march_geometry
 
@@ -210,6 +211,8 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
     pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
     drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
+    key = mx.random.key(15)
+    yield "uniform", lambda: uniform(8 * rays, key)
     yield "draw_pixels", lambda: draw_pixels(pixels, cameras, drawn)
     yield "march", lambda: march(*inputs.marched, slots)
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]

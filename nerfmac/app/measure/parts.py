@@ -30,6 +30,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 STAGES = {
+    "uniform": "rays",
     "draw_pixels": "rays",
     "march": "samples",
     "packing": "samples",

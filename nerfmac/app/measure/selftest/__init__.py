@@ -29,6 +29,7 @@ from nerfmac.app.measure.selftest.rays import (
     occupancy_update_cases,
     packing_cases,
     thin_cases,
+    uniform_cases,
     visibility_cases,
 )
 
@@ -37,7 +38,7 @@ def cases() -> Iterator[Case]:
     """Return all test cases, operation by operation."""
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
-        *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
-        *(thin_cases(), trace_cases(), visibility_cases(), occupancy_update_cases()),
-        *(huber_cases(), loss_scale_cases(), adam_cases()),
+        *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
+        *(composite_cases(), thin_cases(), trace_cases(), visibility_cases()),
+        *(occupancy_update_cases(), huber_cases(), loss_scale_cases(), adam_cases()),
     )

@@ -1,4 +1,5 @@
-"""Test cases of drawing pixels, marching, packing, compositing, and the occupancy grid."""
+"""Test cases of random numbers, drawing pixels, marching, packing, compositing, and the occupancy
+grid."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 from nerfmac.ops.thin import count_kept, thin
+from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 
 
@@ -42,6 +44,17 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
     origins = mx.concatenate([start, origins[3:]])[:count]
     directions = mx.concatenate([along, directions[3:]])[:count]
     return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+
+
+def uniform_cases() -> Iterator[Case]:
+    """Yield cases with even and odd counts. The key is a part of a larger array."""
+    for count in (1, 2, 5, 4000):
+        key = mx.random.split(mx.random.key(count))[1]
+        yield Case("uniform", str(count), partial(_uniform, count, key), 1)
+
+
+def _uniform(count: int, key: mx.array) -> Arrays:
+    return {"values": uniform(count, key)}
 
 
 def draw_pixels_cases() -> Iterator[Case]:
@@ -304,8 +317,10 @@ def occupancy_update_cases() -> Iterator[Case]:
     # Grids with up to four cascades.
     for resolution, cascades in ((16, 1), (16, 3), (64, 2), (32, 4)):
         geometry = MarchGeometry(Bounds(2.0 ** (cascades - 1)), resolution, 0.1, 0.01, 0.0)
-        draws = mx.random.split(mx.random.key(resolution + cascades), 3000)
-        yield case(f"points-{resolution}-{cascades}", random_points, draws, geometry, terms=8)
+        key = mx.random.key(resolution + cascades)
+        for count in (1, 3000):
+            name = f"points-{resolution}-{cascades}-{count}"
+            yield case(name, random_points, key, count, geometry, terms=8)
         for count in (1, 5, 4000):
             keys = mx.random.split(mx.random.key(count), 2)
             # Some of the points are outside the grid.
