@@ -40,6 +40,7 @@ STAGES = {
     "networks": "networks",
     "composite": "compositing",
     "huber": "loss",
+    "masked_mean": "loss",
     "loss_scale": "optimizer",
     "adam": "optimizer",
 }
