@@ -38,7 +38,7 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
-_QUADRATIC = 1024.0  # Color error up to which a Huber loss is the squared error / 2048.
+_QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
 
 
 class Schedule(NamedTuple):
@@ -175,10 +175,10 @@ class Step:
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
             seen = self.render(parameters | trained, sampling, batch, schedule)
-            # This Huber loss is a squared error and requires one launch instead of three.
-            halves = huber(seen.rays.color, batch.target, _QUADRATIC)
-            double = mx.array(2.0 * _QUADRATIC)
-            error, share = masked_mean(halves, seen.rays.mask.reshape(-1), double)
+            # The squared error is computed as a Huber loss, which requires only one launch.
+            squares = huber(seen.rays.color, batch.target, _QUADRATIC)
+            scaled_back = mx.array(2.0 * _QUADRATIC)
+            error, share = masked_mean(squares, seen.rays.mask.reshape(-1), scaled_back)
             loss = self.loss(seen.rays, batch.target, scale.scale)
             return loss, error, seen.samples, seen.samples_per_ray, share
 
