@@ -39,6 +39,7 @@ LOSS_SCALE_SMALLEST = 2.0**-14  # Minimum of the loss scale.
 NETWORK_OUTPUTS = 16  # Outputs of each network. The first three are the color.
 DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
 COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
+MEAN_TOGETHER = 4  # Number of rays that a thread adds to a mean per iteration.
 TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
@@ -50,11 +51,12 @@ WIDE_TRACE_SIMDGROUPS = 2  # Number of simdgroups that trace rays with more feat
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},
     "TILE_SIMDGROUPS": {"metal": 4, "cuda": 4, "cpu": 1},
+    "MEAN_SIMDGROUPS": {"metal": 8, "cuda": 8, "cpu": 1},
     # On an H200, a longer queue with fewer simdgroups takes 20 % more time.
     "TRACE_QUEUE": {"metal": 32, "cuda": 32, "cpu": 512},
 }
 """Constants that depend on the device: threads per simdgroup, simdgroups per threadgroup in matrix
-products, and rays that each simdgroup traces."""
+products and in the mean over the rays, and rays that each simdgroup traces."""
 
 
 def shared_constants() -> dict[str, int | float]:

@@ -26,7 +26,9 @@ from nerfmac.geometry.views import Views
 from nerfmac.ops.adam import Step as Adam
 from nerfmac.ops.composite import Composited, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
+from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
+from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
@@ -37,6 +39,7 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
+_QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
 
 
 class Schedule(NamedTuple):
@@ -173,10 +176,12 @@ class Step:
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
             seen = self.render(parameters | trained, sampling, batch, schedule)
-            squares = mx.square(seen.rays.color - batch.target).mean(axis=1)
-            error = _mean(squares, seen.rays.mask)
+            # The squared error is computed as a Huber loss, which requires only one launch.
+            squares = huber(seen.rays.color, batch.target, _QUADRATIC)
+            scaled_back = mx.array(2.0 * _QUADRATIC)
+            error, share = masked_mean(squares, seen.rays.mask.reshape(-1), scaled_back)
             loss = self.loss(seen.rays, batch.target, scale.scale)
-            return loss, error, seen.samples, seen.samples_per_ray, seen.rays.mask.mean()
+            return loss, error, seen.samples, seen.samples_per_ray, share
 
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
@@ -269,9 +274,10 @@ class Step:
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
         if rays.penalty is not None:
             losses.append(rays.penalty)
-        # Losses are added before the mean, because each mean requires several launches.
+        # Losses are added before the mean, because each mean requires two launches.
         first, *others = (_of_rays(loss, rays.mask.shape[0]) for loss in losses)
-        return _mean(sum(others, start=first), rays.mask, scale)
+        total = sum(others, start=first).astype(mx.float32)
+        return masked_mean(total, rays.mask.reshape(-1), scale).mean
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.
@@ -298,12 +304,3 @@ def _of_rays(losses: mx.array, rays: int) -> mx.array:
             "add the values of the samples of each ray, as in docs/extending.md"
         )
     return losses.mean(axis=1) if losses.ndim == 2 else losses
-
-
-def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """Return `scale` times the mean of `values` (rays,) over the rays with mask 1."""
-    mask = mask.reshape(-1)
-    weights = mask / mx.maximum(mask.sum(), 1.0)
-    # The values are scaled before the sum, because scaling the sum would require additional
-    # launches in the forward and the backward pass.
-    return (scale * values * weights).sum()

@@ -98,6 +98,7 @@ METAL_FUNC Value simd_shuffle_down(Value value, int) {
 }
 METAL_FUNC bool simd_any(bool value) { return value; }
 METAL_FUNC void simd_publish() {}
+METAL_FUNC void threadgroup_publish() {}
 
 // Placed before a loop, it keeps the small arrays of the loop in registers.
 #define UNROLL _Pragma("GCC unroll 16")

@@ -113,6 +113,8 @@ METAL_FUNC Value simd_shuffle_down(Value value, int distance) {
 METAL_FUNC bool simd_any(bool value) { return __any_sync(~0u, value); }
 // Makes writes to threadgroup memory visible to all lanes of the simdgroup.
 METAL_FUNC void simd_publish() { __syncwarp(); }
+// Makes writes to threadgroup memory visible to all threads of the threadgroup.
+METAL_FUNC void threadgroup_publish() { __syncthreads(); }
 
 // Placed before a loop, it keeps the small arrays of the loop in registers.
 #define UNROLL _Pragma("unroll")

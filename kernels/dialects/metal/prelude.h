@@ -14,6 +14,9 @@ METAL_FUNC void atomic_add_row(device atomic<Number>* rows, uint row, thread con
 // Makes writes to threadgroup memory visible to all lanes of the simdgroup.
 METAL_FUNC void simd_publish() { simdgroup_barrier(mem_flags::mem_threadgroup); }
 
+// Makes writes to threadgroup memory visible to all threads of the threadgroup.
+METAL_FUNC void threadgroup_publish() { threadgroup_barrier(mem_flags::mem_threadgroup); }
+
 // Placed before a loop, it keeps the arrays that the loop indexes in registers. MLX uses the same
 // pragma in its kernels.
 #define UNROLL _Pragma("clang loop unroll(full)")

@@ -36,6 +36,7 @@ from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, march
+from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -203,6 +204,9 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     colors = mx.random.uniform(shape=(2, inputs.rays, 3), key=mx.random.key(13))
     loss = partial(huber, target=colors[1], delta=0.1)
     yield from _with_backward("huber", loss, colors[0])
+    losses, mask, scale = loss(colors[0]), mx.ones(inputs.rays), mx.array(1024.0)
+    mean = lambda losses: masked_mean(losses, mask, scale).mean  # noqa: E731
+    yield from _with_backward("masked_mean", mean, losses)
 
 
 def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:

@@ -41,6 +41,7 @@ STAGES = {
     "networks": "networks",
     "composite": "compositing",
     "huber": "loss",
+    "masked_mean": "loss",
     "loss_scale": "optimizer",
     "adam": "optimizer",
 }

@@ -24,6 +24,7 @@ from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
+from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 from nerfmac.ops.thin import count_kept, thin
@@ -217,6 +218,20 @@ def huber_cases() -> Iterator[Case]:
             return [huber(predicted, target, 0.3)]
 
         yield Case("huber", str(rays), partial(with_gradients, run, predicted=predicted), 8)
+
+
+def masked_mean_cases() -> Iterator[Case]:
+    """Yield cases in which all, some, and none of the rays have mask 1."""
+    for rays in (1, 5, 300, 5000):
+        for kept in (0.0, 0.7, 1.0):
+            drawn, values = mx.random.uniform(shape=(2, rays), key=mx.random.key(rays))
+            mask = (drawn < kept).astype(mx.float32)
+
+            def run(values: mx.array, mask: mx.array = mask) -> list[mx.array]:
+                return list(masked_mean(values, mask, mx.array(1024.0)))
+
+            case = partial(with_gradients, run, values=values)
+            yield Case("masked_mean", f"{rays}-{kept:g}", case, 32)
 
 
 def _thinned_at_random(samples: Samples) -> Samples:
