@@ -1,4 +1,5 @@
-// Packing of ray samples into slots: the first slot of each ray, and the number of slots per ray.
+// Packing of ray samples into slots: the first slot of each ray, which rays fit, and the number of
+// slots per ray.
 //
 // ends[r] is the total number of samples of the rays 0 to r, so ends never decreases.
 
@@ -27,6 +28,15 @@ METAL_FUNC void packing_starts(
   int fitting = i;
   if (i > 0 && ends[i - 1] > slots[0]) fitting = packing_count(ends, rays, slots[0]);
   ray_start[i] = fitting > 0 ? ends[fitting - 1] : 0;
+}
+
+// fits[r] is 1 if ray r has the wanted number of slots, and otherwise 0. There is one thread per ray.
+template <typename RayStart, typename Wanted, typename Fits>
+METAL_FUNC void packing_fits(
+    uint3 thread_index, int rays, RayStart ray_start, Wanted wanted, Fits fits) {
+  const int ray = int(thread_index.x);
+  if (ray >= rays) return;
+  fits[ray] = ray_start[ray + 1] - ray_start[ray] == wanted[ray] ? 1.0f : 0.0f;
 }
 
 // samples_per_ray[0] = max(mean(kept), mean(marched) slots / capacity), over the rays with a first

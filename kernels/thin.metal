@@ -44,11 +44,13 @@ METAL_FUNC ThinSample thin_sample(
   return sample;
 }
 
-template <typename Density, typename Widths, typename RayStart, typename Offsets,
-          typename Below, typename Counts>
+// Counts the kept samples of each ray. new_wanted is equal to the count, or to wanted if there were
+// not enough slots for the marched samples of the ray.
+template <typename Density, typename Widths, typename RayStart, typename Offsets, typename Wanted,
+          typename Below, typename Counts, typename NewWanted>
 METAL_FUNC void thin_count(
     uint3 thread_index, int rays, Density density, Widths widths, RayStart ray_start,
-    Offsets offsets, Below below, Counts counts) {
+    Offsets offsets, Wanted wanted, Below below, Counts counts, NewWanted new_wanted) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
@@ -59,7 +61,9 @@ METAL_FUNC void thin_count(
        first += SIMD_WIDTH) {
     count += simd_sum(int(thin_sample(first + lane, end, density, widths, below, along).is_kept));
   }
-  if (lane == 0) counts[ray] = count;
+  if (lane > 0) return;
+  counts[ray] = count;
+  new_wanted[ray] = end - ray_start[ray] == wanted[ray] ? count : wanted[ray];
 }
 
 // Marks a slot as unused.

@@ -117,7 +117,9 @@ def networks(
     slots = _check(features, density_weights, color_weights, shape)
     _DIRECTIONS.check(basis, ray, used, slots=slots)
     features = features.astype(working_dtype())
-    return _networks(features, basis, ray, used, density_weights, color_weights, shape=shape)
+    weights = density_weights, color_weights
+    density, color, _ = _networks(features, basis, ray, used, *weights, shape=shape)
+    return density, color
 
 
 def networks_density(
@@ -228,37 +230,38 @@ def _reference(features, basis, ray, used, density_weights, color_weights, *, sh
     density, embedding = _embedded(features, density_weights, shape)
     inputs = mx.concatenate([embedding, basis[ray]], axis=1)
     color = mx.sigmoid(mlp_reference(inputs, color_weights, shape.color)[:, :3])
-    return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], color, 0.0)
+    color = mx.where(is_used[:, None], color, 0.0)
+    return mx.where(is_used, density, 0.0), color, mx.array([])
 
 
 @operation("networks", _reference)
 def _networks(features, basis, ray, used, density_weights, color_weights, *, shape):  # type: ignore[no-untyped-def]
-    slots = features.shape[0]
-    return _FORWARD(
-        *(features, basis, ray, used),
-        stored_weights(density_weights, color_weights, shape),
+    """Return density and color, and the stored weights, so that the gradient can use them."""
+    slots, stored = features.shape[0], stored_weights(density_weights, color_weights, shape)
+    density, color = _FORWARD(
+        *(features, basis, ray, used, stored),
         **_tiles(slots),
         template=shape.template,
         **_GIVES.outputs(slots=slots),
     )
+    return density, color, stored
 
 
 @_networks.vjp
-def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-untyped-def]
+def _networks_vjp(primals, cotangents, outputs, *, shape):  # type: ignore[no-untyped-def]
     features, basis, ray, used, density_weights, color_weights = primals
+    d_density, d_color, _ = cotangents
     groups = gradient_groups()
     d_features, partial = _GRADIENT(
-        *(features, basis, ray, used),
-        stored_weights(density_weights, color_weights, shape),
-        *cotangents,
+        *(features, basis, ray, used, outputs[2], d_density, d_color),
         mx.array([groups], mx.int32),
         **_groups(groups),
         template=[*shape.template, ("PADDING", gradient_padding(shape))],
         output_shapes=[features.shape, (groups, density_weights.size + color_weights.size)],
         output_dtypes=[features.dtype, mx.float32],
     )
-    d_density, d_color = mx.split(partial.sum(axis=0), [density_weights.size])
-    return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_color
+    d_weights = mx.split(partial.sum(axis=0), [density_weights.size])
+    return d_features, *map(mx.zeros_like, (basis, ray, used)), *d_weights
 
 
 def _tiles(rows: int) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""Packing of samples into slots: the first slot of each ray, and the mean number of slots per
-ray."""
+"""Packing of samples into slots: the first slot of each ray, which rays fit, and the mean number of
+slots per ray."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(counts=(mx.int32, "rays"))
 _PER_RAY_TAKES = Signature(marched=(mx.int32, "rays"), kept=(mx.int32, "rays"))
+_FITS_TAKES = Signature(ray_start=(mx.int32, "rays + 1"), wanted=(mx.int32, "rays"))
 _STARTS = Kernel(
     "packing", "packing_starts", ("ends", "slots"), ("ray_start",), rows="ends_shape[0]"
 )
+_FITS = Kernel("packing", "packing_fits", _FITS_TAKES.names, ("fits",), rows="wanted_shape[0]")
 _PER_RAY = Kernel(
     "packing",
     "packing_samples_per_ray",
@@ -57,6 +59,39 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
         grid=(rays + 1, 1, 1),
         output_shapes=[(rays + 1,)],
         output_dtypes=[mx.int32],
+    )
+
+
+def fits_mask(ray_start: mx.array, wanted: mx.array) -> mx.array:
+    """Return 1 for each ray that fits (see `Samples.fits`), and 0 for the other rays.
+
+    Args:
+        ray_start: (rays + 1,) int32, as in `Samples`.
+        wanted: (rays,) int32, as in `Samples`.
+
+    Returns:
+        float32 array (rays,).
+
+    Raises:
+        InputError: If a shape or type is wrong.
+    """
+    rays = wanted.shape[0]
+    _FITS_TAKES.check(ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
+    return _fits(ray_start, wanted)
+
+
+def _fits_reference(ray_start: mx.array, wanted: mx.array) -> mx.array:
+    return (ray_start[1:] - ray_start[:-1] == wanted).astype(mx.float32)
+
+
+@operation("packing", _fits_reference)
+def _fits(ray_start: mx.array, wanted: mx.array) -> list[mx.array]:
+    rays = wanted.shape[0]
+    return _FITS(
+        *(ray_start, wanted),
+        grid=(rays, 1, 1),
+        output_shapes=[(rays,)],
+        output_dtypes=[mx.float32],
     )
 
 

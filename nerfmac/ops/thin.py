@@ -43,6 +43,7 @@ _TAKES = Signature(
     ray_start=(mx.int32, "rays + 1"),
     offsets=(mx.float32, "rays"),
 )
+_WANTED = Signature(wanted=(mx.int32, "rays"))
 _PACKED = Signature(positions=(mx.float32, "slots", 3), distances=(mx.float32, "slots"))
 _GIVES = Signature(
     kept_positions=(mx.float32, "kept", 3),
@@ -56,8 +57,8 @@ _GIVES = Signature(
 _COUNT = Kernel(
     "thin",
     "thin_count",
-    inputs=(*_TAKES.names, "below"),
-    outputs=("counts",),
+    inputs=(*_TAKES.names, *_WANTED.names, "below"),
+    outputs=("counts", "new_wanted"),
     rows="offsets_shape[0]",
 )
 _WRITE = Kernel(
@@ -96,65 +97,34 @@ def thin(
     """
     density, width = mx.stop_gradient(density), mx.stop_gradient(samples.width)
     samples = samples._replace(width=width)
-    counts = count_kept(density, width, samples.ray_start, offsets, below)
+    rays = offsets.shape[0]
+    _TAKES.check(density, width, samples.ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})
+    _WANTED.check(samples.wanted, rays=rays)
+    counts, wanted = _count(samples, density, offsets, below)
     kept_start = ray_starts(counts, slots)
     written = _write(samples, density, offsets, kept_start, slots, below)
     position, distance, width, ray, *thinning = map(mx.stop_gradient, written)
-    wanted = mx.where(samples.fits, counts, samples.wanted)
     return Samples(position, distance, width, ray, kept_start, wanted, Thinning(*thinning))
 
 
-def count_kept(
-    density: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
-    offsets: mx.array,
-    below: float,
-) -> mx.array:
-    """Count the samples that `thin` would keep on each ray.
-
-    Args:
-        density: (slots,) float32, not negative.
-        widths: (slots,) float32, `Samples.width`.
-        ray_start: (rays + 1,) int32, as in `Samples`.
-        offsets, below: Arguments of `thin`.
-
-    Returns:
-        Number of kept samples on each ray, (rays,) int32. If `below` is 0, all samples in front of
-        the ray's end are counted.
-
-    Raises:
-        InputError: If a shape or type is wrong.
-    """
-    rays = offsets.shape[0]
-    _TAKES.check(density, widths, ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})
-    density, widths = mx.stop_gradient(density), mx.stop_gradient(widths)
-    return _count(density, widths, ray_start, offsets, below)
+def _count_reference(samples, density, offsets, below):  # type: ignore[no-untyped-def]
+    counts, rays = mx.zeros_like(samples.wanted), offsets.shape[0]
+    if density.shape[0] > 0 and rays > 0:
+        choice = _choice(density, samples.width, samples.ray_start, offsets, below)
+        counts = counts.at[choice.ray].add(choice.is_kept.astype(mx.int32))
+    return counts, mx.where(samples.fits, counts, samples.wanted)
 
 
-def count_kept_reference(
-    density: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
-    offsets: mx.array,
-    below: float,
-) -> mx.array:
-    """Reference implementation of `count_kept` in plain MLX, with the same arguments and
-    results."""
-    rays = offsets.shape[0]
-    if density.shape[0] == 0 or rays == 0:
-        return mx.zeros(rays, mx.int32)
-    choice = _choice(density, widths, ray_start, offsets, below)
-    return mx.zeros(rays, mx.int32).at[choice.ray].add(choice.is_kept.astype(mx.int32))
-
-
-@operation("thin", count_kept_reference)
-def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyped-def]
+@operation("thin", _count_reference)
+def _count(samples, density, offsets, below):  # type: ignore[no-untyped-def]
+    """Return the number of kept samples of each ray, (rays,) int32, and `Samples.wanted` of the
+    result: the same number, or the number of wanted samples if the ray does not fit."""
     return _COUNT(
-        *(density, widths, ray_start, offsets, mx.array([below], mx.float32)),
+        *(density, samples.width, samples.ray_start, offsets, samples.wanted),
+        mx.array([below], mx.float32),
         grid=(offsets.shape[0] * simd_width(), 1, 1),
-        output_shapes=[offsets.shape],
-        output_dtypes=[mx.int32],
+        output_shapes=[offsets.shape, offsets.shape],
+        output_dtypes=[mx.int32, mx.int32],
     )
 
 

@@ -29,6 +29,7 @@ from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_oth
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
+from nerfmac.ops.packing import fits_mask
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
@@ -170,7 +171,10 @@ class Step:
         """
         parameters, moments = before
         key, floats = values[:2], mx.view(values[2:], mx.float32)
-        schedule, rows = Schedule(floats[0], floats[1]), floats[2:].reshape(-1, len(Adam._fields))
+        # Values are split off, because MLX gathers indexed values with a separate kernel.
+        level_progress, progress, rows = mx.split(floats, [1, 2])
+        schedule = Schedule(level_progress.reshape(()), progress.reshape(()))
+        rows = rows.reshape(-1, len(Adam._fields))
         numbers = StepNumbers.of(rows, self.refinement.shapes)
         batch = self.draw(parameters, key)
 
@@ -194,8 +198,8 @@ class Step:
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
         # The sum is not finite if any gradient is not finite. Testing it requires fewer launches
         # than testing each value.
-        sums = [values.sum() for name, values in gradients.items() if name not in bounded]
-        next_scale, unscale = next_loss_scale(scale, sum(sums, start=mx.array(0.0)))
+        first, *others = (each.sum() for name, each in gradients.items() if name not in bounded)
+        next_scale, unscale = next_loss_scale(scale, sum(others, start=first))
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
@@ -285,7 +289,7 @@ class Step:
         The mask is 0 for masked pixels and for rays whose samples do not all fit in the sample
         budget (see `Samples.fits`). For all other rays, it is 1.
         """
-        mask = samples.fits.astype(mx.float32)[:, None]
+        mask = fits_mask(samples.ray_start, samples.wanted)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
         return mask

@@ -7,7 +7,7 @@ import pytest
 from nerfmac.common.constants import THINNING_UNITS as WHOLE
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, sample_weights
-from nerfmac.ops.thin import count_kept, thin
+from nerfmac.ops.thin import thin
 from tests.numerics import assert_unbiased
 
 RANDOM = np.random.default_rng(7)
@@ -43,11 +43,14 @@ def test_without_a_weight_all_samples_before_the_end_are_kept_as_they_are():
 
 
 def test_rays_end_where_a_ten_thousandth_of_the_light_is_left():
-    density, widths = mx.full((30,), 2.0), mx.full((30,), 0.5)  # each sample passes 1 / e
-    ray_start = mx.array([0, 4, 4, 30], mx.int32)
+    density, width = mx.full((30,), 2.0), mx.full((30,), 0.5)  # each sample passes 1 / e
+    ray_start, wanted = mx.array([0, 4, 4, 30, 30], mx.int32), mx.array([4, 0, 26, 3], mx.int32)
+    ray = mx.array([0] * 4 + [2] * 26, mx.int32)
+    samples = Samples(mx.zeros((30, 3)), mx.zeros(30), width, ray, ray_start, wanted)
     # exp(-9) is above 1e-4 and exp(-10) below: the tenth sample is the last.
-    kept = count_kept(density, widths, ray_start, mx.full((3,), 0.5), 0.0)
-    assert kept.tolist() == [4, 0, 10]
+    kept = thin(samples, density, mx.full((4,), 0.5), 30, 0.0)
+    assert kept.ray_start.tolist() == [0, 4, 4, 14, 14]
+    assert kept.wanted.tolist() == [4, 0, 10, 3], "the last ray had no slots"
 
 
 def test_samples_that_carry_the_weight_are_all_kept_and_the_others_in_part():

@@ -26,8 +26,8 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
-from nerfmac.ops.packing import ray_starts, samples_per_ray
-from nerfmac.ops.thin import count_kept, thin
+from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
+from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 
@@ -259,11 +259,11 @@ def thin_cases() -> Iterator[Case]:
 
 
 def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any) -> Arrays:
-    counts = count_kept(density, samples.width, samples.ray_start, offsets, room[-1])
     kept = thin(samples, density, offsets, *room)
     arrays = kept._asdict()
     thinning: Thinning = arrays.pop("thinning")
-    return {"counts": counts, **arrays, **thinning._asdict(), "fits": kept.fits}
+    fits = fits_mask(kept.ray_start, kept.wanted)
+    return {**arrays, **thinning._asdict(), "fits": fits}
 
 
 def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
