@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.ops.packing import ray_starts, samples_per_ray
+from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
 
 COUNTS = [3, 0, 4, 2, 9, 1, 0]
 
@@ -39,3 +39,10 @@ def test_a_rays_demand_is_the_mean_over_the_rays_that_begin_in_the_room(room, be
     got = samples_per_ray(ints(COUNTS), ints(kept), room, slots)
     assert got.shape == ()
     assert got.item() == pytest.approx(want)
+
+
+def test_rays_with_all_the_slots_they_want_fit():
+    ray_start = mx.array([0, 3, 3, 7, 7], mx.int32)
+    fits = fits_mask(ray_start, mx.array([3, 0, 5, 2], mx.int32))
+    assert fits.dtype == mx.float32
+    assert fits.tolist() == [1.0, 1.0, 0.0, 0.0]

@@ -107,17 +107,19 @@ def marched_rays(name: str, filled: float = 0.6):
     return (Rays(origins, directions), jitter), occupied, np.array(marched)
 
 
-def wall(at: float):
-    """A density that nothing passes from x = `at` on, and none before."""
-    return lambda position, _used: mx.where(position[:, 0] > at, 1e9, 0.0)
+def ends_at(wall: float, samples: Samples) -> np.ndarray:
+    """Where rays end if nothing passes the density from x = `wall` on, and there is none before."""
+    return np.array(
+        termination_distances(mx.where(samples.position[:, 0] > wall, 1e9, 0.0), samples)
+    )
 
 
 @pytest.mark.parametrize("name", GEOMETRIES)
 def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
     given, occupied, marched = marched_rays(name)
-    ends = np.array(termination_distances(wall(0.45), *given, occupied, 40_000))
     rays, jitter = given
     samples = march(*rays, jitter, occupied, 40_000)
+    ends = ends_at(0.45, samples)
     starts, x = np.array(samples.ray_start), np.array(samples.position[:, 0])
     distance, width = np.array(samples.distance), np.array(samples.width)
     stopped = 0
@@ -132,9 +134,9 @@ def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
 
 
 def test_where_room_ends_light_is_not_known_to_get_anywhere():
-    given, occupied, marched = marched_rays("object")
+    (rays, jitter), occupied, marched = marched_rays("object")
     fits = np.cumsum(marched) <= marched.sum() // 2
-    ends = np.array(termination_distances(wall(0.45), *given, occupied, int(marched.sum()) // 2))
+    ends = ends_at(0.45, march(*rays, jitter, occupied, int(marched.sum()) // 2))
     assert (ends[~fits] == 0.0).all()
     assert (ends[fits] > 0.0).all()
 

@@ -15,7 +15,8 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling import marching
+from nerfmac.sampling.marching import UPDATE_SAMPLES, MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
 from tests.ops.marching import grid, packed, some_rays
 from tests.sampling.grids import bits_of, dense, grid_of, updated
@@ -121,6 +122,35 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
     assert later.any()
     assert not (later & ~warmup).any()
     assert later.sum() < 0.2 * warmup.sum(), "only the first cells of rays"
+
+
+def test_an_update_estimates_cells_at_random_points_and_along_rays(monkeypatch):
+    asked = []
+
+    def density(_parameters, position: mx.array, used: mx.array) -> mx.array:
+        asked.append((position.shape[0], int(used[0])))
+        return 10.0 + position[:, 0]
+
+    config = override(CONFIG, occupancy={"fraction": 0.001})
+    sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), density)
+    rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
+    state = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 0.5))}
+    whole = sampler.update({}, state, rays, mx.random.key(0), 1)
+    ((slots, used),) = asked
+    points = -(-sampler.geometry.cells // 1000)
+    assert points < used < slots == points + UPDATE_SAMPLES * len(rays.origin)
+    found, occupied = np.array(whole["values"]) > 0, bits_of(Occupancy(**state))
+    assert (found & occupied).sum() > 10 * points, "cells along the rays"
+    assert 0 < (found & ~occupied).sum() <= points, "cells of random points"
+
+    asked.clear()
+    monkeypatch.setattr(marching, "MAX_POINTS_PER_LAUNCH", 1000)
+    parts = sampler.update({}, state, rays, mx.random.key(0), 1)
+    starts = np.arange(0, slots, 1000)
+    sizes = np.minimum(slots - starts, 1000)
+    assert asked == list(zip(sizes, np.clip(used - starts, 0, sizes), strict=True))
+    for name, values in whole.items():
+        assert np.array_equal(values, parts[name]), name
 
 
 def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
