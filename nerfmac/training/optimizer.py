@@ -20,6 +20,7 @@ from nerfmac.backend import Arrays
 from nerfmac.config import OptimizerConfig, ParameterGroup
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Step, adam_step, most_first
+from nerfmac.ops.moving_average import moving_average
 
 AVERAGED_EVERY = 8
 """Number of steps between updates of the average, after the first eight steps."""
@@ -123,6 +124,14 @@ def newest_weight(step: int, config: OptimizerConfig) -> float:
     return (1.0 - config.average**steps) / (1.0 - config.average**step)
 
 
-def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
-    """Update the average with the newest `parameters`, given their `weight` as a float32 scalar."""
-    return {name: old + weight * (parameters[name] - old) for name, old in average.items()}
+def averaged(
+    average: Parameters, parameters: Parameters, weight: mx.array, skipped: mx.array
+) -> Parameters:
+    """Update the average with the newest `parameters`, given their `weight` as a float32 scalar.
+
+    If `skipped`, an int32 scalar, is not 0, the step was skipped, and the average does not change.
+    """
+    return {
+        name: moving_average(old, parameters[name], weight, skipped)
+        for name, old in average.items()
+    }

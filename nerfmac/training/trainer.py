@@ -117,7 +117,7 @@ class Trainer:
         self.refinement = CameraRefinement(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
-        self._averaged = self.traces.compiled(_averaged_if_good, "average")
+        self._averaged = self.traces.compiled(averaged, "average")
         self._update_sampling = [
             compile_seldom(tuned_for(config)(partial(self._sampling_step, phase)))
             for phase in range(self.sampler.phases)
@@ -450,13 +450,6 @@ def _one_behind(steps: Iterable[Launched]) -> Iterator[Launched]:
         before = step
     if before is not None:
         yield before
-
-
-def _averaged_if_good(
-    average: Parameters, parameters: Parameters, weight: mx.array, skipped_in_a_row: mx.array
-) -> Parameters:
-    """Return the updated average. If the step was skipped, the average does not change."""
-    return averaged(average, parameters, mx.where(skipped_in_a_row == 0, weight, 0.0))
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:

@@ -94,6 +94,10 @@ class Marcher:
             lit[self._find_lit(*part)] = True
         return lit[:-1]
 
+    def cells(self, position: torch.Tensor) -> torch.Tensor:
+        """Return the cell of each position (n, 3), int64 (n,), or -1 outside all cascades."""
+        return self._cell(*position.unbind(1))
+
     def _parts(self, *rays: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         """Split tensors (rays, ...) into parts, so that the intervals of a part fit into memory."""
         count = max(1, _AT_ONCE // self.geometry.most_intervals)

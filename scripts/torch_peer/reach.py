@@ -69,24 +69,29 @@ class ReachSampler:
         return samples._replace(demand=torch.maximum(kept_ends[begun - 1].float(), in_room) / begun)
 
     @torch.no_grad()
-    def lit(
+    def visit(
         self,
         origins: torch.Tensor,
         directions: torch.Tensor,
         jitter: torch.Tensor,
         occupied: torch.Tensor,
         density: Callable[[torch.Tensor], torch.Tensor],
-    ) -> torch.Tensor:
-        """Return a boolean array (cells,) that is True for cells that are visible along the rays.
-        The arguments are the same as in `__call__`.
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return which cells are visible along the rays, bool (cells,), and the largest density of
+        the samples in each cell, float32 (cells,). The arguments are the same as in `__call__`.
 
-        Rays that do not fit into the candidate slots mark no cells as visible.
+        Rays that do not fit into the candidate slots have no samples and mark no cells as visible.
         """
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
         number = numbers(is_sample, UPDATE_SAMPLES * len(jitter))
         tried = self._tried(*rays, number, is_sample.sum(1))
-        return self._march.lit(*rays, self._end(density(tried.position), tried))
+        densities = density(tried.position)
+        cell = self._march.cells(tried.position)
+        is_sample = (tried.place >= 0) & (cell >= 0)
+        peaks = torch.zeros(self._march.geometry.cells, device=jitter.device)
+        peaks.scatter_reduce_(0, cell[is_sample], densities[is_sample], "amax")
+        return self._march.lit(*rays, self._end(densities, tried)), peaks
 
     def _tried(
         self,

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.constants import NEVER_OCCUPIED
+from nerfmac.common.constants import FAR_DISTANCE, NEVER_OCCUPIED
 from nerfmac.config import override
 from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encoded import EncodedField
@@ -15,6 +15,8 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
+from nerfmac.ops.uniform import uniform
+from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling import marching
 from nerfmac.sampling.marching import UPDATE_SAMPLES, MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
@@ -122,6 +124,25 @@ def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to()
     assert later.any()
     assert not (later & ~warmup).any()
     assert later.sum() < 0.2 * warmup.sum(), "only the first cells of rays"
+
+
+def test_an_update_finds_the_cells_in_front_of_what_is_opaque():
+    def wall(position: mx.array) -> mx.array:
+        return mx.where(position[:, 0] > 0.45, 1e6, 0.0)
+
+    sampler = MarchingSampler(
+        CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda _, position, __: wall(position)
+    )
+    rays, key = Rays(*map(mx.array, some_rays(sampler.geometry)[:2])), mx.random.key(0)
+    state = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 0.5))}
+    updated = sampler.update({}, state, rays, key, 1)
+    jitter = uniform(len(rays.origin), mx.random.split(key)[0])
+    occupied = Occupied(sampler.geometry, state["bits"])
+    marched = march(*rays, jitter, occupied, UPDATE_SAMPLES * len(rays.origin))
+    until = termination_distances(wall(marched.position), marched)
+    visible = np.array(visible_cells(rays, jitter, until, sampler.geometry))
+    assert 0.1 < (np.array(until) < FAR_DISTANCE).mean() < 0.9
+    assert ((np.array(updated["updates_since_visible"]) == 0) == visible).all()
 
 
 def test_an_update_estimates_cells_at_random_points_and_along_rays(monkeypatch):

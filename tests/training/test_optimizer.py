@@ -104,7 +104,7 @@ def test_the_average_weighs_the_past_by_its_age():
         seen.append(random.normal(size=(4, 2)))
         ages.append(range(before + 1, step + 1))
         parameters = {"table": mx.array(seen[-1], mx.float32)}
-        average = averaged(average, parameters, mx.array(newest_weight(step, CONFIG)))
+        average = averaged(average, parameters, mx.array(newest_weight(step, CONFIG)), mx.array(0))
         weights = np.array([sum(0.7 ** (step - each) for each in age) for age in ages])
         want = np.tensordot(weights / weights.sum(), np.stack(seen), axes=1)
         assert_matches(average["table"], want, rel=64 * ROUNDOFF, name=f"step {step}")
@@ -114,9 +114,12 @@ def test_the_average_weighs_the_past_by_its_age():
 def test_after_the_first_step_the_average_is_the_parameters_and_not_their_start():
     parameters = fresh(start()).parameters
     begun = {name: -values for name, values in parameters.items()}
-    got = averaged(begun, parameters, mx.array(newest_weight(1, CONFIG)))
+    weight = mx.array(newest_weight(1, CONFIG))
+    got = averaged(begun, parameters, weight, mx.array(0))
+    after_skip = averaged(begun, parameters, weight, mx.array(1))
     for name, values in parameters.items():
         assert_matches(got[name], values, rel=4 * ROUNDOFF, name=name)
+        assert np.array_equal(after_skip[name], begun[name])
 
 
 def test_l2_pulls_on_the_networks_only():

@@ -37,6 +37,7 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.masked_mean import masked_mean
+from nerfmac.ops.moving_average import moving_average
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -148,6 +149,8 @@ def computations(config: Config) -> Iterator[Computation]:
     _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, unscale, step)
     mx.eval(parameters, moments, gradient)
     yield "adam", lambda: adam_step(parameters, moments, gradient, unscale, step)
+    averaged = parameters, gradient, mx.array(0.05), mx.array(0)
+    yield "moving_average", lambda: moving_average(*averaged)
 
 
 def _with_backward(

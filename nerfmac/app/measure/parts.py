@@ -161,27 +161,17 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
     """Yield the parts of the occupancy update and of averaging the parameters."""
     sampler = trainer.sampler
-    interval = sampler.interval_at(state.step)
+    interval, average = sampler.interval_at(state.step), sampler.phases + 1
+    seldom = [(f"average, 1/{AVERAGED_EVERY}", average, AVERAGED_EVERY, "optimizer")]
     if sampler.phases:
-        phase = sampler.phase_at(state.step)
-        recorded = by_kernel(recorded_launches(trainer, state)[phase]).values()
-        update = measure(_compiled(trainer, state, phase), seconds=seconds, queued=True)
-        work = total(launched.work for same in recorded for launched in same)
-        yield Part(
-            f"occupancy update, 1/{interval}",
-            update.times(1 / interval),
-            work // interval,
-            "occupancy update",
-            current_device(),
-        )
-    average = measure(_compiled(trainer, state, sampler.phases + 1), seconds=seconds, queued=True)
-    moved = 3 * sum(array.nbytes for array in state.parameters.values())  # two read, one written
-    yield Part(
-        f"average, 1/{AVERAGED_EVERY}",
-        average.times(1 / AVERAGED_EVERY),
-        Work(moved, moved) // AVERAGED_EVERY,
-        "optimizer",
-    )
+        name, phase = "occupancy update", sampler.phase_at(state.step)
+        seldom.insert(0, (f"{name}, 1/{interval}", phase, interval, name))
+    recorded = recorded_launches(trainer, state)
+    for name, which, every, stage in seldom:
+        timing = measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
+        launches = by_kernel(recorded[which]).values()
+        work = total(launched.work for same in launches for launched in same)
+        yield Part(name, timing.times(1 / every), work // every, stage, current_device())
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:

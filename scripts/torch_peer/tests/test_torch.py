@@ -26,7 +26,7 @@ from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
 from nerfmac.ops.thin import count_kept_reference
-from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
+from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
@@ -188,35 +188,29 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         steps = np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
         return steps * warmup  # afterwards, the choice of visited cells is random too
 
-    ours = OccupancyGrid(config, geometry).update(
+    grid = OccupancyGrid(config, geometry)
+    position = grid.random_points(mx.random.key(1), warmup=warmup)
+    density = mx.array(height(np.array(position)))
+    ours = grid.update(
         Occupancy(mx.array(values), mx.array(dark), words(values > 0), mx.zeros(1, mx.int32)),
-        lambda position: mx.array(height(np.array(position))),
+        Evaluated(position, density, mx.array([len(density)], mx.int32)),
         mx.array(lit),
-        mx.random.key(1),
         warmup=warmup,
     )
     theirs = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
     theirs.values, theirs.dark, is_lit = in_torch([values, dark, lit])
     step = config.warmup_steps - warmup
     theirs.update(
-        lambda position: torch.from_numpy(height(position.numpy())), is_lit, step, torch.Generator()
+        lambda position: torch.from_numpy(height(position.numpy())),
+        is_lit,
+        torch.zeros(geometry.cells),
+        step,
+        torch.Generator(),
     )
     assert_matches(theirs.values.numpy(), ours.values, rel=8 * EPSILON, name="values")
     np.testing.assert_array_equal(theirs.dark, np.array(ours.updates_since_visible))
     occupied = theirs.occupied.numpy()
     np.testing.assert_array_equal(np.array(words(occupied)), np.array(ours.bits))
-
-
-def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
-    geometry, config = GEOMETRIES["object"], CONFIG.occupancy
-    occupancy = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
-    occupancy.occupied = torch.arange(geometry.cells) % 50 == 7
-    cells = occupancy._choose(False, torch.Generator()).numpy()
-    assert len(cells) == np.ceil(geometry.cells * config.fraction)
-    fraction = np.mean(cells % 50 == 7)
-    assert 0.5 <= fraction < 0.55
-    occupancy.occupied[:] = False
-    assert len(occupancy._choose(False, torch.Generator())) == len(cells) - len(cells) // 2
 
 
 @pytest.mark.parametrize("size", [(20, 16), (9, 23)], ids=["one size", "two sizes"])

@@ -17,6 +17,7 @@ from nerfmac.app.measure.selftest.fields import (
     adam_cases,
     hash_encode_cases,
     loss_scale_cases,
+    moving_average_cases,
     networks_cases,
     spherical_harmonics_cases,
     trace_cases,
@@ -42,5 +43,5 @@ def cases() -> Iterator[Case]:
         *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
         *(composite_cases(), thin_cases(), trace_cases(), visibility_cases()),
         *(occupancy_update_cases(), huber_cases(), masked_mean_cases()),
-        *(loss_scale_cases(), adam_cases()),
+        *(loss_scale_cases(), adam_cases(), moving_average_cases()),
     )

@@ -26,6 +26,7 @@ from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_m
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.moving_average import moving_average
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits
@@ -288,6 +289,17 @@ def _rescaled(total: float, scale: float) -> Arrays:
         arrays = {**state._asdict(), "unscale": unscale}
         after |= {f"{name} after {good_steps}": values for name, values in arrays.items()}
     return after
+
+
+def moving_average_cases() -> Iterator[Case]:
+    """Yield cases of steps that change the average, and of a skipped step."""
+    for shape in ((1,), (300,), (257, 4)):
+        average, newest = mx.random.normal((2, *shape), key=mx.random.key(1))
+        for skipped in (0, 3):
+            inputs = average, newest, mx.array(0.3), mx.array(skipped)
+            name = f"{'x'.join(map(str, shape))}-{skipped}"
+            run = partial(moving_average, *inputs)
+            yield Case("moving_average", name, lambda run=run: {"average": run()}, 2)
 
 
 def adam_cases() -> Iterator[Case]:
