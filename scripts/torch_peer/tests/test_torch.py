@@ -25,7 +25,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
-from nerfmac.ops.thin import count_kept_reference
+from nerfmac.ops.thin import thin
 from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
@@ -121,8 +121,9 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
 
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
-    given = density, width, ray_start, np.zeros(len(counts), np.float32)
-    reached = np.array(count_kept_reference(*map(mx.array, given), 0.0))
+    packed = map(mx.array, (distance, width, np.zeros(slots, np.int32), ray_start, counts))
+    samples = Samples(mx.zeros((slots, 3)), *packed)
+    reached = np.array(thin(samples, mx.array(density), mx.zeros(len(counts)), slots, 0.0).wanted)
     assert 0 < reached[5] < 300
     (density,) = in_torch([density])
     ray = torch.from_numpy(np.repeat(np.arange(len(counts)), counts))

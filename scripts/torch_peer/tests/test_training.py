@@ -18,7 +18,7 @@ from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, march
-from nerfmac.ops.visibility import FAR
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.rendering.metrics import psnr
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.goal import Goal
@@ -215,7 +215,7 @@ def test_during_the_warm_up_light_goes_through_everything(scene):
     peer.step()
     (until,) = asked
     assert until.shape == (48,)
-    assert (until == FAR).all()
+    assert (until == FAR_DISTANCE).all()
 
 
 def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying(scene):
