@@ -10,11 +10,11 @@ METAL_FUNC void masked_mean_forward(
     Space space) {
   const int local = int(thread_index.x);
   float sum = 0.0f, count = 0.0f;
-  for (int first = local; first < rays; first += MEAN_TOGETHER * SIMD_WIDTH * MEAN_SIMDGROUPS) {
+  for (int first = local; first < rays; first += MEAN_TOGETHER * SIMD_WIDTH * GROUP_SIMDGROUPS) {
     // The loads of these rays do not wait for each other.
     UNROLL
     for (int i = 0; i < MEAN_TOGETHER; ++i) {
-      const int ray = first + i * SIMD_WIDTH * MEAN_SIMDGROUPS;
+      const int ray = first + i * SIMD_WIDTH * GROUP_SIMDGROUPS;
       const float weight = ray < rays ? mask[ray] : 0.0f;
       sum = fma(ray < rays ? values[ray] : 0.0f, weight, sum);
       count += weight;
@@ -28,7 +28,7 @@ METAL_FUNC void masked_mean_forward(
   }
   threadgroup_publish();
   if (local > 0) return;
-  for (int i = 1; i < MEAN_SIMDGROUPS; ++i) {
+  for (int i = 1; i < GROUP_SIMDGROUPS; ++i) {
     sum += space[2 * i];
     count += space[2 * i + 1];
   }

@@ -51,12 +51,12 @@ WIDE_TRACE_SIMDGROUPS = 2  # Number of simdgroups that trace rays with more feat
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},
     "TILE_SIMDGROUPS": {"metal": 4, "cuda": 4, "cpu": 1},
-    "MEAN_SIMDGROUPS": {"metal": 8, "cuda": 8, "cpu": 1},
+    "GROUP_SIMDGROUPS": {"metal": 8, "cuda": 8, "cpu": 1},
     # On an H200, a longer queue with fewer simdgroups takes 20 % more time.
     "TRACE_QUEUE": {"metal": 32, "cuda": 32, "cpu": 512},
 }
 """Constants that depend on the device: threads per simdgroup, simdgroups per threadgroup in matrix
-products and in the mean over the rays, and rays that each simdgroup traces."""
+products and in kernels with a single threadgroup, and rays that each simdgroup traces."""
 
 
 def shared_constants() -> dict[str, int | float]:

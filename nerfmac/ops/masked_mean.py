@@ -19,7 +19,7 @@ _FORWARD = Kernel(
     inputs=_TAKES.names,
     outputs=_GIVES.names,
     rows="values_shape[0]",
-    space="float space[2 * MEAN_SIMDGROUPS]",
+    space="float space[2 * GROUP_SIMDGROUPS]",
 )
 _GRADIENT = Kernel(
     "masked_mean",
@@ -79,7 +79,7 @@ def _masked_mean_reference(
 @operation("masked_mean", _masked_mean_reference)
 def _masked_mean(values: mx.array, mask: mx.array, scale: mx.array) -> list[mx.array]:
     # The kernel requires exactly one threadgroup.
-    threads = simd_width() * OF_DEVICES["MEAN_SIMDGROUPS"][current_device()]
+    threads = simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]
     return _FORWARD(values, mask, scale, grid=(threads, 1, 1), group=threads, **_GIVES.outputs())
 
 

@@ -107,7 +107,8 @@ def test_outputs_are_written_whole(runs):
 WHOLE = {
     f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
 }
-WHOLE |= {"trace", "packing_samples_per_ray", "loss_scale", "masked_mean_forward"}
+WHOLE |= {"trace", "packing_starts", "packing_samples_per_ray"}
+WHOLE |= {"loss_scale", "masked_mean_forward"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 
