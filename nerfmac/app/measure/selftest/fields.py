@@ -296,10 +296,13 @@ def moving_average_cases() -> Iterator[Case]:
     for shape in ((1,), (300,), (257, 4)):
         average, newest = mx.random.normal((2, *shape), key=mx.random.key(1))
         for skipped in (0, 3):
-            inputs = average, newest, mx.array(0.3), mx.array(skipped)
             name = f"{'x'.join(map(str, shape))}-{skipped}"
-            run = partial(moving_average, *inputs)
-            yield Case("moving_average", name, lambda run=run: {"average": run()}, 2)
+            run = partial(_averaged, average, newest, skipped)
+            yield Case("moving_average", name, run, 2)
+
+
+def _averaged(average: mx.array, newest: mx.array, skipped: int) -> Arrays:
+    return {"average": moving_average(average, newest, mx.array(0.3), mx.array(skipped))}
 
 
 def adam_cases() -> Iterator[Case]:

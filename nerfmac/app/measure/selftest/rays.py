@@ -315,8 +315,11 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
 def visibility_cases() -> Iterator[Case]:
     """Yield cases with transparent and opaque rays, and rays without slots."""
     for name, density, samples in _packed_rays():
-        run = partial(termination_distances, density, samples)
-        yield Case("visibility", name, lambda run=run: {"distance": run()}, 2)
+        yield Case("visibility", name, partial(_ended, density, samples), 2)
+
+
+def _ended(density: mx.array, samples: Samples) -> Arrays:
+    return {"distance": termination_distances(density, samples)}
 
 
 def occupancy_update_cases() -> Iterator[Case]:
@@ -343,8 +346,8 @@ def occupancy_update_cases() -> Iterator[Case]:
             position = 0.5 + geometry.bounds.extent * offset
             estimates = mx.random.uniform(shape=(count,), key=keys[1])
             used = mx.array([max(count // 2, 1)], mx.int32)
-            arrays = position, estimates, used
-            yield case(f"splat-{resolution}-{cascades}-{count}", splat, *arrays, geometry)
+            name = f"splat-{resolution}-{cascades}-{count}"
+            yield case(name, splat, position, estimates, used, geometry)
     for count in (32, 96, 8192, 8224):
         values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
         yield case(f"pack-{count}", pack_bits, values, mx.array([0.6]))
