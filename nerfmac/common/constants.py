@@ -27,6 +27,12 @@ FAR_DISTANCE = 1e9
 """Distance that is greater than the distance of any sample. Kernels use this value instead of
 infinity, because Metal's fast math does not support infinity."""
 
+DISPARITY_END = 0.5  # Fraction of the run after which the disparity loss is zero.
+
+GROUND_REACH = 0.3
+"""Distance from the ground plane, relative to the plane's distance from the camera, beyond which
+the ground loss is constant."""
+
 BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
 BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH  # 32, the bits in a word of the grid.

@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.constants import PARALLEL_SLOPE
+from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 
@@ -48,8 +48,7 @@ class GroundPlane(NamedTuple):
 
     def distance(self, rays: Rays) -> mx.array:
         """Return the distance (rays,) along each ray from its origin to the ground plane, in scene
-        units. If a ray does not intersect the plane inside the convex hull, its distance is
-        infinite."""
+        units, or `FAR_DISTANCE` if the ray does not intersect the plane inside the convex hull."""
         origin, direction = rays
         slope = _along(direction, self.normal)
         slope = mx.where(mx.abs(slope) < PARALLEL_SLOPE, PARALLEL_SLOPE, slope)
@@ -60,7 +59,7 @@ class GroundPlane(NamedTuple):
         is_inside = (first * across + second * along <= mx.array(self.reach, mx.float32)).all(
             axis=1
         )
-        return mx.where((distance > 0.0) & is_inside, distance, mx.inf)
+        return mx.where((distance > 0.0) & is_inside, distance, FAR_DISTANCE)
 
 
 def ground_plane(

@@ -41,8 +41,8 @@ determine the floor's depth. Far from the plane, the ground loss is constant, so
 tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
 The disparity, depth, and ground losses are linear in the weights. These losses are therefore
-implemented as penalties of samples, because `composite_penalized` can sum weight times penalty
-while it composites colors.
+implemented as penalties of samples (see `nerfmac.ops.penalty`), because `composite_penalized` can
+sum weight times penalty while it composites colors.
 
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15), but with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
@@ -62,10 +62,8 @@ from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
 from nerfmac.ops.huber import huber
+from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.training.track_rays import TrackTargets
-
-DISPARITY_END = 0.5
-"""Fraction of the run after which the disparity loss is zero."""
 
 EDGE = 15.0
 """Decay rate of the smoothness loss with the color difference of neighboring pixels. Colors are in
@@ -74,10 +72,6 @@ LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
 """Lower bounds in the smoothness loss. The opacity is clamped to at least `LEAST_OPACITY` before a
 depth is divided by the opacity. The depth, in scene units, is clamped to at least `LEAST_DEPTH`
 before its logarithm is computed."""
-
-GROUND_REACH = 0.3
-"""Distance from the ground plane, relative to the plane's distance from the camera, beyond which
-the ground loss is constant."""
 
 _MARGIN = 1e-4  # minimum distance from 0 and 1, where the entropy has an infinite slope
 
@@ -98,7 +92,7 @@ class RayBatch(NamedTuple):
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty, or None
+    penalty: mx.array | None = None  # (rays,) disparity, depth, and ground losses, or None
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
@@ -167,20 +161,6 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
-def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
-    """Return the field-independent part of the depth loss, (rays,).
-
-    A ray's depth loss is this value plus the weighted sum of the `depth_penalty` of its samples.
-    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. The
-    value has no gradient but ensures that the total loss is not negative.
-    """
-    count = rays.mask.shape[0]
-    if rays.tracks is None:
-        return mx.zeros(count)
-    importance = _importance(rays.tracks, count, rays.progress, until)
-    return mx.concatenate([importance, mx.zeros(count - importance.shape[0])])
-
-
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
     """Return the smoothness loss of each ray, (rays,), a penalty on depth differences to its
     neighbor.
@@ -197,113 +177,26 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
     return mx.concatenate([loss, loss, mx.zeros(len(depth) - 2 * pairs)])
 
 
-class PenaltyInput(NamedTuple):
-    """Input of a `Penalty`: samples, and known distances along their rays."""
-
-    samples: Samples  # packed samples
-    progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
-    ground: mx.array | None = None  # (rays,) float32, distance to the ground plane or infinity
-    tracks: TrackTargets | None = None  # known distances of the first rays, or None
-
-
-Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, float32 (slots,). The penalty does not have to
-be differentiable."""
-
-
-def disparity_penalty(given: PenaltyInput) -> mx.array:
-    """Return the disparity penalty of each sample, (slots,): 1 / (1 + distance), decaying over the
-    run."""
-    return _fading(given.progress, DISPARITY_END) / (1.0 + given.samples.distance)
-
-
-def ground_penalty(given: PenaltyInput) -> mx.array:
-    """Return the ground penalty of each sample, (slots,).
-
-    The penalty is the sample's relative distance from the ground plane along its ray, at most
-    `GROUND_REACH`. The penalty is 0 if the ray does not intersect the plane.
-    """
-    samples = given.samples
-    if given.ground is None:
-        return mx.zeros(samples.distance.shape)
-    ground = given.ground[samples.ray]
-    away = mx.minimum(mx.abs(samples.distance / ground - 1.0), GROUND_REACH)
-    return mx.where(mx.isinf(ground), 0.0, away)
-
-
-def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
-    """Return the depth penalty of each sample, (slots,), for the depth loss.
-
-    The penalty is negative near the sparse point of a ray, close to 0 elsewhere, and 0 for rays
-    without a track. The depth loss is `depth_constant` plus the sum of weight times penalty. The
-    penalty decays to 0 at the fraction `until` of the run.
-    """
-    samples = given.samples
-    if given.tracks is None:
-        return mx.zeros(samples.distance.shape)
-    known = given.tracks
-    # MLX inserts scalar constants into the source code of fused kernels. If the number of tracks
-    # were a constant, MLX would compile a separate kernel for each number of rays.
-    last = mx.arange(known.distance.shape[0])[-1:]
-    ray = mx.minimum(samples.ray, last)
-    miss = (samples.distance - known.distance[ray]) / known.spread[ray]
-    importance = _importance(known, samples.wanted.shape[0], given.progress, until)
-    near = importance[ray] * mx.exp(-0.5 * mx.square(miss))
-    return mx.where(samples.ray <= last, -near, 0.0)
-
-
 def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
     """Return the extra losses that have a nonzero weight in `config`."""
     weights = (
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
-        (partial(depth_constant, until=config.depth_until), config.depth),
         (smoothness_loss, config.smoothness),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
 
 
-def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
-    """Return a function that computes the weighted sum of all penalties, or None if there are no
-    penalties.
+def configured_penalty_weights(config: TrainConfig, extent: float) -> PenaltyWeights | None:
+    """Return the weights of the disparity, depth, and ground losses, or None if all are 0.
 
-    Only penalties with a nonzero weight in `config` are included. `extent` is the side length of
-    the scene cube in scene units.
+    `extent` is the side length of the scene cube in scene units.
     """
     # The disparity loss reduces haze in front of cameras. If the extent is 1, the cameras are
     # outside the scene cube, where there is no density, so the loss is disabled.
     disparity = config.disparity if extent > 1 else 0.0
-    weights = (
-        (disparity_penalty, disparity),
-        (partial(depth_penalty, until=config.depth_until), config.depth),
-        (ground_penalty, config.ground),
-    )
-    terms = [(penalty, weight) for penalty, weight in weights if weight]
-
-    def penalty(given: PenaltyInput) -> mx.array:
-        first, *others = (weight * term(given) for term, weight in terms)
-        return sum(others, start=first)
-
-    return penalty if terms else None
-
-
-def _importance(
-    tracks: TrackTargets, rays: int, progress: mx.array | float, until: float
-) -> mx.array:
-    """Return the factor of the depth loss for each ray with a track, (k,).
-
-    The factor is proportional to the track's confidence and decays linearly to zero at the fraction
-    `until` of the run. The factor is scaled so that the mean loss over all `rays` equals the mean
-    loss over the rays with a track.
-    """
-    share = rays / tracks.confidence.shape[0]
-    return share * _fading(progress, until) * tracks.confidence
-
-
-def _fading(progress: mx.array | float, end: float) -> mx.array:
-    """Return a float32 scalar factor that decays linearly from 1 to 0 at the fraction `end` of the
-    run."""
-    return mx.maximum(1.0 - progress / end, 0.0)
+    weights = disparity, config.depth or 0.0, config.ground or 0.0
+    return PenaltyWeights(*weights, config.depth_until) if any(weights) else None
 
 
 def _weighted(loss: Loss, weight: float, rays: RayBatch, target: mx.array) -> mx.array:

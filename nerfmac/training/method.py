@@ -14,14 +14,14 @@ from nerfmac.fields.encodings import encoding_of
 from nerfmac.fields.field import Field, shapes_of
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
 from nerfmac.training.losses import (
     Loss,
-    Penalty,
     configured_extra_losses,
-    configured_penalty,
+    configured_penalty_weights,
     huber_loss,
 )
 
@@ -35,8 +35,8 @@ class Parts(NamedTuple):
     """Color loss, which applies to the colors of the field and of each proposal field."""
     extra_losses: tuple[Loss, ...]
     """Additional loss terms, which apply only to the field and not to proposal fields."""
-    penalty: Penalty | None
-    """Penalty of each sample as an additional loss term, or None."""
+    penalty_weights: PenaltyWeights | None
+    """Weights of the losses that are penalties of samples, or None if all are 0."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Method:
             _check_coarse(config, bounds, field)
         loss = self.loss or huber_loss(config.train.huber)
         extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
-        penalty = configured_penalty(config.train, bounds.extent)
-        return Parts(field, self.sampler or sampler, loss, extra_losses, penalty)
+        weights = configured_penalty_weights(config.train, bounds.extent)
+        return Parts(field, self.sampler or sampler, loss, extra_losses, weights)
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:

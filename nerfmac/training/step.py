@@ -30,10 +30,11 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.packing import fits_mask
+from nerfmac.ops.penalty import Penalties, penalties
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.training.losses import PenaltyInput, RayBatch
+from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
@@ -106,7 +107,7 @@ class Batch(NamedTuple):
     color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    ground: mx.array | None  # (rays,) float32, distance to the ground plane or infinity
+    ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
     pairs: int  # as in `RayBatch`
 
 
@@ -248,11 +249,10 @@ class Step:
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
         density, color = field(own, samples, directions)
-        known = PenaltyInput(samples, schedule.progress, batch.ground, batch.tracks)
-        penalty_of = self.parts.penalty
+        given = self._penalties(samples, batch, schedule.progress)
         seen, penalty = composite_penalized(
             *(density, color, samples),
-            penalty_of(known) if penalty_of else mx.zeros(density.shape),
+            mx.zeros(density.shape) if given is None else given.sample,
             batch.color,
             None if refinement.changes_colors else batch.background,
             self.full_gradient_distance,
@@ -264,9 +264,11 @@ class Step:
             for proposal in sampled.proposals
         ]
         mask = self._mask(samples, batch.pixel_draws)
+        if given is not None and batch.tracks is not None:
+            penalty = penalty + given.ray
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
-            *(schedule.progress, batch.tracks, penalty if penalty_of else None, batch.pairs),
+            *(schedule.progress, batch.tracks, None if given is None else penalty, batch.pairs),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)
@@ -282,6 +284,14 @@ class Step:
         first, *others = (_of_rays(loss, rays.mask.shape[0]) for loss in losses)
         total = sum(others, start=first).astype(mx.float32)
         return masked_mean(total, rays.mask.reshape(-1), scale).mean
+
+    def _penalties(self, samples: Samples, batch: Batch, progress: mx.array) -> Penalties | None:
+        """Return the penalties of a batch's samples, or None if no loss has penalties."""
+        weights, tracks = self.parts.penalty_weights, batch.tracks
+        if weights is None:
+            return None
+        known = None if tracks is None else tracks.values
+        return penalties(samples, progress, weights, known, batch.ground)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

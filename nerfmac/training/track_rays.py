@@ -22,15 +22,28 @@ from nerfmac.geometry.tracks import distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
 
-_DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns after the three fractions
+_FRACTIONS = 3  # number of columns with fractions
 
 
 class TrackTargets(NamedTuple):
     """Known distances for the first k rays of a batch, in scene units."""
 
-    distance: mx.array  # (k,) float32, distance of the sparse point from the camera
-    confidence: mx.array  # (k,) float32 in [0, 1], computed from the reprojection error
-    spread: mx.array  # (k,) float32, standard deviation of the distance
+    values: mx.array  # (k, 3) float32, the three properties of each ray
+
+    @property
+    def distance(self) -> mx.array:
+        """Distance of the sparse point from the camera, (k,) float32."""
+        return self.values[:, 0]
+
+    @property
+    def confidence(self) -> mx.array:
+        """Confidence in [0, 1], computed from the reprojection error, (k,) float32."""
+        return self.values[:, 1]
+
+    @property
+    def spread(self) -> mx.array:
+        """Standard deviation of the distance, (k,) float32."""
+        return self.values[:, 2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +51,7 @@ class TrackRays:
     """Table of the observations of sparse points on the device, float32 (n, 6).
 
     The first three columns are the fractions with which `draw_pixels` draws the observation's
-    pixel. The other columns are the fields of `TrackTargets`.
+    pixel. The other columns are the `TrackTargets`.
     """
 
     table: mx.array
@@ -80,9 +93,11 @@ class TrackRays:
         """
         observations = self.table.shape[0]
         chosen = (pixel_draws[0, :count] * observations).astype(mx.int32)
-        rows = self.table[mx.minimum(chosen, observations - 1)].T
-        draws = mx.concatenate([rows[:_DISTANCE], pixel_draws[:, count:]], axis=1)
-        return draws, TrackTargets(rows[_DISTANCE], rows[_CONFIDENCE], rows[_SPREAD])
+        fractions, targets = mx.split(
+            self.table[mx.minimum(chosen, observations - 1)], [_FRACTIONS], axis=1
+        )
+        draws = mx.concatenate([fractions.T, pixel_draws[:, count:]], axis=1)
+        return draws, TrackTargets(targets)
 
 
 def fractions_of(

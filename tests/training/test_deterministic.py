@@ -82,32 +82,34 @@ from pathlib import Path
 
 import mlx.core as mx
 
+from nerfmac.backend import kernels_disabled
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
+from nerfmac.ops.penalty import penalties
 from nerfmac.training.losses import (
-    PenaltyInput, RayBatch, configured_extra_losses, configured_penalty,
+    RayBatch, configured_extra_losses, configured_penalty_weights,
 )
-from nerfmac.training.track_rays import TrackTargets
 
 mx.set_default_device(mx.cpu)
 names = ("disparity", "distortion", "entropy", "depth", "smoothness", "ground")
 config = TrainConfig(**{name: 0.01 for name in names})
-losses, penalty_of = configured_extra_losses(config), configured_penalty(config, extent=2.0)
+losses, weights = configured_extra_losses(config), configured_penalty_weights(config, extent=2.0)
 SLOTS = 384
 
 
 def loss(density, distance, start, ray, color, progress):
     rays = len(color)
     samples = Samples(mx.zeros((SLOTS, 3)), distance, distance / 8, ray, start, start[1:])
-    tracks = TrackTargets(*(distance[: rays // 16] for _ in range(3)))
+    tracks = mx.stack([distance[: rays // 16]] * 3, axis=1)
     batch = RayBatch(
         color, color[:, 0], color[:, 1], color[:, :1], density, samples,
-        progress=progress, tracks=tracks, pairs=rays // 2,
+        progress=progress, pairs=rays // 2,
     )
-    penalty = penalty_of(PenaltyInput(samples, progress, distance[:rays], tracks))
-    _, penalty = composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)
-    return sum(loss(batch, color).sum() for loss in losses) + penalty.sum()
+    with kernels_disabled():
+        given = penalties(samples, progress, weights, tracks, distance[:rays])
+    _, penalty = composite_penalized(density, mx.zeros((SLOTS, 3)), samples, given.sample)
+    return sum(loss(batch, color).sum() for loss in losses) + (penalty + given.ray).sum()
 
 
 for rays in (64, 96, 128):

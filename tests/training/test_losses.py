@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac.common.constants import DISPARITY_END
 from nerfmac.config import override
 from nerfmac.config.presets import preset
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.huber import huber
+from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import (
-    DISPARITY_END,
-    PenaltyInput,
     RayBatch,
-    disparity_penalty,
     distortion_loss,
     entropy_loss,
 )
@@ -51,7 +50,7 @@ def distortion(density: mx.array, samples: Samples) -> mx.array:
 
 
 def disparity(density: mx.array, samples: Samples, progress: float) -> mx.array:
-    penalty = disparity_penalty(PenaltyInput(samples, mx.array(progress)))
+    penalty = penalties(samples, mx.array(progress), PenaltyWeights(disparity=1.0)).sample
     return composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)[1]
 
 

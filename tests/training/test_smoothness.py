@@ -6,17 +6,17 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import REACH, chosen_pixels, next_to_each_other
+from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import (
-    PenaltyInput,
     RayBatch,
     configured_extra_losses,
-    configured_penalty,
-    ground_penalty,
+    configured_penalty_weights,
     smoothness_loss,
 )
 from nerfmac.training.trainer import Trainer
@@ -146,7 +146,8 @@ def samples_at(distances: list[float]) -> Samples:
 
 def loss_of(distances: list[float], density: mx.array, ground: float = GROUND) -> mx.array:
     samples = samples_at(distances)
-    penalty = ground_penalty(PenaltyInput(samples, ground=mx.array([ground])))
+    weights, ground = PenaltyWeights(ground=1.0), mx.array([ground])
+    penalty = penalties(samples, mx.array(0.0), weights, ground=ground).sample
     return composite_penalized(density, mx.zeros((len(distances), 3)), samples, penalty)[1]
 
 
@@ -165,19 +166,21 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
     assert slope[3] < 0.0 < slope[2]
     assert slope[4] > 0.0
     assert abs(float(slope[1] - slope[0])) < 0.1 * float(slope[2])
-    missed = mx.grad(lambda density: loss_of([1.0, 2.0], density, mx.inf).sum())(mx.ones(2))
+    missed = mx.grad(lambda density: loss_of([1.0, 2.0], density, FAR_DISTANCE).sum())(mx.ones(2))
     assert (missed == 0.0).all()
 
 
 def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    penalty = configured_penalty(override(CONFIG, train={"ground": 0.7}).train, 1.0)
-    got = penalty(PenaltyInput(samples_at([1.8]), ground=mx.array([GROUND])))
+    weights = configured_penalty_weights(override(CONFIG, train={"ground": 0.7}).train, 1.0)
+    ground = mx.array([GROUND])
+    got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
     assert float(got) == pytest.approx(0.07, abs=1e-6)
-    assert configured_penalty(override(CONFIG, train={"ground": 0.0}).train, 1.0) is None
+    assert configured_penalty_weights(override(CONFIG, train={"ground": 0.0}).train, 1.0) is None
 
 
 def test_without_a_plane_it_is_zero():
-    assert ground_penalty(PenaltyInput(samples_at([0.5, 1.0]))).tolist() == [0.0, 0.0]
+    got = penalties(samples_at([0.5, 1.0]), mx.array(0.0), PenaltyWeights(ground=1.0))
+    assert got.sample.tolist() == [0.0, 0.0]
 
 
 def floor() -> GroundPlane:

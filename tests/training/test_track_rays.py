@@ -16,16 +16,10 @@ from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels
+from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.goal import Goal
-from nerfmac.training.losses import (
-    PenaltyInput,
-    RayBatch,
-    configured_extra_losses,
-    configured_penalty,
-    depth_constant,
-    depth_penalty,
-)
-from nerfmac.training.track_rays import TrackRays, TrackTargets, fractions_of
+from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.track_rays import TrackRays, fractions_of
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
@@ -126,18 +120,15 @@ def samples_of_rays() -> Samples:
     return Samples(*arrays, start, start[1:] - start[:-1])
 
 
-KNOWN = TrackTargets(
-    mx.array([1.3, 1.2, 1.45]), mx.array([0.9, 0.5, 0.7]), mx.array([0.1, 0.1, 0.15])
-)
+# Distance, confidence, and standard deviation.
+KNOWN = mx.array([[1.3, 0.9, 0.1], [1.2, 0.5, 0.1], [1.45, 0.7, 0.15]])
 
 
 def losses_of(density: mx.array) -> mx.array:
     """The depth loss of each ray, (rays,)."""
     samples, color = samples_of_rays(), mx.zeros((SLOTS, 3))
-    penalty = depth_penalty(PenaltyInput(samples, tracks=KNOWN))
-    seen, loss = composite_penalized(density, color, samples, penalty)
-    batch = RayBatch(*seen, mx.ones((len(loss), 1)), tracks=KNOWN)
-    return loss + depth_constant(batch, color)
+    given = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
+    return composite_penalized(density, color, samples, given.sample)[1] + given.ray
 
 
 def losses_by_hand(density: np.ndarray) -> np.ndarray:
@@ -147,7 +138,7 @@ def losses_by_hand(density: np.ndarray) -> np.ndarray:
         here = slice(STARTS[ray], STARTS[ray + 1])
         optical = density[here].astype(np.float64) * np.array(samples.width)[here]
         weight = np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
-        away, confidence, spread = (float(values[ray]) for values in KNOWN)
+        away, confidence, spread = KNOWN[ray].tolist()
         miss = (np.array(samples.distance)[here] - away) / spread
         losses[ray] = 2 * confidence * (1 - (weight * np.exp(-(miss**2) / 2)).sum())
     return losses
@@ -173,15 +164,12 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
 )
 def test_the_loss_falls_to_nothing_over_a_part_of_the_run(progress, weight):
     train = override(CONFIG, train={"disparity": 0.0, "depth": 0.2, "depth_until": 0.4}).train
-    given, now = PenaltyInput(samples_of_rays(), tracks=KNOWN), mx.array(progress)
-    got = np.array(configured_penalty(train, 2.0)(given._replace(progress=now)))
-    np.testing.assert_allclose(got, weight * np.array(depth_penalty(given)), atol=1e-6)
-
-    (loss,) = configured_extra_losses(train)
-    opacity, target = mx.full((6,), 0.3), mx.zeros((6, 3))
-    batch = RayBatch(target, opacity, opacity, mx.ones((6, 1)), tracks=KNOWN)
-    got = np.array(loss(batch._replace(progress=now), target))
-    np.testing.assert_allclose(got, weight * np.array([1.8, 1.0, 1.4, 0, 0, 0]), atol=1e-6)
+    weights, samples = configured_penalty_weights(train, 2.0), samples_of_rays()
+    got = penalties(samples, mx.array(progress), weights, KNOWN)
+    want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
+    np.testing.assert_allclose(np.array(got.sample), weight * np.array(want.sample), atol=1e-6)
+    want = weight * np.array([1.8, 1.0, 1.4, 0, 0, 0])
+    np.testing.assert_allclose(np.array(got.ray), want, atol=1e-6)
 
 
 def after(config, scene, views, steps: int = 5):
@@ -197,6 +185,18 @@ def test_without_the_loss_tracks_change_no_bit_and_the_loss_without_tracks_chang
         assert all(values.tobytes() == other[name].tobytes() for name, values in plain.items())
     changed = after(DEPTH, scene, with_tracks(scene))
     assert plain["parameters.table"].tobytes() != changed["parameters.table"].tobytes()
+
+
+def test_a_step_counts_the_loss_by_its_weight(scene):
+    def loss(weight: float) -> float:
+        config = override(DEPTH, train={"depth": weight})
+        trainer = Trainer(config, scene.bounds, with_tracks(scene))
+        return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
+
+    none, one, two = map(loss, (1e-9, 1.0, 2.0))
+    # At first, the density is low, so the loss is close to the mean confidence.
+    assert 0.2 < one - none < 0.8
+    assert two - none == pytest.approx(2 * (one - none), rel=1e-3)
 
 
 def true_tracks(scene) -> Views:

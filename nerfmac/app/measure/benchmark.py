@@ -42,6 +42,7 @@ from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
+from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
@@ -210,6 +211,10 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     losses, mask, scale = loss(colors[0]), mx.ones(inputs.rays), mx.array(1024.0)
     mean = lambda losses: masked_mean(losses, mask, scale).mean  # noqa: E731
     yield from _with_backward("masked_mean", mean, losses)
+    tracks, ground = 0.5 + colors[0, : max(inputs.rays // 16, 1)], 0.5 + losses
+    mx.eval(tracks, ground)
+    weights, progress = PenaltyWeights(disparity=0.01, depth=0.02, ground=0.05), mx.array(0.3)
+    yield "penalty", lambda: penalties(samples, progress, weights, tracks, ground)
 
 
 def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:

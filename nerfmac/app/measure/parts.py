@@ -40,6 +40,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "penalty": "loss",
     "huber": "loss",
     "masked_mean": "loss",
     "loss_scale": "optimizer",

@@ -25,6 +25,7 @@ from nerfmac.app.scenes.options import described
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.common.files import appearing, write_json
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera, Cameras
@@ -318,7 +319,7 @@ def _on_plane(
     """Compute depth errors at random pixels with rays that intersect the plane inside its hull."""
     rays = random_rays(cameras, MAX_RAYS, np.random.default_rng(seed))
     distance = np.array(plane.distance(rays), np.float64)
-    is_on = np.flatnonzero(np.isfinite(distance))
+    is_on = np.flatnonzero(distance < FAR_DISTANCE)
     if not len(is_on):
         return {}
     hitting = Rays(*(values[mx.array(is_on)] for values in rays))

@@ -30,6 +30,7 @@ from nerfmac.app.measure.selftest.rays import (
     masked_mean_cases,
     occupancy_update_cases,
     packing_cases,
+    penalty_cases,
     thin_cases,
     uniform_cases,
     visibility_cases,
@@ -42,6 +43,6 @@ def cases() -> Iterator[Case]:
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
         *(composite_cases(), thin_cases(), trace_cases(), visibility_cases()),
-        *(occupancy_update_cases(), huber_cases(), masked_mean_cases()),
+        *(occupancy_update_cases(), penalty_cases(), huber_cases(), masked_mean_cases()),
         *(loss_scale_cases(), adam_cases(), moving_average_cases()),
     )

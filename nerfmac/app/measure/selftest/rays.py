@@ -27,6 +27,7 @@ from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
 from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
+from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
@@ -207,6 +208,34 @@ def _composited(
         return [*seen, ray_penalty]
 
     return with_gradients(run, density=density, color=color)
+
+
+def penalty_cases() -> Iterator[Case]:
+    """Yield cases with one loss and with all losses. In the case `sparse`, there are more rays than
+    slots."""
+    chosen = {
+        "none": PenaltyWeights(),
+        "disparity": PenaltyWeights(disparity=0.1),
+        "depth": PenaltyWeights(depth=0.2),
+        "ground": PenaltyWeights(ground=0.3),
+        "all": PenaltyWeights(0.1, 0.2, 0.3, depth_until=0.7),
+    }
+    for name, weights in chosen.items():
+        for layout, rays, slots in (("few", 5, 30), ("many", 301, 2000), ("sparse", 300, 40)):
+            run = partial(_penalized, weights, rays, slots)
+            yield Case("penalty", f"{layout}-{name}", run, 8)
+
+
+def _penalized(weights: PenaltyWeights, rays: int, slots: int) -> Arrays:
+    keys = mx.random.split(mx.random.key(rays), 4)
+    distance = mx.random.uniform(0.5, 3.0, (slots,), key=keys[0])
+    ray = mx.random.randint(0, rays, (slots,), key=keys[1])
+    # Penalties depend only on the distance and the ray of a sample.
+    samples = Samples(mx.zeros((slots, 3)), distance, distance, ray, ray, mx.zeros(rays, mx.int32))
+    ground = mx.random.uniform(0.5, 3.0, (rays,), key=keys[2])
+    ground = mx.where(mx.arange(rays) % 3 == 0, FAR_DISTANCE, ground)
+    tracks = mx.random.uniform(0.5, 1.5, (rays // 2, 3), key=keys[3])
+    return penalties(samples, mx.array(0.2), weights, tracks, ground)._asdict()
 
 
 def huber_cases() -> Iterator[Case]:

@@ -1,0 +1,33 @@
+// Penalties of samples, for the disparity, depth, and ground losses, and the part of the depth loss
+// of each ray that does not depend on the field.
+//
+// settings contains the weights of the disparity loss and of the depth loss, the fraction of the
+// run after which the depth loss is 0, and the weight of the ground loss. counts contains the
+// number of rays and the number of rays with a track. These rays come first. Each row of tracks
+// contains a distance, its confidence, and its standard deviation. One thread computes the slot i
+// and the ray i.
+template <typename Distances, typename RayOf, typename Progress, typename Tracks, typename Ground,
+          typename Settings, typename Counts, typename SamplePenalty, typename RayPenalty>
+METAL_FUNC void penalties(
+    uint3 thread_index, int slots, Distances distances, RayOf ray_of, Progress progress,
+    Tracks tracks, Ground ground, Settings settings, Counts counts, SamplePenalty sample_penalty,
+    RayPenalty ray_penalty) {
+  const int i = int(thread_index.x);
+  const float depth = settings[1] * max(1.0f - progress[0] / settings[2], 0.0f);
+  if (i < counts[0]) ray_penalty[i] = i < counts[1] ? depth * tracks[3 * i + 1] : 0.0f;
+  if (i >= slots) return;
+  const float distance = distances[i];
+  const int ray = ray_of[i];
+  const float disparity = settings[0] * max(1.0f - progress[0] / DISPARITY_END, 0.0f);
+  float sum = disparity / (1.0f + distance);
+  if (ray < counts[1]) {
+    const float miss = (distance - tracks[3 * ray]) / tracks[3 * ray + 2];
+    sum -= depth * tracks[3 * ray + 1] * exp(-0.5f * miss * miss);
+  }
+  if (settings[3] != 0.0f) {
+    const float plane = ground[ray];
+    const float away = min(fabs(distance / plane - 1.0f), GROUND_REACH);
+    sum += settings[3] * (plane < FAR_DISTANCE ? away : 0.0f);
+  }
+  sample_penalty[i] = sum;
+}

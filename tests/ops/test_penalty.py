@@ -1,0 +1,124 @@
+"""Penalties of samples equal their formulas, with and without a kernel."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.common.checks import InputError
+from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.penalty import PenaltyWeights, penalties
+
+pytestmark = pytest.mark.usefixtures("run_by")
+
+ROUNDOFF = 2.0**-24
+RAYS, SLOTS, TRACKED = 37, 300, 9
+RANDOM = np.random.default_rng(3)
+RAY = RANDOM.integers(0, RAYS, SLOTS, np.int32)
+DISTANCE = RANDOM.uniform(0.1, 4.0, SLOTS).astype(np.float32)
+RAY[-1], DISTANCE[-1] = 0, 0.0  # as in unused slots
+TRACKS = RANDOM.uniform(0.5, 1.5, (TRACKED, 3)).astype(np.float32)
+GROUND = np.where(np.arange(RAYS) % 4 == 0, FAR_DISTANCE, RANDOM.uniform(0.5, 3.0, RAYS))
+GROUND = GROUND.astype(np.float32)
+
+
+def samples(ray: np.ndarray = RAY, distance: np.ndarray = DISTANCE, rays: int = RAYS) -> Samples:
+    starts = mx.zeros(rays + 1, mx.int32)
+    distances = mx.array(distance)
+    return Samples(mx.zeros((len(ray), 3)), distances, distances, mx.array(ray), starts, starts[1:])
+
+
+def given(progress: float, weights: PenaltyWeights, **changed) -> tuple[np.ndarray, np.ndarray]:
+    # In memory, other rows follow those of the tracks. The kernel must not read the other rows.
+    tracks = mx.array(np.concatenate([TRACKS, TRACKS + 1.0]))[:TRACKED]
+    arrays = {"tracks": tracks, "ground": mx.array(GROUND), **changed}
+    return tuple(map(np.array, penalties(samples(), mx.array(progress), weights, **arrays)))
+
+
+def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.ndarray]:
+    """The formulas in float64."""
+    distance, ray = DISTANCE.astype(np.float64), np.zeros(RAYS)
+    sample = weights.disparity * max(1.0 - progress / 0.5, 0.0) / (1.0 + distance)
+    known, confidence, spread = TRACKS.astype(np.float64).T
+    fading = max(1.0 - progress / weights.depth_until, 0.0)
+    ray[:TRACKED] = weights.depth * fading * RAYS / TRACKED * confidence
+    has_track = RAY < TRACKED
+    track = RAY[has_track]
+    miss = (distance[has_track] - known[track]) / spread[track]
+    sample[has_track] -= ray[track] * np.exp(-(miss**2) / 2)
+    away = np.minimum(np.abs(distance / GROUND.astype(np.float64)[RAY] - 1.0), 0.3)
+    return sample + weights.ground * np.where(RAY % 4 == 0, 0.0, away), ray
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        PenaltyWeights(),
+        PenaltyWeights(disparity=0.7),
+        PenaltyWeights(depth=0.3),
+        PenaltyWeights(ground=0.4),
+        PenaltyWeights(disparity=0.7, ground=0.4),
+        PenaltyWeights(0.7, 0.3, 0.4, depth_until=0.8),
+    ],
+)
+@pytest.mark.parametrize("progress", [0.0, 0.2, 0.6, 1.0])
+def test_penalties_equal_their_formulas(progress, weights):
+    sample, ray = given(progress, weights)
+    want_sample, want_ray = by_hand(progress, weights)
+    # The importance of a track is up to 2, and terms are at most a few roundings each.
+    np.testing.assert_allclose(sample, want_sample, atol=32 * ROUNDOFF)
+    np.testing.assert_allclose(ray, want_ray, atol=16 * ROUNDOFF)
+
+
+@pytest.mark.parametrize(
+    ("missing", "name"), [({"tracks": None}, "depth"), ({"ground": None}, "ground")]
+)
+def test_a_loss_without_its_array_is_zero(missing, name):
+    weights = PenaltyWeights(0.7, 0.3, 0.4)
+    got, want = given(0.1, weights, **missing), given(0.1, weights._replace(**{name: 0.0}))
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_there_may_be_more_rays_than_slots():
+    few = samples(RAY[:5], DISTANCE[:5])
+    weights = PenaltyWeights(0.7, 0.31, 0.4)
+    got = penalties(few, mx.array(0.13), weights, mx.array(TRACKS), mx.array(GROUND))
+    sample, ray = by_hand(0.13, weights)
+    np.testing.assert_allclose(np.array(got.sample), sample[:5], atol=32 * ROUNDOFF)
+    np.testing.assert_allclose(np.array(got.ray), ray, atol=16 * ROUNDOFF)
+
+
+def test_no_gradient_flows_to_distances():
+    weights = PenaltyWeights(0.7, 0.3, 0.4)
+
+    def total(distance: mx.array) -> mx.array:
+        moved = samples()._replace(distance=distance)
+        return penalties(moved, mx.array(0.1), weights, mx.array(TRACKS)).sample.sum()
+
+    assert not np.array(mx.grad(total)(mx.array(DISTANCE))).any()
+
+
+def test_a_compiled_function_has_the_same_result():
+    weights = PenaltyWeights(0.7, 0.3, 0.4)
+
+    def run(progress: mx.array, tracks: mx.array, ground: mx.array) -> list[mx.array]:
+        return list(penalties(samples(), progress, weights, tracks, ground))
+
+    arrays = mx.array(0.1), mx.array(TRACKS), mx.array(GROUND)
+    for one, other in zip(run(*arrays), mx.compile(run)(*arrays), strict=True):
+        np.testing.assert_allclose(np.array(one), np.array(other), atol=32 * ROUNDOFF)
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays"),
+    [
+        ("progress", {"progress": mx.zeros(2)}),
+        ("tracks", {"tracks": mx.zeros((5, 2))}),
+        ("ground", {"ground": mx.zeros(RAYS - 1)}),
+    ],
+)
+def test_a_wrong_shape_is_refused_by_name(name, arrays):
+    arguments = {"progress": mx.array(0.0), "weights": PenaltyWeights(), **arrays}
+    with pytest.raises(InputError, match=f"^{name} "):
+        penalties(samples(), **arguments)
