@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from nerfmac.common.constants import DENSITY_LIMIT
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
@@ -57,16 +58,17 @@ _look_up_eagerly = torch.compiler.disable(_Lookup.apply)
 
 
 class _TruncatedExp(torch.autograd.Function):
-    """exp(x), with the gradient at the nearest point of [-15, 15]."""
+    """The density exp(x), with the limits of `nerfmac.ops.networks.truncated_exp`."""
 
     @staticmethod
     def forward(context, x: torch.Tensor) -> torch.Tensor:  # type: ignore[no-untyped-def]
         context.save_for_backward(x)
-        return torch.exp(x)
+        return torch.exp(x.clamp_max(DENSITY_LIMIT))
 
     @staticmethod
     def backward(context, gradient: torch.Tensor) -> torch.Tensor:  # type: ignore[no-untyped-def]
-        return gradient * torch.exp(context.saved_tensors[0].clamp(-15.0, 15.0))
+        x = context.saved_tensors[0]
+        return gradient * torch.exp(x.clamp(-DENSITY_LIMIT, DENSITY_LIMIT))
 
 
 class TorchField(torch.nn.Module):
@@ -77,7 +79,7 @@ class TorchField(torch.nn.Module):
         `EncodedField.init`."""
         super().__init__()
         grid, networks = HashGrid(config.grid, Bounds(extent)), config.networks
-        self._extent, self._thinness = extent, networks.density_bias
+        self._thinness = networks.density_bias
         shape = NetworksShape(
             grid.outputs, networks.width, networks.density_layers, networks.color_layers
         )
@@ -89,7 +91,7 @@ class TorchField(torch.nn.Module):
         self._add_levels(grid)
 
     def _add_levels(self, grid: HashGrid) -> None:
-        """Store the parameters of the levels, (1, levels) or (1, levels, 1), as device buffers."""
+        """Store the parameters of the levels as device buffers."""
         levels = grid.levels
         vertices, first, entries = np.array(levels.shapes).T
         is_hashed = np.array([levels.is_hashed(level) for level in range(levels.levels)])
@@ -104,7 +106,7 @@ class TorchField(torch.nn.Module):
         )
         strides = strides.astype(np.uint32).view(np.int32)
         for name, values in (
-            ("_scales", np.array(levels.scales, np.float32)[:, None]),
+            ("_grids", np.array(levels.grids, np.float32).T[:, :, None]),
             ("_strides", strides),
             ("_is_hashed", is_hashed[:, None]),
             ("_first", first[:, None]),
@@ -123,15 +125,15 @@ class TorchField(torch.nn.Module):
     def encode(self, position: torch.Tensor) -> torch.Tensor:
         """Return the features (points, levels * features) at `position` (points, 3) in scene
         coordinates."""
-        unit = (position - 0.5) / self._extent + 0.5
-        entry, weight = (each.flatten(0, 1) for each in self._corners(unit))
+        entry, weight = (each.flatten(0, 1) for each in self._corners(position))
         look_up = _look_up_eagerly if self.table.device.type == "cpu" else _Lookup.apply
         encoded = look_up(self.table, entry, weight)
         return encoded.view(position.shape[0], -1)
 
-    def _corners(self, unit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _corners(self, position: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return table entries and weights of the cell corners, both (points, levels, 8)."""
-        place = unit[:, None] * self._scales + 0.5  # (points, levels, 3)
+        scale, offset = self._grids
+        place = position[:, None] * scale + offset  # (points, levels, 3)
         lowest = place.floor()
         fraction = place - lowest
         vertex = lowest.int()

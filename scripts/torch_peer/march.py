@@ -7,7 +7,7 @@ intervals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import log
 from typing import NamedTuple
 
@@ -94,10 +94,6 @@ class Marcher:
             lit[self._find_lit(*part)] = True
         return lit[:-1]
 
-    def cells(self, position: torch.Tensor) -> torch.Tensor:
-        """Return the cell of each position (n, 3), int64 (n,), or -1 outside all cascades."""
-        return self._cell(*position.unbind(1))
-
     def _parts(self, *rays: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
         """Split tensors (rays, ...) into parts, so that the intervals of a part fit into memory."""
         count = max(1, _AT_ONCE // self.geometry.most_intervals)
@@ -143,9 +139,10 @@ class Marcher:
         intervals = torch.where(leave > enter, torch.ceil(room - jitter), 0.0)
         k = torch.arange(geometry.most_intervals, device=jitter.device, dtype=jitter.dtype)
         distance = self._distance(first[:, None] + k + jitter[:, None])
-        cell = self._cell(
-            *(origins[:, axis, None] + directions[:, axis, None] * distance for axis in range(3))
+        position = (
+            origins[:, axis, None] + directions[:, axis, None] * distance for axis in range(3)
         )
+        cell = _cell_of(position, geometry)
         return torch.where(k < intervals[:, None], cell, -1), distance
 
     def _samples(
@@ -198,22 +195,6 @@ class Marcher:
         leave = torch.where(is_flat, 1e9, torch.maximum(a, b)).amin(1)
         return enter.clamp_min(self.geometry.near), torch.where(is_outside, -1.0, leave)
 
-    def _cell(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        """Return the occupancy cell of each position, int64, or -1 outside all cascades."""
-        resolution, cascades = self.geometry.resolution, self.geometry.bounds.cascades
-        offsets = x - 0.5, y - 0.5, z - 0.5
-        reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
-        cascade = torch.zeros_like(reach)
-        for each in range(cascades):
-            cascade = cascade + (reach >= 0.5 * 2.0**each)
-        size = torch.exp2(cascade)
-        places = [
-            ((offset + 0.5 * size) * (resolution / size)).long().clamp(0, resolution - 1)
-            for offset in offsets
-        ]
-        number = number_of(Cells(cascade.long(), *places), resolution)
-        return torch.where(cascade < cascades, number, -1)
-
     def _number(self, distance: torch.Tensor) -> torch.Tensor:
         step, cone = self.geometry.step, self.geometry.cone
         if cone == 0:
@@ -233,3 +214,35 @@ def numbers(is_sample: torch.Tensor, slots: int) -> torch.Tensor:
     """Return the indices (slots,) int64 of the first True entries over all rays, padded with
     -1."""
     return is_sample.flatten().nonzero_static(size=slots, fill_value=-1)[:, 0]
+
+
+def splat(position: torch.Tensor, density: torch.Tensor, geometry: MarchGeometry) -> torch.Tensor:
+    """Return the largest density in each cell, float32 (cells,), or 0 in cells without a position.
+
+    `density` (points,) belongs to `position` (points, 3). Positions outside all cascades are
+    ignored.
+    """
+    cell = _cell_of(position.unbind(1), geometry)
+    cell = torch.where(cell >= 0, cell, geometry.cells)  # an extra cell that is removed below
+    peaks = torch.zeros(geometry.cells + 1, device=density.device)
+    return peaks.scatter_reduce(0, cell, density, "amax")[:-1]
+
+
+def _cell_of(position: Iterable[torch.Tensor], geometry: MarchGeometry) -> torch.Tensor:
+    """Return the occupancy cell of each position, int64, or -1 outside all cascades.
+
+    `position` consists of the x, y, and z coordinates.
+    """
+    resolution, cascades = geometry.resolution, geometry.bounds.cascades
+    offsets = [coordinate - 0.5 for coordinate in position]
+    reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
+    cascade = torch.zeros_like(reach)
+    for each in range(cascades):
+        cascade = cascade + (reach >= 0.5 * 2.0**each)
+    size = torch.exp2(cascade)
+    places = [
+        ((offset + 0.5 * size) * (resolution / size)).long().clamp(0, resolution - 1)
+        for offset in offsets
+    ]
+    number = number_of(Cells(cascade.long(), *places), resolution)
+    return torch.where(cascade < cascades, number, -1)

@@ -7,9 +7,12 @@ from math import ceil
 
 import torch
 
+from nerfmac.common.constants import NEVER_OCCUPIED
 from nerfmac.config import OccupancyConfig
 from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
+from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
+from torch_peer.march import splat
 
 
 class TorchOccupancy:
@@ -45,15 +48,17 @@ class TorchOccupancy:
         """
         is_warmup = step < self._config.warmup_steps
         fraction = self._config.warmup_fraction if is_warmup else self._config.fraction
-        cells = self._draw(ceil(len(self.values) * fraction), generator)
+        count = ceil(len(self.values) * fraction)
+        cells = self._draw(min(count, MAX_WARMUP_POINTS) if is_warmup else count, generator)
         jitter = torch.rand(len(cells), 3, generator=generator, device=cells.device)
         lowest, side = self._corner(cells)
-        thickness = density(lowest + jitter * side[:, None]) * self._geometry.step
-        peaks = (peaks * self._geometry.step).scatter_reduce(0, cells, thickness, "amax")
-        self.values = torch.maximum(self.values * self._config.decay, peaks)
+        position = lowest + jitter * side[:, None]
+        peaks = torch.maximum(peaks, splat(position, density(position), self._geometry))
+        self.values = torch.maximum(self.values * self._config.decay, peaks * self._geometry.step)
         self._updates += int(not is_warmup)
         longest = self._config.visibility_patience
-        self.dark = torch.where(lit, 0, (self.dark + int(not is_warmup)).clamp_max(longest))
+        dark = torch.where(lit, 0, (self.dark + int(not is_warmup)).clamp_max(longest))
+        self.dark = torch.where(self.dark == NEVER_OCCUPIED, NEVER_OCCUPIED, dark)
         patience = min(max(self._updates // 2, longest // 8, 1), longest)
         shown = torch.where(self.dark < patience, self.values, 0.0)
         innermost = shown[: self._geometry.resolution**3]

@@ -3,9 +3,17 @@
 The devices cpu, cuda, and mps are supported.
 
 The initial parameters, the initial occupancy grid, and the training recipe are the same as in the
-`Trainer` of nerfmac. The random numbers differ, and Adam of PyTorch changes entries without a
-gradient by their momentum. The implementation uses `torch.compile` for computations on all samples
-and intervals, fused Adam, and, on CUDA, half precision for the networks with scaled gradients.
+`Trainer` of nerfmac, with these exceptions:
+
+- The random numbers differ.
+- Adam of PyTorch stores both moments as float32 and changes entries without a gradient by their
+  momentum.
+- The color loss is the only loss. Thinning, gradient scaling, masks, and camera refinement are
+  missing. In a scene larger than the unit cube, set `march.thin_below`, `train.disparity`, and
+  `train.gradient_scaling` to 0 to train nerfmac with the same recipe. `compare` does not do this.
+
+The implementation uses `torch.compile` for computations on all samples and intervals, fused Adam,
+and, on CUDA, half precision for the networks with scaled gradients.
 """
 
 from __future__ import annotations
@@ -69,7 +77,9 @@ class TorchPeer:
         self._pixels = TorchPixels(views, self.device)
         self._random = torch.Generator(self.device).manual_seed(config.seed)
         self._is_half = self.device.type == "cuda"
-        self._scaler = torch.amp.GradScaler(self.device.type, enabled=self._is_half)
+        self._scaler = torch.amp.GradScaler(
+            self.device.type, config.train.loss_scale, enabled=self._is_half
+        )
         networks = [*self.field.density_layers, *self.field.color_layers]
         self._optimizer = torch.optim.Adam(
             [

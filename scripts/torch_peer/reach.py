@@ -1,4 +1,4 @@
-"""Selection of visible samples in PyTorch, with the same rules as `nerfmac.ops.visibility`.
+"""Selection of visible samples in PyTorch, with the rules of `MarchingSampler` without thinning.
 
 First, only the density of all marched samples is computed, without gradients. In a training step,
 the samples of each ray are used up to the point where the transmittance falls below the threshold.
@@ -17,7 +17,7 @@ from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.config import MarchConfig
 from nerfmac.sampling.marching import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights
-from torch_peer.march import Marcher, TorchSamples, numbers
+from torch_peer.march import Marcher, TorchSamples, numbers, splat
 
 
 class ReachSampler:
@@ -52,15 +52,13 @@ class ReachSampler:
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
         marched = is_sample.sum(1)
-        # If a ray does not fit into the candidate slots, it loses no samples. If it is kept, some
-        # of its samples are behind the candidate slots, but their number is at most the number of
-        # slots.
-        number = numbers(is_sample, self._room + self._slots)
-        if not self._room:
-            return self._march.write(*rays, *self._keep(number, marched, marched), marched)
-        tried = self._tried(*rays, number[: self._room], marched)
-        wanted = self._count(density(tried.position), tried)
-        samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
+        number = numbers(is_sample, self._room)
+        tried = self._tried(*rays, number, marched)
+        reached = self._count(density(tried.position), tried)
+        # If a ray does not fit into the candidate slots, it has no samples, but all of its samples
+        # count as wanted.
+        wanted = torch.where(tried.fits, reached, marched)
+        samples = self._march.write(*rays, *self._keep(number, marched, reached), wanted)
         # The demand is computed as in `nerfmac.ops.packing.samples_per_ray`, over the rays that
         # begin within the candidate slots.
         tried_ends, kept_ends = marched.cumsum(0), wanted.cumsum(0)
@@ -87,10 +85,8 @@ class ReachSampler:
         number = numbers(is_sample, UPDATE_SAMPLES * len(jitter))
         tried = self._tried(*rays, number, is_sample.sum(1))
         densities = density(tried.position)
-        cell = self._march.cells(tried.position)
-        is_sample = (tried.place >= 0) & (cell >= 0)
-        peaks = torch.zeros(self._march.geometry.cells, device=jitter.device)
-        peaks.scatter_reduce_(0, cell[is_sample], densities[is_sample], "amax")
+        of_samples = torch.where(tried.place >= 0, densities, 0.0)
+        peaks = splat(tried.position, of_samples, self._march.geometry)
         return self._march.lit(*rays, self._end(densities, tried)), peaks
 
     def _tried(
@@ -107,14 +103,14 @@ class ReachSampler:
         for all samples of a ray, this ray and all later rays have no samples in the result.
         """
         kept = torch.where(marched.cumsum(0) <= len(number), marched, 0)
+        is_used = torch.arange(len(number), device=number.device) < kept.sum()
+        number = torch.where(is_used, number, -1)
         return self._march.write(origins, directions, jitter, number, kept, marched)
 
     def _count_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """Return the number of visible samples of each ray, int64 (rays,). If a ray does not fit
-        into the candidate slots, all of its samples are counted."""
+        """Return the number of visible candidate samples of each ray, int64 (rays,)."""
         lit = self._is_reached(density, tried)
-        reached = torch.zeros_like(tried.wanted).index_add(0, tried.ray, lit.to(torch.int64))
-        return torch.where(tried.fits, reached, tried.wanted)
+        return torch.zeros_like(tried.wanted).index_add(0, tried.ray, lit.to(torch.int64))
 
     def _light_ends(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
         """Return the termination distances (rays,), float32, as in
@@ -136,7 +132,7 @@ class ReachSampler:
         return is_reached(density, tried.width, tried.place, longest)
 
     def _kept(
-        self, number: torch.Tensor, marched: torch.Tensor, wanted: torch.Tensor
+        self, number: torch.Tensor, marched: torch.Tensor, reached: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the indices (slots,) of the kept intervals, and the number (rays,) of kept
         intervals of each ray.
@@ -144,7 +140,7 @@ class ReachSampler:
         If the slots are too few for all samples of a ray, this ray and all later rays keep no
         samples.
         """
-        kept = torch.where(wanted.cumsum(0) <= self._slots, wanted, 0)
+        kept = torch.where(reached.cumsum(0) <= self._slots, reached, 0)
         ends = kept.cumsum(0)
         slot = torch.arange(self._slots, device=number.device)
         ray = torch.searchsorted(ends, slot, right=True).clamp_max(len(ends) - 1)

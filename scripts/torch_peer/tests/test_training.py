@@ -10,20 +10,24 @@ from scene_factory import CONFIG, write_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
+from nerfmac.config.sampling import FIRST_INTERVAL
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
+from nerfmac.ops.huber import huber
 from nerfmac.ops.march import Occupied, march
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.rendering.metrics import psnr
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimizer import (
     OptimizerState,
+    StepNumbers,
     adam,
     averaged,
     is_averaged,
@@ -80,12 +84,12 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     assert_matches(got[:, 3], want.opacity, rel=2e4 * EPSILON, name="opacity")
 
 
-def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
+def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene, monkeypatch):
     peer = peer_on(scene)
     peer.field = TorchField(CONFIG, scene.extent, parameters_of(CONFIG, scene.extent))
     peer.occupancy.occupied[:] = True
     drawn = {}
-    sample, see = peer._sample, peer._see
+    sample, see, huber_loss = peer._sample, peer._see, torch.nn.functional.huber_loss
 
     def sampled(*arguments):
         drawn["rays"] = [mx.array(each.numpy()) for each in arguments[:3]]
@@ -96,8 +100,14 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
         drawn["seen"].retain_grad()
         return drawn["seen"]
 
+    def compared(*colors, **options):
+        drawn["colors"] = [mx.array(each.detach().numpy()) for each in colors]
+        return huber_loss(*colors, **options)
+
     peer._sample, peer._see = sampled, seen
-    peer._loss()[0].backward()
+    monkeypatch.setattr(peer_module.functional, "huber_loss", compared)
+    loss, _ = peer._loss()
+    loss.backward()
     bits = words(peer.occupancy.occupied.numpy())
     origins, directions, jitter = drawn["rays"]
     field = EncodedField(encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks)
@@ -106,8 +116,8 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
         sampler = MarchingSampler(
             CONFIG.march, CONFIG.occupancy, Bounds(scene.extent), field.density_of_first
         )
-        rays = Rays(origins, directions)
-        samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
+        rays, both = Rays(origins, directions), mx.stack([jitter, jitter], axis=1)
+        samples = sampler.sample(parameters, {"bits": bits}, rays, both).samples
 
         def pixels(parameters):
             ours = composite(*field(parameters, samples, directions), samples)
@@ -117,6 +127,9 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
             return (pixels(parameters) * mx.array(drawn["seen"].grad.numpy())).sum()
 
         want, gradients = pixels(parameters), mx.grad(pulled)(parameters)
+        losses = huber(*drawn["colors"], CONFIG.train.huber)
+        want_loss = masked_mean(losses, samples.fits.astype(mx.float32), mx.array(1.0)).mean
+    assert loss.item() == pytest.approx(want_loss.item(), rel=64 * EPSILON)
     assert_matches(drawn["seen"].detach().numpy(), want, rel=2e3 * EPSILON, name="pixels")
     # Sums over a thousand samples, through two networks and an exponential.
     for name, values in gradients_of(peer.field).items():
@@ -154,10 +167,11 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
         rate = CONFIG.optimizer.rate_at(progress, step - 1)
-        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimizer), decayed, mx.array([1.0]))
+        numbers = StepNumbers.of(mx.array(step_numbers(step, rate, CONFIG.optimizer)))
+        now = adam(now, drawn, numbers, decayed, mx.array([1.0]))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimizer))
-            average = averaged(average, now.parameters, weight)
+            average = averaged(average, now.parameters, weight, mx.array(0))
     for field, want in ((peer.field, now.parameters), (peer.average, average)):
         for name, values in field.export().items():
             # nerfmac keeps a parameter's two moments in 32 bits, the first of them in 12.
@@ -185,15 +199,16 @@ def test_an_update_follows_rays_of_the_training_views(scene):
         [],
         [],
     )
-    lit = peer._sample.lit
+    visit = peer._sample.visit
 
     def record(*given):
         asked.append(given)
-        shown.append(lit(*given))
-        return shown[-1]
+        lit, peaks = visit(*given)
+        shown.append(lit)
+        return lit, peaks
 
-    peer._sample.lit = record
-    for _ in range(2):  # an update comes before each
+    peer._sample.visit = record
+    for _ in range(FIRST_INTERVAL + 1):  # an update comes before the first and the last step
         peer.step()
     cameras = np.array(scene.views("train").cameras.poses)[:, :, 3].tolist()
     for origins, _, jitter, *_ in asked:
