@@ -40,6 +40,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "expose": "compositing",
     "huber": "loss",
     "masked_mean": "loss",
     "loss_scale": "optimizer",
