@@ -119,7 +119,7 @@ def test_only_exposures_relative_to_their_mean_matter():
     got, want = (np.array(expose(*arrays(each))) for each in (brighter, given))
     assert got == pytest.approx(want, abs=64 * ROUNDOFF)
     *_, d_logarithms = gradients(given, np.ones((300, 3), np.float32))
-    assert np.abs(d_logarithms).min() > 0.1
+    assert np.abs(d_logarithms).max() > 0.1
     assert d_logarithms.sum(axis=0) == pytest.approx(0, abs=1000 * ROUNDOFF)
     one = given | {"logarithms": given["logarithms"][:1], "view": 0 * given["view"]}
     assert not gradients(one, np.ones((300, 3), np.float32))[2].any()
