@@ -102,7 +102,7 @@ def test_what_is_clipped_or_transparent_has_no_gradient():
     given = drawn(6)
     given["logarithms"] = np.log([[9.0], [1.0]] * np.ones((2, 3))).astype(np.float32)
     given["view"] = np.array([0, 0, 0, 1, 1, 1], np.int32)
-    given["opacity"] = np.array([1, 0.5, 0, 1, 0.5, 0], np.float32)
+    given["opacity"] = np.array([1, 0.5, 5e-5, 1, 0.5, 5e-5], np.float32)
     given["color"] = 0.9 * given["opacity"][:, None] * np.ones((6, 3), np.float32)
     d_color, d_opacity, _ = gradients(given, np.ones((6, 3), np.float32))
     assert (d_color[:2] == 0).all()
@@ -127,17 +127,26 @@ def test_only_exposures_relative_to_their_mean_matter():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["color", "opacity", "logarithms", "slope"])
-def test_values_that_are_not_finite_are_not_hidden(name, value):
-    given, weights = drawn(700), np.ones((700, 3), np.float32)
-    faulty = {**given, "slope": weights}
-    faulty[name][0 if name == "logarithms" else 600] = value
-    weights = faulty.pop("slope")
-    got = gradients(faulty, weights)
+@pytest.mark.parametrize("straight", [0.1, 1.0])
+def test_values_that_are_not_finite_are_not_hidden(straight, name, value):
+    given, ray = drawn(700), 600
+    given["opacity"][ray] = 0.5
+    given["color"][ray] = 0.5 * straight
+    given["logarithms"][0] = 1.0
+    given["view"][ray] = 0
+    given["slope"] = np.ones((700, 3), np.float32)
+    given[name][0 if name == "logarithms" else ray] = value
+    weights = given.pop("slope")
+
+    def results() -> list[np.ndarray]:
+        return [np.array(expose(*arrays(given))), *gradients(given, weights)]
+
+    got = results()
     with kernels_disabled():
-        want = gradients(faulty, weights)
+        want = results()
     for one, other in zip(got, want, strict=True):
         assert np.isfinite(one).all() == np.isfinite(other).all()
-    assert not all(np.isfinite(each).all() for each in got)
+    assert not all(np.isfinite(each).all() for each in got[1:])
 
 
 def test_gradients_are_reproducible():
