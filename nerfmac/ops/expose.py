@@ -17,23 +17,32 @@ _TAKES = Signature(
     view=(mx.int32, "rays"),
     background=(mx.float32, "rays", 3),
 )
+_FACTORS_GIVES = Signature(factors=(mx.float32, "views", 3))
 _GIVES = Signature(exposed=(mx.float32, "rays", 3))
+_INPUTS = ("color", "opacity", "factors", "view", "background")
 _RAY_GRADIENTS = Signature(
     d_color=(mx.float32, "rays", 3),
     d_opacity=(mx.float32, "rays"),
     d_exposures=(mx.float32, "rays", 3),
 )
+_FACTORS = Kernel(
+    "expose",
+    "expose_factors",
+    inputs=("logarithms",),
+    outputs=_FACTORS_GIVES.names,
+    rows="logarithms_shape[0]",
+)
 _FORWARD = Kernel(
     "expose",
     "expose_forward",
-    inputs=(*_TAKES.names, "views"),
+    inputs=_INPUTS,
     outputs=_GIVES.names,
     rows="view_shape[0]",
 )
 _GRADIENT = Kernel(
     "expose",
     "expose_gradient",
-    inputs=(*_TAKES.names, "views", "d_exposed"),
+    inputs=(*_INPUTS, "d_exposed"),
     outputs=_RAY_GRADIENTS.names,
     rows="view_shape[0]",
 )
@@ -91,39 +100,47 @@ def expose(
     if background is None:
         background = mx.zeros(color.shape)
     _TAKES.check(color, opacity, logarithms, view, background)
-    return _expose(color, opacity, logarithms, view, background)
+    exposed, _ = _expose(color, opacity, logarithms, view, background)
+    return exposed
 
 
 def _expose_reference(
     color: mx.array, opacity: mx.array, logarithms: mx.array, view: mx.array, background: mx.array
-) -> mx.array:
-    factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
+) -> tuple[mx.array, mx.array]:
+    factors = mx.exp(logarithms - logarithms.mean(axis=0))
     opacity = opacity[:, None]
     divisor = mx.maximum(opacity, MIN_EXPOSED_OPACITY)
-    light = mx.minimum(factor * srgb_to_linear(color / divisor), 1.0)
-    return divisor * linear_to_srgb(light) + (1.0 - opacity) * mx.stop_gradient(background)
+    light = mx.minimum(factors[view] * srgb_to_linear(color / divisor), 1.0)
+    exposed = divisor * linear_to_srgb(light) + (1.0 - opacity) * mx.stop_gradient(background)
+    return exposed, mx.stop_gradient(factors)
 
 
 @operation("expose", _expose_reference)
-def _expose(*arrays: mx.array) -> list[mx.array]:
-    _, opacity, logarithms, _, _ = arrays
-    (rays,), views = opacity.shape, mx.array([logarithms.shape[0]], mx.int32)
-    return _FORWARD(*arrays, views, grid=(rays, 1, 1), **_GIVES.outputs(rays=rays))
+def _expose(
+    color: mx.array, opacity: mx.array, logarithms: mx.array, view: mx.array, background: mx.array
+) -> list[mx.array]:
+    (rays,), views = view.shape, logarithms.shape[0]
+    grid = views * simd_width(), 1, 1
+    (factors,) = _FACTORS(logarithms, grid=grid, **_FACTORS_GIVES.outputs(views=views))
+    arrays = color, opacity, factors, view, background
+    (exposed,) = _FORWARD(*arrays, grid=(rays, 1, 1), **_GIVES.outputs(rays=rays))
+    return [exposed, factors]
 
 
 @_expose.vjp
-def _expose_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-    _, opacity, logarithms, view, background = primals
-    (rays,), views = opacity.shape, mx.array([logarithms.shape[0]], mx.int32)
-    outputs = _RAY_GRADIENTS.outputs(rays=rays)
+def _expose_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
+    color, opacity, logarithms, view, background = primals
+    (rays,), views = view.shape, logarithms.shape[0]
     d_color, d_opacity, d_exposures = _GRADIENT(
-        *primals, views, cotangent, grid=(rays, 1, 1), **outputs
+        *(color, opacity, outputs[1], view, background, cotangents[0]),
+        grid=(rays, 1, 1),
+        **_RAY_GRADIENTS.outputs(rays=rays),
     )
     # The kernel requires exactly one threadgroup for each view.
     threads = simd_width() * OF_DEVICES["MEAN_SIMDGROUPS"][current_device()]
     (d_logarithms,) = _VIEW_GRADIENT(
-        *(view, d_exposures, views),
-        grid=(logarithms.shape[0] * threads, 1, 1),
+        *(view, d_exposures, mx.array([views], mx.int32)),
+        grid=(views * threads, 1, 1),
         group=threads,
         output_shapes=[logarithms.shape],
         output_dtypes=[mx.float32],
