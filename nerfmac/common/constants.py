@@ -45,7 +45,8 @@ LOSS_SCALE_SMALLEST = 2.0**-14  # Minimum of the loss scale.
 NETWORK_OUTPUTS = 16  # Outputs of each network. The first three are the color.
 DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
 COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
-MEAN_TOGETHER = 4  # Number of rays that a thread adds to a mean per iteration.
+MEAN_TOGETHER = 4  # Number of rays that a thread adds to a sum per iteration.
+MIN_EXPOSED_OPACITY = 1e-4  # Minimum of the divisor of colors that are exposed.
 TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.
 
 NARROW_TRACE_FEATURES = 64
@@ -62,7 +63,7 @@ OF_DEVICES = {
     "TRACE_QUEUE": {"metal": 32, "cuda": 32, "cpu": 512},
 }
 """Constants that depend on the device: threads per simdgroup, simdgroups per threadgroup in matrix
-products and in kernels with a single threadgroup, and rays that each simdgroup traces."""
+products and in sums over the rays, and rays that each simdgroup traces."""
 
 
 def shared_constants() -> dict[str, int | float]:

@@ -34,10 +34,10 @@ from nerfmac.backend import Shapes
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
+from nerfmac.ops.expose import expose
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning
 
 POSES = "views.poses"
@@ -51,7 +51,6 @@ EXPOSURES = "views.exposures"
 COLORS = "views.colors"
 """Color parameters (views, 12): the matrix A in row-major order, then the vector b."""
 
-_MIN_OPACITY = 1e-4  # lower bound of divisors; rays with lower opacity are black
 Poses = npt.NDArray[np.float64]
 
 
@@ -178,21 +177,33 @@ class CameraRefinement:
         """Whether each training view has a trained exposure or color map."""
         return self.config.exposures or self.config.colors
 
-    def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
-        """Apply the exposure and the color map of each ray's training `view`, int32 (rays,)."""
+    def expose(
+        self, seen: Composited, parameters: Parameters, view: mx.array, background: mx.array
+    ) -> Composited:
+        """Apply the exposure and the color map of each ray's training view.
+
+        Args:
+            seen: Rays, with colors premultiplied by the opacity.
+            parameters: Parameters that include the exposures and color maps.
+            view: (rays,) int32, index of the training view of each ray.
+            background: (rays, 3) float32, color behind each ray, which is not changed.
+
+        Returns:
+            The rays, with changed colors over the background.
+        """
+        color, opacity = seen.color, seen.opacity
         if self.config.exposures:
-            logarithms = parameters[EXPOSURES]
-            factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
-            opacity = mx.maximum(seen.opacity[:, None], _MIN_OPACITY)
-            light = mx.minimum(factor * srgb_to_linear(seen.color / opacity), 1.0)
-            seen = seen._replace(color=opacity * linear_to_srgb(light))
+            # A color map changes the exposed color, but not the background.
+            behind = None if self.config.colors else background
+            color = expose(color, opacity, parameters[EXPOSURES], view, behind)
         if self.config.colors:
             maps = parameters[COLORS]
             affine = (maps - maps.mean(axis=0))[view]
-            mixed = (affine[:, :9].reshape(-1, 3, 3) * seen.color[:, None, :]).sum(axis=2)
-            color = seen.color + mixed + seen.opacity[:, None] * affine[:, 9:]
-            seen = seen._replace(color=color)
-        return seen
+            mixed = (affine[:, :9].reshape(-1, 3, 3) * color[:, None, :]).sum(axis=2)
+            color = color + mixed + opacity[:, None] * affine[:, 9:]
+        if self.config.colors or not self.config.exposures:
+            color = color + (1.0 - opacity[:, None]) * background
+        return seen._replace(color=color)
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:

@@ -24,7 +24,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
 from nerfmac.ops.adam import Step as Adam
-from nerfmac.ops.composite import Composited, composite_penalized
+from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
@@ -258,9 +258,9 @@ class Step:
             self.full_gradient_distance,
         )
         if refinement.changes_colors:
-            seen = _in_front_of(batch.background, refinement.expose(seen, parameters, view))
+            seen = refinement.expose(seen, parameters, view, batch.background)
         proposals = [
-            _in_front_of(batch.background, refinement.expose(proposal, parameters, view))
+            refinement.expose(proposal, parameters, view, batch.background)
             for proposal in sampled.proposals
         ]
         mask = self._mask(samples, batch.pixel_draws)
@@ -303,11 +303,6 @@ class Step:
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
         return mask
-
-
-def _in_front_of(background: mx.array, seen: Composited) -> Composited:
-    """Return `seen` with its color composited over the `background` (rays, 3)."""
-    return seen._replace(color=seen.color + (1.0 - seen.opacity[:, None]) * background)
 
 
 def _of_rays(losses: mx.array, rays: int) -> mx.array:

@@ -64,7 +64,9 @@ def test_case_equals_its_reference(runs, case):
 
 # These cases add many floats over a simdgroup. Sums of integers do not depend on the order.
 ADD_FLOATS = [
-    case for case in CASES if re.match(r"(composite|thin)-(mixed|many)-walls|masked_mean-", case)
+    case
+    for case in CASES
+    if re.match(r"(composite|thin)-(mixed|many)-walls|masked_mean-|expose-", case)
 ]
 
 
@@ -107,8 +109,8 @@ def test_outputs_are_written_whole(runs):
 WHOLE = {
     f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
 }
-WHOLE |= {"trace", "packing_starts", "packing_samples_per_ray"}
-WHOLE |= {"loss_scale", "masked_mean_forward"}
+WHOLE |= {"trace", "packing_starts", "packing_samples_per_ray", "loss_scale"}
+WHOLE |= {"masked_mean_forward", "expose_view_gradient"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 

@@ -160,7 +160,9 @@ def test_exposures_multiply_light_in_each_color_relative_to_their_mean():
     color = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4], [0.6, 0.6, 0.6]])
     opacity = mx.array([1.0, 0.4, 0.9, 0.0])
     view = mx.array([1, 0, 0, 2], mx.int32)
-    got = refinement.expose(seen(color, opacity), learned, view)
+    black, white = mx.zeros(color.shape), mx.ones(color.shape)
+    got = refinement.expose(seen(color, opacity), learned, view, black)
+    over = refinement.expose(seen(color, opacity), learned, view, white).color
     for ray, (which, channel) in enumerate(zip(view.tolist(), [0, 0, 1, 2], strict=True)):
         want = brightened(color[ray, channel], stops[which, channel])
         value = got.color[ray, channel] / mx.maximum(opacity[ray], 1e-9)
@@ -168,6 +170,7 @@ def test_exposures_multiply_light_in_each_color_relative_to_their_mean():
             assert float(value) == pytest.approx(float(want), abs=1e-5)
     assert mx.array_equal(got.opacity, opacity)
     assert not got.color[3].any(), "a ray that sees nothing stays black"
+    np.testing.assert_allclose(over, got.color + 1.0 - opacity[:, None], atol=1e-6)
 
 
 def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_is():
@@ -177,7 +180,8 @@ def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_
 
     def loss(exposures: mx.array, opacity: mx.array) -> mx.array:
         given = seen(color, opacity)
-        return refinement.expose(given, {EXPOSURES: exposures}, view).color.sum()
+        black = mx.zeros(color.shape)
+        return refinement.expose(given, {EXPOSURES: exposures}, view, black).color.sum()
 
     for gradient in mx.grad(loss, argnums=(0, 1))(mx.zeros((3, 3)), opacity):
         assert mx.all(mx.isfinite(gradient))
@@ -189,15 +193,40 @@ def test_colors_are_mapped_affinely_relative_to_the_mean_of_all_maps():
     maps = np.random.default_rng(3).normal(scale=0.1, size=(3, 12)).astype(np.float32)
     color = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4]])
     opacity, view = mx.array([1.0, 0.4, 0.0]), mx.array([1, 0, 2], mx.int32)
-    got = refinement.expose(seen(color, opacity), {COLORS: mx.array(maps)}, view)
+    black, white = mx.zeros(color.shape), mx.ones(color.shape)
+    got = refinement.expose(seen(color, opacity), {COLORS: mx.array(maps)}, view, black)
+    over = refinement.expose(seen(color, opacity), {COLORS: mx.array(maps)}, view, white).color
+    np.testing.assert_allclose(over, got.color + 1.0 - opacity[:, None], atol=1e-6)
     own = (maps - maps.mean(axis=0))[[1, 0, 2]].astype(float)
     mixed = np.einsum("rij,rj->ri", np.eye(3) + own[:, :9].reshape(3, 3, 3), np.array(color))
     want = (mixed + own[:, 9:]) * np.array(opacity)[:, None]
     np.testing.assert_allclose(got.color, want, atol=1e-6)
     assert not got.color[2].any(), "a ray that sees nothing stays black"
     alike = {COLORS: mx.array(maps[:1].repeat(3, axis=0))}
-    same = refinement.expose(seen(color, opacity), alike, view).color
+    same = refinement.expose(seen(color, opacity), alike, view, black).color
     np.testing.assert_allclose(same, seen(color, opacity).color, atol=1e-7)
+
+
+def test_a_color_map_follows_the_exposure_and_changes_no_background():
+    color, opacity = mx.array([[0.3, 0.6, 0.1], [0.5, 0.2, 0.7]]), mx.array([0.8, 0.5])
+    view, background = mx.array([1, 0], mx.int32), mx.full((2, 3), 0.6)
+    learned = {
+        EXPOSURES: mx.random.normal((3, 3), key=mx.random.key(1)),
+        COLORS: 0.1 * mx.random.normal((3, 12), key=mx.random.key(2)),
+    }
+    given = seen(color, opacity)
+    exposures, maps, both, neither = (
+        CameraRefinement(RefineConfig(exposures=a, colors=b), cameras())
+        for a, b in ((True, False), (False, True), (True, True), (False, False))
+    )
+    got = both.expose(given, learned, view, background).color
+    black = mx.zeros(color.shape)
+    exposed = exposures.expose(given, learned, view, black)
+    np.testing.assert_allclose(
+        got, maps.expose(exposed, learned, view, background).color, atol=1e-6
+    )
+    same = neither.expose(given, learned, view, background).color
+    np.testing.assert_allclose(same, given.color + 0.6 * (1.0 - opacity[:, None]), atol=1e-6)
 
 
 @pytest.mark.parametrize("config", [RefineConfig(), ALL])

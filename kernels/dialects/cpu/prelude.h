@@ -23,6 +23,7 @@ using std::exp;
 using std::floor;
 using std::fma;
 using std::log;
+using std::pow;
 using std::sin;
 using std::sqrt;
 

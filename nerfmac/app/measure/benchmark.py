@@ -32,6 +32,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.expose import expose
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
@@ -206,6 +207,10 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     color = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
     yield from _with_backward("composite", flat, density, color)
     colors = mx.random.uniform(shape=(2, inputs.rays, 3), key=mx.random.key(13))
+    view = mx.arange(inputs.rays) % 100
+    exposed = partial(expose, view=view, background=colors[1])
+    opacity, logarithms = mx.ones(inputs.rays), mx.zeros((100, 3))
+    yield from _with_backward("expose", exposed, colors[0], opacity, logarithms)
     loss = partial(huber, target=colors[1], delta=0.1)
     yield from _with_backward("huber", loss, colors[0])
     losses, mask, scale = loss(colors[0]), mx.ones(inputs.rays), mx.array(1024.0)

@@ -40,6 +40,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
+    "expose": "compositing",
     "penalty": "loss",
     "huber": "loss",
     "masked_mean": "loss",

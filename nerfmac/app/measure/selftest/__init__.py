@@ -25,6 +25,7 @@ from nerfmac.app.measure.selftest.fields import (
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
+    expose_cases,
     huber_cases,
     march_cases,
     masked_mean_cases,
@@ -42,7 +43,7 @@ def cases() -> Iterator[Case]:
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
-        *(composite_cases(), thin_cases(), trace_cases(), visibility_cases()),
+        *(composite_cases(), expose_cases(), thin_cases(), trace_cases(), visibility_cases()),
         *(occupancy_update_cases(), penalty_cases(), huber_cases(), masked_mean_cases()),
         *(loss_scale_cases(), adam_cases(), moving_average_cases()),
     )

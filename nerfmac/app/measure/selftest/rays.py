@@ -22,6 +22,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.expose import expose
 from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.masked_mean import masked_mean
@@ -236,6 +237,25 @@ def _penalized(weights: PenaltyWeights, rays: int, slots: int) -> Arrays:
     ground = mx.where(mx.arange(rays) % 3 == 0, FAR_DISTANCE, ground)
     tracks = mx.random.uniform(0.5, 1.5, (rays // 2, 3), key=keys[3])
     return penalties(samples, mx.array(0.2), weights, tracks, ground)._asdict()
+
+
+def expose_cases() -> Iterator[Case]:
+    """Yield cases with dark, clipped, and transparent colors, and with views without rays."""
+    for rays, views in ((1, 1), (5, 2), (300, 41), (1500, 2)):
+        keys = mx.random.split(mx.random.key(rays), 5)
+        opacity = mx.maximum(mx.random.uniform(-0.2, 1.0, (rays,), key=keys[0]), 0.0)
+        color = opacity[:, None] * mx.square(mx.random.uniform(shape=(rays, 3), key=keys[1]))
+        logarithms = mx.random.normal((views, 3), key=keys[2])
+        view = mx.random.randint(0, views, (rays,), key=keys[3])
+        background = mx.random.uniform(shape=(rays, 3), key=keys[4])
+
+        exposed = partial(expose, view=view, background=background)
+
+        def run(*arrays: mx.array, exposed: Callable[..., mx.array] = exposed) -> list[mx.array]:
+            return [exposed(*arrays)]
+
+        case = partial(with_gradients, run, color=color, opacity=opacity, logarithms=logarithms)
+        yield Case("expose", f"{rays}-{views}", case, 32)
 
 
 def huber_cases() -> Iterator[Case]:

@@ -41,6 +41,7 @@ def configurations() -> Iterator[Config]:
         yield override(Config(), networks={"width": width})
     for layers in _LAYERS:
         yield override(Config(), networks={"density_layers": layers, "color_layers": layers})
+    yield override(Config(), refine={"exposures": True})
 
 
 _FIRST_VARIANTS, *_OTHER_VARIANTS = (

@@ -1,0 +1,148 @@
+"""Exposure of composited colors, with a trained exposure for each view."""
+
+from __future__ import annotations
+
+import mlx.core as mx
+
+from nerfmac.backend import Kernel, current_device, simd_width
+from nerfmac.common.constants import MIN_EXPOSED_OPACITY, OF_DEVICES
+from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
+from nerfmac.ops.operation import operation
+from nerfmac.ops.signature import Signature
+
+_TAKES = Signature(
+    color=(mx.float32, "rays", 3),
+    opacity=(mx.float32, "rays"),
+    logarithms=(mx.float32, "views", 3),
+    view=(mx.int32, "rays"),
+    background=(mx.float32, "rays", 3),
+)
+_FACTORS_GIVES = Signature(factors=(mx.float32, "views", 3))
+_GIVES = Signature(exposed=(mx.float32, "rays", 3))
+_INPUTS = ("color", "opacity", "factors", "view", "background")
+_RAY_GRADIENTS = Signature(
+    d_color=(mx.float32, "rays", 3),
+    d_opacity=(mx.float32, "rays"),
+    d_exposures=(mx.float32, "rays", 3),
+)
+_FACTORS = Kernel(
+    "expose",
+    "expose_factors",
+    inputs=("logarithms",),
+    outputs=_FACTORS_GIVES.names,
+    rows="logarithms_shape[0]",
+)
+_FORWARD = Kernel(
+    "expose",
+    "expose_forward",
+    inputs=_INPUTS,
+    outputs=_GIVES.names,
+    rows="view_shape[0]",
+)
+_GRADIENT = Kernel(
+    "expose",
+    "expose_gradient",
+    inputs=(*_INPUTS, "d_exposed"),
+    outputs=_RAY_GRADIENTS.names,
+    rows="view_shape[0]",
+)
+_VIEW_GRADIENT = Kernel(
+    "expose",
+    "expose_view_gradient",
+    inputs=("view", "d_exposures", "views"),
+    outputs=("d_logarithms",),
+    rows="view_shape[0]",
+    space="float space[3 * GROUP_SIMDGROUPS]",
+)
+
+
+def expose(
+    color: mx.array,
+    opacity: mx.array,
+    logarithms: mx.array,
+    view: mx.array,
+    background: mx.array | None = None,
+) -> mx.array:
+    """Multiply the linear light of each ray by the exposure of its view, relative to the mean.
+
+    Each color is divided by its opacity and converted from sRGB to linear light. The light is
+    multiplied by exp(logarithm - mean), where the logarithm is that of the ray's view and the mean
+    is over all views. The light is then clipped at 1, converted to sRGB, and multiplied by the
+    opacity. Gradients are reproducible bit for bit.
+
+    Args:
+        color: (rays, 3) float32, sRGB color in [0, 1], premultiplied by the opacity.
+        opacity: (rays,) float32, in [0, 1].
+        logarithms: (views, 3) float32, natural logarithms of the factors of red, green, and blue
+            light.
+        view: (rays,) int32, index of the view of each ray.
+        background: (rays, 3) float32, sRGB color behind each ray, which is not exposed. None is the
+            same as black, so that the result is premultiplied by the opacity.
+
+    Returns:
+        float32 array (rays, 3), differentiable with respect to `color`, `opacity`, and
+        `logarithms`. No gradient flows to `background`.
+
+    Raises:
+        InputError: If a shape or type is wrong.
+
+    Examples:
+        The exposures of the two views are 2 and 1/2 relative to their mean, because only the
+        difference between their logarithms matters.
+
+        >>> from nerfmac.ops.expose import expose
+        >>> logarithms = mx.log(mx.array([[4.0, 4.0, 4.0], [1.0, 1.0, 1.0]]))
+        >>> gray = mx.full((2, 3), 0.5)
+        >>> mx.round(expose(gray, mx.ones(2), logarithms, mx.array([0, 1])), 2)
+        array([[0.69, 0.69, 0.69],
+               [0.36, 0.36, 0.36]], dtype=float32)
+    """
+    if background is None:
+        background = mx.zeros(color.shape)
+    _TAKES.check(color, opacity, logarithms, view, background)
+    exposed, _ = _expose(color, opacity, logarithms, view, background)
+    return exposed
+
+
+def _expose_reference(
+    color: mx.array, opacity: mx.array, logarithms: mx.array, view: mx.array, background: mx.array
+) -> tuple[mx.array, mx.array]:
+    factors = mx.exp(logarithms - logarithms.mean(axis=0))
+    opacity = opacity[:, None]
+    divisor = mx.maximum(opacity, MIN_EXPOSED_OPACITY)
+    light = mx.minimum(factors[view] * srgb_to_linear(color / divisor), 1.0)
+    exposed = divisor * linear_to_srgb(light) + (1.0 - opacity) * mx.stop_gradient(background)
+    return exposed, mx.stop_gradient(factors)
+
+
+@operation("expose", _expose_reference)
+def _expose(
+    color: mx.array, opacity: mx.array, logarithms: mx.array, view: mx.array, background: mx.array
+) -> list[mx.array]:
+    (rays,), views = view.shape, logarithms.shape[0]
+    grid = views * simd_width(), 1, 1
+    (factors,) = _FACTORS(logarithms, grid=grid, **_FACTORS_GIVES.outputs(views=views))
+    arrays = color, opacity, factors, view, background
+    (exposed,) = _FORWARD(*arrays, grid=(rays, 1, 1), **_GIVES.outputs(rays=rays))
+    return [exposed, factors]
+
+
+@_expose.vjp
+def _expose_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
+    color, opacity, logarithms, view, background = primals
+    (rays,), views = view.shape, logarithms.shape[0]
+    d_color, d_opacity, d_exposures = _GRADIENT(
+        *(color, opacity, outputs[1], view, background, cotangents[0]),
+        grid=(rays, 1, 1),
+        **_RAY_GRADIENTS.outputs(rays=rays),
+    )
+    # The kernel requires exactly one threadgroup for each view.
+    threads = simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]
+    (d_logarithms,) = _VIEW_GRADIENT(
+        *(view, d_exposures, mx.array([views], mx.int32)),
+        grid=(views * threads, 1, 1),
+        group=threads,
+        output_shapes=[logarithms.shape],
+        output_dtypes=[mx.float32],
+    )
+    return d_color, d_opacity, d_logarithms, mx.zeros_like(view), mx.zeros_like(background)
