@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, simd_width
-from nerfmac.common.constants import OF_DEVICES
+from nerfmac.backend import Kernel
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -14,12 +13,7 @@ _TAKES = Signature(counts=(mx.int32, "rays"))
 _PER_RAY_TAKES = Signature(marched=(mx.int32, "rays"), kept=(mx.int32, "rays"))
 _FITS_TAKES = Signature(ray_start=(mx.int32, "rays + 1"), wanted=(mx.int32, "rays"))
 _STARTS = Kernel(
-    "packing",
-    "packing_starts",
-    inputs=("counts", "slots"),
-    outputs=("ray_start",),
-    rows="counts_shape[0]",
-    space="int space[2 * GROUP_SIMDGROUPS]",
+    "packing", "packing_starts", ("ends", "slots"), ("ray_start",), rows="ends_shape[0]"
 )
 _FITS = Kernel("packing", "packing_fits", _FITS_TAKES.names, ("fits",), rows="wanted_shape[0]")
 _PER_RAY = Kernel(
@@ -58,13 +52,12 @@ def _starts_reference(counts: mx.array, slots: int) -> mx.array:
 
 @operation("packing", _starts_reference)
 def _starts(counts: mx.array, slots: int) -> list[mx.array]:
-    # The kernel requires exactly one threadgroup.
-    threads = simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]
+    rays = counts.shape[0]
     return _STARTS(
-        *(counts, mx.array([slots], mx.int32)),
-        grid=(threads, 1, 1),
-        group=threads,
-        output_shapes=[(counts.shape[0] + 1,)],
+        mx.cumsum(counts),
+        mx.array([slots], mx.int32),
+        grid=(rays + 1, 1, 1),
+        output_shapes=[(rays + 1,)],
         output_dtypes=[mx.int32],
     )
 

@@ -109,7 +109,7 @@ def test_outputs_are_written_whole(runs):
 WHOLE = {
     f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
 }
-WHOLE |= {"trace", "packing_starts", "packing_samples_per_ray", "loss_scale"}
+WHOLE |= {"trace", "packing_samples_per_ray", "loss_scale"}
 WHOLE |= {"masked_mean_forward", "expose_view_gradient"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
