@@ -199,7 +199,8 @@ class Step:
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
         # The sum is not finite if any gradient is not finite. Testing it requires fewer launches
         # than testing each value.
-        first, *others = (each.sum() for name, each in gradients.items() if name not in bounded)
+        sums = [values.sum() for name, values in gradients.items() if name not in bounded]
+        first, *others = sums or [mx.array(0.0)]
         next_scale, unscale = next_loss_scale(scale, sum(others, start=first))
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
