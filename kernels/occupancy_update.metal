@@ -1,25 +1,17 @@
 #include "occupancy.h"
-#include "threefry.h"
 
 // Random points in occupancy grid cells, and grid updates with new density estimates.
 
 // Computes the largest estimate in each cell. Metal has an atomic maximum only for integers.
 // Estimates are not negative, and the bits of nonnegative floats, compared as integers, have the
 // same order as the floats. There is one thread per estimate, and peaks are initialized to zero.
-//
-// Only the first used[0] estimates are valid. Estimates outside all cascades have no effect.
-// settings = [resolution, cascades].
-template <typename Positions, typename Estimates, typename Used, typename Settings, typename Peaks>
+template <typename Cells, typename Estimates, typename Peaks>
 METAL_FUNC void occupancy_splat(
-    uint3 thread_index, int count, Positions positions, Estimates estimates, Used used,
-    Settings settings, Peaks peaks) {
+    uint3 thread_index, int count, Cells cells, Estimates estimates, Peaks peaks) {
   const uint i = thread_index.x;
-  if (i >= uint(min(count, used[0]))) return;
-  const float3 position = {positions[3 * i], positions[3 * i + 1], positions[3 * i + 2]};
-  const int cell = occupancy_cell(position, settings[0], settings[1]).index;
-  if (cell < 0) return;
+  if (i >= uint(count)) return;
   atomic_fetch_max_explicit(
-      &peaks[cell], as_type<uint>(float(estimates[i])), memory_order_relaxed);
+      &peaks[cells[i]], as_type<uint>(float(estimates[i])), memory_order_relaxed);
 }
 
 // Computes one bit per cell: whether its value exceeds threshold[0]. Each thread writes the word of
@@ -36,25 +28,70 @@ METAL_FUNC void occupancy_pack(
   bits[word] = packed;
 }
 
-// Draws random points in random cells. The cells are divided into `count` strata of equal size, and
-// each point is in a random cell of its stratum. There is one thread per point.
+// Counts the occupied cells of each brick, with one thread per word of bits.
+template <typename Bits, typename Counts>
+METAL_FUNC void occupancy_count(uint3 thread_index, int words, Bits bits, Counts counts) {
+  const uint word = thread_index.x;
+  if (word >= uint(words)) return;
+  counts[word] = int(popcount(bits[word]));
+}
+
+// Returns a random item in [0, total) from stratum `i` of `strata` strata of equal size. The
+// arithmetic is exact, because a float cannot represent neighboring items above 2^24.
+METAL_FUNC uint occupancy_in_stratum(uint i, uint strata, uint draw, uint total) {
+  return uint((ulong(i) * total + mulhi(draw, total)) / strata);
+}
+
+// Returns the cell of the set bit with the given rank, which is less than the number of set bits.
+// ends[word] is the number of set bits in this word and all words before it.
+template <typename Bits, typename Ends>
+METAL_FUNC int occupancy_of_rank(Bits bits, Ends ends, int words, int rank) {
+  int low = 0, high = words - 1;  // range of the word to find
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (ends[middle] > rank) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits in it before the wanted one
+  int bit = 0;
+  for (uint word = bits[low]; (word >> bit) % 2 == 0 || before > 0; ++bit) {
+    before -= int((word >> bit) % 2);
+  }
+  return BRICK_CELLS * low + bit;
+}
+
+// Draws random points in cells. The first `evenly` points are in random cells of the grid, and the
+// other points are in random occupied cells. Both groups are stratified, so their cells are sorted.
+// If no cell is occupied, the points of the second group are in cell 0. There is one thread per
+// point.
 //
-// settings = [count, cells, resolution]. Each point has two random words: the first one selects the
+// settings = [evenly, resolution, words]. draws[i] has two random words: the first one selects the
 // cell, and the bits of the second one are the position within the cell.
-template <typename Key, typename Settings, typename Positions>
+template <typename Bits, typename Ends, typename Draws, typename Settings, typename Cells,
+          typename Positions>
 METAL_FUNC void occupancy_points(
-    uint3 thread_index, int count, Key key, Settings settings, Positions positions) {
+    uint3 thread_index, int count, Bits bits, Ends ends, Draws draws, Settings settings,
+    Cells cells, Positions positions) {
   const uint i = thread_index.x;
   if (i >= uint(count)) return;
-  const uint cells = uint(settings[1]);
-  const int resolution = settings[2];
-  const uint2 words = threefry_words(uint2{key[0], key[1]}, uint2{i, i + uint(count)});
-  const uint within = words.y;
-  // The arithmetic is exact, because a float cannot represent neighboring cells above 2^24.
-  const uint cell = uint((ulong(i) * cells + mulhi(words.x, cells)) / uint(count));
-  const OccupancyPlace place = occupancy_place(int(cell), resolution);
+  const uint evenly = uint(settings[0]);
+  const int resolution = settings[1], words = settings[2];
+  const uint draw = draws[2 * i], within = draws[2 * i + 1];
+  int cell = 0;
+  if (i < evenly) {
+    cell = int(occupancy_in_stratum(i, evenly, draw, uint(BRICK_CELLS * words)));
+  } else if (ends[words - 1] > 0) {
+    const uint rank = occupancy_in_stratum(
+        i - evenly, uint(count) - evenly, draw, uint(ends[words - 1]));
+    cell = occupancy_of_rank(bits, ends, words, int(rank));
+  }
+  const OccupancyPlace place = occupancy_place(cell, resolution);
   const float side = place.size / float(resolution);
   const float low = SCENE_CENTER - 0.5f * place.size;
+  cells[i] = cell;
   positions[3 * i] = low + side * (float(place.x) + (float(within >> 21) + 0.5f) / 2048.0f);
   positions[3 * i + 1] =
       low + side * (float(place.y) + (float(within >> 10 & 2047u) + 0.5f) / 2048.0f);

@@ -198,7 +198,7 @@ PRESETS: dict[str, Config] = {
         occupancy=OccupancyConfig(
             resolution=64,
             warmup_fraction=0.25,
-            fraction=0.0625,
+            fraction=0.125,
             visibility_rays=2**10,
             visibility_patience=512,
         ),
@@ -215,7 +215,7 @@ PRESETS: dict[str, Config] = {
         occupancy=OccupancyConfig(
             resolution=32,
             warmup_fraction=0.5,
-            fraction=0.125,
+            fraction=0.25,
             visibility_rays=2**9,
             visibility_patience=512,
         ),

@@ -87,14 +87,14 @@ class OccupancyConfig:
     """Maximum number of training steps between grid updates. The interval is 4 steps at the start
     of training and grows to this maximum."""
     warmup_steps: int = 256
-    """Number of training steps during which updates visit more cells and every cell that a
-    training ray crosses counts as visible."""
+    """Number of training steps during which updates visit all cells evenly. Later updates prefer
+    occupied cells."""
     warmup_fraction: float = 1.0
     """Fraction of the cells that an update visits during the warm-up. An update visits at most 2^21
     cells."""
-    fraction: float = 0.125
-    """Fraction of the cells that an update visits after the warm-up, in addition to the occupied
-    cells along its training rays."""
+    fraction: float = 0.25
+    """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
+    drawn from all cells and half from the occupied cells."""
     visibility_rays: int = 2**15
     """Number of training rays that each update uses to determine which cells are visible."""
     visibility_patience: int = 128

@@ -1,6 +1,6 @@
 """Random points in occupancy grid cells, and grid updates with density estimates.
 
-The method is similar to that of Müller et al. 2022, appendix E.2.
+Müller et al. 2022, appendix E.2, describe the method.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ from nerfmac.backend import Kernel
 from nerfmac.common import checks
 from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
 from nerfmac.geometry.cells import corners_of
-from nerfmac.ops.march import MarchGeometry, cell_of
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-_SPLAT_TAKES = Signature(
-    positions=(mx.float32, "estimates", 3), estimates=(mx.float32, "estimates"), used=(mx.int32, 1)
-)
+_SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
 _PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
-_POINTS_TAKES = Signature(key=(mx.uint32, 2))
-_POINTS_GIVES = Signature(positions=(mx.float32, "points", 3))
+_POINTS_TAKES = Signature(bits=(mx.uint32, "words"), draws=(mx.uint32, "points", 2))
+_POINTS_GIVES = Signature(cells=(mx.int32, "points"), positions=(mx.float32, "points", 3))
 _REFRESH_TAKES = Signature(
     values=(mx.float32, "cells"),
     since_visible=(mx.int32, "cells"),
@@ -38,20 +35,21 @@ _REFRESH_GIVES = Signature(
 _SPLAT = Kernel(
     "occupancy_update",
     "occupancy_splat",
-    inputs=(*_SPLAT_TAKES.names, "settings"),
+    inputs=_SPLAT_TAKES.names,
     outputs=("peaks",),
-    rows="estimates_shape[0]",
+    rows="cells_shape[0]",
     accumulates=True,
 )
 _PACK = Kernel(
     "occupancy_update", "occupancy_pack", _PACK_TAKES.names, ("bits",), rows="values_shape[0]"
 )
+_COUNT = Kernel("occupancy_update", "occupancy_count", ("bits",), ("counts",), "bits_shape[0]")
 _POINTS = Kernel(
     "occupancy_update",
     "occupancy_points",
-    inputs=(*_POINTS_TAKES.names, "settings"),
+    inputs=("bits", "ends", "draws", "settings"),
     outputs=_POINTS_GIVES.names,
-    rows="settings[0]",
+    rows="draws_shape[0]",
 )
 _REFRESH = Kernel(
     "occupancy_update",
@@ -60,6 +58,13 @@ _REFRESH = Kernel(
     outputs=_REFRESH_GIVES.names,
     rows="values_shape[0]",
 )
+
+
+class Points(NamedTuple):
+    """Random points in occupancy grid cells."""
+
+    cell: mx.array  # (points,) int32, index of the cell that contains the point
+    position: mx.array  # (points, 3) float32, scene coordinates
 
 
 class RefreshRule(NamedTuple):
@@ -79,50 +84,32 @@ class Refreshed(NamedTuple):
     shown: mx.array  # (cells,) float32, `values`, or -1 for cells that are no longer visible
 
 
-def splat(
-    positions: mx.array, estimates: mx.array, used: mx.array, geometry: MarchGeometry
-) -> mx.array:
-    """Return the largest estimate in each cell of an occupancy grid, or 0 in cells without an
-    estimate.
+def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
+    """Return the largest estimate in each cell, or 0 in cells without an estimate.
 
     Args:
-        positions: (estimates, 3) float32, scene coordinates. Positions outside the grid are
-            ignored.
+        cells: (estimates,) int32, in [0, count).
         estimates: (estimates,) float32, not negative.
-        used: (1,) int32, number of valid estimates. The other estimates are ignored.
-        geometry: The scene cube and the grid.
+        count: Number of cells.
 
     Returns:
-        float32 array (geometry.cells,) without a gradient.
+        float32 array (count,) without a gradient.
 
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _SPLAT_TAKES.check(positions, estimates, used)
-    return _splat(positions, mx.stop_gradient(estimates), used, geometry)
+    _SPLAT_TAKES.check(cells, estimates)
+    return _splat(cells, mx.stop_gradient(estimates), count)
 
 
-def _splat_reference(
-    positions: mx.array, estimates: mx.array, used: mx.array, geometry: MarchGeometry
-) -> mx.array:
-    cell = cell_of(positions, geometry)
-    is_valid = (mx.arange(cell.shape[0]) < used) & (cell >= 0)
-    # Estimates that are not valid are written to an extra cell that is removed below.
-    cell = mx.where(is_valid, cell, geometry.cells)
-    return mx.zeros(geometry.cells + 1).at[cell].maximum(estimates)[:-1]
+def _splat_reference(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
+    return mx.zeros(count).at[cells].maximum(estimates)
 
 
 @operation("occupancy_update", _splat_reference)
-def _splat(
-    positions: mx.array, estimates: mx.array, used: mx.array, geometry: MarchGeometry
-) -> mx.array:
-    (peaks,) = _SPLAT(
-        *(positions, estimates, used),
-        mx.array([geometry.resolution, geometry.bounds.cascades], mx.int32),
-        grid=(estimates.shape[0], 1, 1),
-        output_shapes=[(geometry.cells,)],
-        output_dtypes=[mx.uint32],
-    )
+def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
+    grid, shape = (cells.shape[0], 1, 1), (count,)
+    (peaks,) = _SPLAT(cells, estimates, grid=grid, output_shapes=[shape], output_dtypes=[mx.uint32])
     return mx.view(peaks, mx.float32)
 
 
@@ -163,49 +150,74 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
     )
 
 
-def random_points(key: mx.array, count: int, geometry: MarchGeometry) -> mx.array:
-    """Draw random points in random cells of an occupancy grid.
+def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+    """Draw random points in cells of an occupancy grid.
 
-    The cells are stratified: the grid is divided into as many equal parts as there are points, and
-    one cell is drawn from each part. The cells of the points are therefore sorted.
+    The first `evenly` points are in random cells of the whole grid. The other points are in random
+    occupied cells. The cells of each group are stratified: the cells to choose from are divided
+    into as many equal parts as the group has points, and one cell is drawn from each part. The
+    cells in each group are therefore sorted.
 
     Args:
-        key: (2,) uint32, random key.
-        count: Number of points, less than 2^31.
-        geometry: The scene cube and the grid.
+        bits: (words,) uint32, at most 2^26 words. Each bit belongs to a cell, beginning with the
+            lowest bit, and is 1 if the cell is occupied.
+        draws: (points, 2) uint32, random numbers that are uniform over all 2^32 values, such as
+            random keys.
+        evenly: Number of points in cells of the whole grid.
+        resolution: Number of cells along each axis of a cascade.
 
     Returns:
-        Positions (count, 3) float32 in scene coordinates.
+        Cells and positions of the points. If no cell is occupied, the points of the second group
+        are in cell 0.
 
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _POINTS_TAKES.check(key)
-    return _random_points(key, count, geometry)
+    _POINTS_TAKES.check(bits, draws)
+    return _draw_points(bits, draws, evenly, resolution)
 
 
-def _random_points_reference(key: mx.array, count: int, geometry: MarchGeometry) -> mx.array:
-    # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would never
-    # occur. Random keys are used instead: a key consists of two words of 32 random bits.
-    select, within = mx.random.split(key, count).reshape(2, count)
-    # With float32, only 2^24 different cells could be drawn. These integers are exact. In units of
-    # 1 / count of a cell, each stratum has the length of all cells, and each cell has the length of
-    # `count` units.
-    offset = (select.astype(mx.int64) * geometry.cells) >> 32
-    cell = (mx.arange(count, dtype=mx.int64) * geometry.cells + offset) // max(count, 1)
-    lowest, side = corners_of(cell.astype(mx.int32), geometry.resolution)
+def _draw_points_reference(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+    is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
+    is_set = is_set.reshape(-1).astype(mx.int32)
+    ends, total = mx.cumsum(is_set), is_set.shape[0]
+    # List the indices of the set bits without gaps. Each set bit is written at its rank among the
+    # set bits, and other bits are written to an extra element.
+    occupied = mx.zeros(total + 1, mx.int32)
+    occupied[mx.where(is_set == 1, ends - 1, total)] = mx.arange(total, dtype=mx.int32)
+    anywhere = _in_strata(draws[:evenly, 0], mx.array(total))
+    rank = _in_strata(draws[evenly:, 0], ends[-1])
+    cell = mx.concatenate([anywhere, mx.where(ends[-1] > 0, occupied[rank], 0)])
+    lowest, side = corners_of(cell, resolution)
+    within = draws[:, 1]
     lattice = mx.stack([within >> 21, (within >> 10) & 2047, within & 1023], axis=1)
     place = (lattice.astype(mx.float32) + 0.5) / mx.array([2048.0, 2048.0, 1024.0])
-    return lowest + place * side[:, None]
+    return Points(cell, lowest + place * side[:, None])
 
 
-@operation("occupancy_update", _random_points_reference)
-def _random_points(key: mx.array, count: int, geometry: MarchGeometry) -> list[mx.array]:
-    settings = mx.array([count, geometry.cells, geometry.resolution], mx.int32)
-    return _POINTS(
-        *(key, settings),
-        grid=(count, 1, 1),
-        **_POINTS_GIVES.outputs(points=count),
+def _in_strata(draws: mx.array, total: mx.array) -> mx.array:
+    """Return a random index in [0, total) from each of `len(draws)` equal strata, int32.
+
+    The computation uses integers and is exact for up to 2^31 indices. With float32, only 2^24
+    different indices could be drawn.
+    """
+    strata, total = draws.shape[0], total.astype(mx.int64)
+    # In units of 1 / strata of an index, a stratum has the length `total`, and an index has the
+    # length `strata`.
+    within = (draws.astype(mx.int64) * total) >> 32
+    return ((mx.arange(strata, dtype=mx.int64) * total + within) // max(strata, 1)).astype(mx.int32)
+
+
+@operation("occupancy_update", _draw_points_reference)
+def _draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+    words, count = bits.shape[0], draws.shape[0]
+    (counts,) = _COUNT(bits, grid=(words, 1, 1), output_shapes=[(words,)], output_dtypes=[mx.int32])
+    return Points(
+        *_POINTS(
+            *(bits, mx.cumsum(counts), draws, mx.array([evenly, resolution, words], mx.int32)),
+            grid=(count, 1, 1),
+            **_POINTS_GIVES.outputs(points=count),
+        )
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 import mlx.core as mx
 
@@ -18,7 +19,7 @@ from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
-from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid, march_geometry
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
@@ -30,11 +31,6 @@ _WARMUP, _AFTERWARDS = range(2)  # phases of training
 UPDATE_SAMPLES = 32
 """Maximum mean number of samples per ray in an update of the visible cells. In practice, only rays
 through haze require more samples."""
-
-
-MAX_POINTS_PER_LAUNCH = 2**22
-"""Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
-because the display uses the same GPU."""
 
 
 class MarchingSampler(Sampler):
@@ -128,44 +124,23 @@ class MarchingSampler(Sampler):
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
         """Return the state after an update of the grid. The update determines along `rays` which
-        cells are visible.
-
-        The densities of the samples along the rays are also estimates for the cells that contain
-        the samples. These are occupied cells, so the random points do not need to prefer occupied
-        cells.
-        """
-        along, cells = mx.random.split(key)
-        count, is_warmup = rays.origin.shape[0], phase == _WARMUP
+        cells are visible."""
+        along, grid = mx.random.split(key)
+        count = rays.origin.shape[0]
         jitter = uniform(count, along)
-        position = self._grid.random_points(cells, warmup=is_warmup)
-        points = position.shape[0]
-        used = mx.array([points], mx.int32)
+        used = partial(self._density, parameters)
         # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
         until = mx.full((count,), FAR_DISTANCE)
-        if is_warmup:
-            density = self._densities(parameters, position, used)
-        else:
+        if phase == _AFTERWARDS:
             marched = march(*rays, jitter, self._occupied(state), UPDATE_SAMPLES * count)
-            position, used = mx.concatenate([position, marched.position]), used + marched.used
-            density = self._densities(parameters, position, used)
-            until = termination_distances(density[points:], marched)
+            until = termination_distances(used(marched.position, marched.used), marched)
         visible = visible_cells(rays, jitter, until, self.geometry)
-        evaluated = Evaluated(position, density, used)
-        updated = self._grid.update(Occupancy(**state), evaluated, visible, warmup=is_warmup)
-        return updated._asdict()
 
-    def _densities(self, parameters: Arrays, position: mx.array, used: mx.array) -> mx.array:
-        """Return the densities at the first `used` positions."""
-        if position.shape[0] <= MAX_POINTS_PER_LAUNCH:
-            return self._density(parameters, position, used)
-        starts = range(0, position.shape[0], MAX_POINTS_PER_LAUNCH)
-        parts = mx.split(position, starts[1:])
-        return mx.concatenate(
-            [
-                self._density(parameters, part, mx.clip(used - start, 0, part.shape[0]))
-                for start, part in zip(starts, parts, strict=True)
-            ]
-        )
+        def density(position: mx.array) -> mx.array:
+            return used(position, mx.array([position.shape[0]], mx.int32))
+
+        occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
+        return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()
 
     def _occupied(self, state: Arrays) -> Occupied:
         return Occupied(self.geometry, state["bits"])

@@ -1,10 +1,9 @@
 """`OccupancyGrid`, which marks the cells that may contain density.
 
 Each cell stores an estimate of the optical thickness of a marching step with the minimum length.
-During training, an update multiplies all estimates by a decay factor and evaluates the field at
-random points in a fraction of the cells and, after the warm-up, at samples along training rays in
-the occupied cells. If a new estimate is larger than the stored estimate, the new estimate replaces
-it. A cell is occupied if its estimate is above the threshold (Müller et al. 2022,
+During training, an update multiplies all estimates by a decay factor and evaluates the field at a
+random point in each visited cell. If the new estimate is larger than the stored estimate, the new
+estimate replaces it. A cell is occupied if its estimate is above the threshold (Müller et al. 2022,
 appendix E.2) and if it is visible along training rays. Training does not determine the density of
 invisible cells, such as cells outside all views or inside objects. If invisible cells were
 occupied, they could contain haze that appears in other views.
@@ -12,6 +11,7 @@ occupied, they could contain haze that appears in other views.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
@@ -23,7 +23,11 @@ from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
+from nerfmac.ops.occupancy_update import Points, RefreshRule, draw_points, pack_bits, refresh, splat
+
+MAX_POINTS_PER_LAUNCH = 2**22
+"""Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
+because the display uses the same GPU."""
 
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
@@ -44,14 +48,6 @@ class Occupancy(NamedTuple):
         """Return the shapes of the arrays, keyed by name, for a grid with `cells` cells."""
         shapes = (cells,), (cells,), (cells // BRICK_CELLS,), (1,)
         return dict(zip(cls._fields, shapes, strict=True))
-
-
-class Evaluated(NamedTuple):
-    """Density of the field at points."""
-
-    position: mx.array  # (points, 3) float32, scene coordinates
-    density: mx.array  # (points,) float32, per scene unit
-    used: mx.array  # (1,) int32, number of valid points at the start of the arrays
 
 
 def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:
@@ -92,44 +88,40 @@ class OccupancyGrid:
         bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
         return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
 
-    def random_points(self, key: mx.array, *, warmup: bool) -> mx.array:
-        """Return the points for one update, in a random subset of the cells.
-
-        Args:
-            key: Random key.
-            warmup: Whether training is in the warm-up phase.
-
-        Returns:
-            Positions (points, 3) float32 in scene coordinates.
-        """
-        fraction = self.config.warmup_fraction if warmup else self.config.fraction
-        count = ceil(self.geometry.cells * fraction)
-        if warmup:
-            count = min(count, MAX_WARMUP_POINTS)
-        return random_points(key, count, self.geometry)
-
     def update(
-        self, occupancy: Occupancy, evaluated: Evaluated, visible: mx.array, *, warmup: bool
+        self,
+        occupancy: Occupancy,
+        density: Callable[[mx.array], mx.array],
+        visible: mx.array,
+        key: mx.array,
+        *,
+        warmup: bool,
     ) -> Occupancy:
-        """Update the grid with densities at points.
+        """Update the grid by evaluating the field in a fraction of the cells.
 
         Args:
             occupancy: Grid before the update.
-            evaluated: Points and densities.
+            density: Function that maps positions (points, 3) to density (points,) per scene unit.
             visible: bool (cells,), True for cells that are currently visible along training rays.
-            warmup: Whether training is in the warm-up phase, when `updates_since_visible` does not
-                increase.
+            key: Random key.
+            warmup: Whether training is in the warm-up phase. During the warm-up, visited cells are
+                drawn evenly from all cells, and `updates_since_visible` does not increase. After
+                the warm-up, half of the visited cells are drawn from the occupied cells.
 
         Returns:
             Occupancy grid after the update.
         """
+        points = self._draw_points(occupancy.bits, key, warmup)
+        step = MAX_POINTS_PER_LAUNCH
+        ends = list(range(step, points.position.shape[0], step))
+        densities = [density(part) for part in mx.split(points.position, ends)]
         updates = occupancy.updates + int(not warmup)
         patience = self.config.visibility_patience
         rule = RefreshRule(self.config.decay, self.geometry.step, patience, warmup)
         values, since, shown = refresh(
             occupancy.values,
             occupancy.updates_since_visible,
-            splat(*evaluated, self.geometry),
+            splat(points.cell, mx.concatenate(densities), self.geometry.cells),
             visible,
             updates,
             rule,
@@ -140,3 +132,14 @@ class OccupancyGrid:
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
         return Occupancy(values, since, pack_bits(shown, threshold), updates)
+
+    def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> Points:
+        fraction = self.config.warmup_fraction if warmup else self.config.fraction
+        count = ceil(self.geometry.cells * fraction)
+        if warmup:
+            count = min(count, MAX_WARMUP_POINTS)
+        evenly = count if warmup else count - count // 2
+        # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
+        # never occur. Random keys are used instead: a key consists of two words of 32 random bits.
+        draws = mx.random.split(key, count)
+        return draw_points(bits, draws, evenly, self.geometry.resolution)

@@ -216,18 +216,6 @@ def numbers(is_sample: torch.Tensor, slots: int) -> torch.Tensor:
     return is_sample.flatten().nonzero_static(size=slots, fill_value=-1)[:, 0]
 
 
-def splat(position: torch.Tensor, density: torch.Tensor, geometry: MarchGeometry) -> torch.Tensor:
-    """Return the largest density in each cell, float32 (cells,), or 0 in cells without a position.
-
-    `density` (points,) belongs to `position` (points, 3). Positions outside all cascades are
-    ignored.
-    """
-    cell = _cell_of(position.unbind(1), geometry)
-    cell = torch.where(cell >= 0, cell, geometry.cells)  # an extra cell that is removed below
-    peaks = torch.zeros(geometry.cells + 1, device=density.device)
-    return peaks.scatter_reduce(0, cell, density, "amax")[:-1]
-
-
 def _cell_of(position: Iterable[torch.Tensor], geometry: MarchGeometry) -> torch.Tensor:
     """Return the occupancy cell of each position, int64, or -1 outside all cascades.
 

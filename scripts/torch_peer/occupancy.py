@@ -12,7 +12,6 @@ from nerfmac.config import OccupancyConfig
 from nerfmac.geometry.cells import cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
-from torch_peer.march import splat
 
 
 class TorchOccupancy:
@@ -36,25 +35,21 @@ class TorchOccupancy:
         self,
         density: Callable[[torch.Tensor], torch.Tensor],
         lit: torch.Tensor,
-        peaks: torch.Tensor,
         step: int,
         generator: torch.Generator,
     ) -> None:
         """Evaluate the density in some cells and update the grid.
 
         `density` returns the density (points,) per scene unit at positions (points, 3). `lit`
-        (cells,) bool marks the cells that are currently visible. `peaks` (cells,) are the largest
-        densities of samples along rays.
+        (cells,) bool marks the cells that are currently visible.
         """
         is_warmup = step < self._config.warmup_steps
-        fraction = self._config.warmup_fraction if is_warmup else self._config.fraction
-        count = ceil(len(self.values) * fraction)
-        cells = self._draw(min(count, MAX_WARMUP_POINTS) if is_warmup else count, generator)
+        cells = self._choose(is_warmup, generator)
         jitter = torch.rand(len(cells), 3, generator=generator, device=cells.device)
         lowest, side = self._corner(cells)
-        position = lowest + jitter * side[:, None]
-        peaks = torch.maximum(peaks, splat(position, density(position), self._geometry))
-        self.values = torch.maximum(self.values * self._config.decay, peaks * self._geometry.step)
+        thickness = density(lowest + jitter * side[:, None]) * self._geometry.step
+        peaks = torch.zeros_like(self.values).scatter_reduce_(0, cells, thickness, "amax")
+        self.values = torch.maximum(self.values * self._config.decay, peaks)
         self._updates += int(not is_warmup)
         longest = self._config.visibility_patience
         dark = torch.where(lit, 0, (self.dark + int(not is_warmup)).clamp_max(longest))
@@ -63,6 +58,18 @@ class TorchOccupancy:
         shown = torch.where(self.dark < patience, self.values, 0.0)
         innermost = shown[: self._geometry.resolution**3]
         self.occupied = shown > innermost.mean().clamp_max(self._config.threshold)
+
+    def _choose(self, is_warmup: bool, generator: torch.Generator) -> torch.Tensor:
+        """Return the cells to visit, int64."""
+        config, total = self._config, len(self.values)
+        count = ceil(total * (config.warmup_fraction if is_warmup else config.fraction))
+        if is_warmup:
+            return self._draw(min(count, MAX_WARMUP_POINTS), generator)
+        occupied = self.occupied.nonzero()[:, 0]
+        uniform = torch.rand(count // 2, generator=generator, device=occupied.device)
+        # If no cells are occupied, none can be drawn.
+        chosen = occupied[(uniform * len(occupied)).long()] if len(occupied) else occupied
+        return torch.cat([self._draw(count - count // 2, generator), chosen])
 
     def _draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
         """Return stratified random cells (count,) int64, one in each of `count` equal ranges."""

@@ -216,10 +216,9 @@ class TorchPeer:
         rays = origins, directions, jitter
         if step < self.config.occupancy.warmup_steps:  # all cells in view count as visible
             lit = self._march.lit(*rays, torch.full_like(jitter, FAR_DISTANCE))
-            peaks = torch.zeros_like(self.occupancy.values)
         else:
-            lit, peaks = self._sample.visit(*rays, self.occupancy.occupied, self._density)
-        self.occupancy.update(self._density, lit, peaks, step, self._random)
+            lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
+        self.occupancy.update(self._density, lit, step, self._random)
 
     def _loss(self) -> tuple[torch.Tensor, TorchSamples]:
         """Return the loss on randomly drawn pixels, and the samples on their rays."""

@@ -17,7 +17,7 @@ from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.config import MarchConfig
 from nerfmac.sampling.marching import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights
-from torch_peer.march import Marcher, TorchSamples, numbers, splat
+from torch_peer.march import Marcher, TorchSamples, numbers
 
 
 class ReachSampler:
@@ -67,27 +67,24 @@ class ReachSampler:
         return samples._replace(demand=torch.maximum(kept_ends[begun - 1].float(), in_room) / begun)
 
     @torch.no_grad()
-    def visit(
+    def lit(
         self,
         origins: torch.Tensor,
         directions: torch.Tensor,
         jitter: torch.Tensor,
         occupied: torch.Tensor,
         density: Callable[[torch.Tensor], torch.Tensor],
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return which cells are visible along the rays, bool (cells,), and the largest density of
-        the samples in each cell, float32 (cells,). The arguments are the same as in `__call__`.
+    ) -> torch.Tensor:
+        """Return a boolean array (cells,) that is True for cells that are visible along the rays.
+        The arguments are the same as in `__call__`.
 
-        Rays that do not fit into the candidate slots have no samples and mark no cells as visible.
+        Rays that do not fit into the candidate slots mark no cells as visible.
         """
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
         number = numbers(is_sample, UPDATE_SAMPLES * len(jitter))
         tried = self._tried(*rays, number, is_sample.sum(1))
-        densities = density(tried.position)
-        of_samples = torch.where(tried.place >= 0, densities, 0.0)
-        peaks = splat(tried.position, of_samples, self._march.geometry)
-        return self._march.lit(*rays, self._end(densities, tried)), peaks
+        return self._march.lit(*rays, self._end(density(tried.position), tried))
 
     def _tried(
         self,

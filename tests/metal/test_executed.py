@@ -135,11 +135,10 @@ def test_inputs_of_fewer_than_eight_elements_arrive_as_constant(runs):
 
 def test_empty_inputs_launch_nothing_and_give_zeros(executor):
     levels = HashLevels(2, 12, 16, 2.0)
-    cube = MarchGeometry(Bounds(1.0), 16, 0.1, 0.01, 0.0)
     nothing = {
         "hash_encode": lambda: hash_encode(mx.zeros((0, 3)), mx.ones((levels.entries, 4)), levels),
         "spherical_harmonics": lambda: spherical_harmonics(mx.zeros((0, 3))),
-        "splat": lambda: splat(mx.zeros((0, 3)), mx.zeros(0), mx.zeros(1, mx.int32), cube),
+        "splat": lambda: splat(mx.zeros(0, mx.int32), mx.zeros(0), 8),
     }
     for name, call in nothing.items():
         launched = len(executor.launches)

@@ -8,63 +8,47 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import NEVER_OCCUPIED
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, cell_of
-from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
+from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 
 pytestmark = pytest.mark.usefixtures("run_by")
 
 
-RESOLUTION = 16
-SCENE = MarchGeometry(Bounds(2.0), RESOLUTION, 0.05, 0.01, 0.0)  # two cascades
-
-
-def estimates(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions, of which some are outside the grid, their cells or -1, and estimates."""
+def estimates(count: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
     random = np.random.default_rng(count)
-    position = (0.5 + random.uniform(-1.05, 1.05, (count, 3))).astype(np.float32)
-    cell = np.array(cell_of(mx.array(position), SCENE))
-    return position, cell, random.exponential(1.0, count).astype(np.float32)
+    where = random.integers(0, cells, count).astype(np.int32)
+    return where, random.exponential(1.0, count).astype(np.float32)
 
 
-def splatted(position: np.ndarray, density: np.ndarray, used: int | None = None) -> np.ndarray:
-    used = len(density) if used is None else used
-    arrays = mx.array(position), mx.array(density), mx.array([used], mx.int32)
-    return np.array(splat(*arrays, SCENE))
-
-
-@pytest.mark.parametrize(("count", "used"), [(1, 1), (7, 7), (3001, 3001), (3001, 2000), (500, 0)])
-def test_a_cell_gets_the_largest_of_its_valid_estimates_and_zero_without_any(count, used):
-    position, cell, density = estimates(count)
-    is_valid = (cell >= 0) & (np.arange(count) < used)
-    want = np.zeros(SCENE.cells, np.float32)
-    np.maximum.at(want, cell[is_valid], density[is_valid])
-    got = splatted(position, density, used)
+@pytest.mark.parametrize(("count", "cells"), [(1, 1), (7, 100), (3001, 257), (500, 1)])
+def test_a_cell_gets_the_largest_of_its_estimates_and_zero_without_any(count, cells):
+    where, thickness = estimates(count, cells)
+    want = np.zeros(cells, np.float32)
+    np.maximum.at(want, where, thickness)
+    got = np.array(splat(mx.array(where), mx.array(thickness), cells))
     assert got.dtype == np.float32
     assert (got == want).all()
-    if count > 1000:
-        assert (cell < 0).mean() > 0.05
-        assert is_valid.sum() > (want > 0).sum() > 100, "some cells have several estimates"
 
 
 def test_floats_of_every_size_are_ordered_by_value():
     sizes = np.array([0.0, 1e-45, 1e-38, 1e-20, 0.5, 1.0, 3e10, 3e38, np.inf], np.float32)
     for order in (sizes, sizes[::-1].copy()):
         for count in range(1, len(sizes) + 1):
-            got = splatted(np.full((count, 3), 0.3, np.float32), order[:count])
-            assert got.max() == order[:count].max()
-            assert (got > 0).sum() <= 1
+            got = splat(mx.zeros(count, mx.int32), mx.array(order[:count]), 2)
+            assert got.tolist() == [order[:count].max(), 0.0]
 
 
 def test_the_order_of_estimates_does_not_matter():
-    position, _, density = estimates(2000)
+    where, thickness = estimates(2000, 300)
     order = np.random.default_rng(1).permutation(2000)
-    assert (splatted(position, density) == splatted(position[order], density[order])).all()
+    one = np.array(splat(mx.array(where), mx.array(thickness), 300))
+    other = np.array(splat(mx.array(where[order]), mx.array(thickness[order]), 300))
+    assert (one == other).all()
 
 
 def test_no_gradient_flows_through_a_splat():
-    position, _, density = (mx.array(each) for each in estimates(20))
-    used = mx.array([20], mx.int32)
-    slope = mx.grad(lambda d: (splat(position, d * d, used, SCENE) + d.sum()).sum())(density)
-    assert slope.tolist() == [SCENE.cells] * 20
+    where, thickness = (mx.array(each) for each in estimates(20, 10))
+    slope = mx.grad(lambda t: (splat(where, t * t, 10) + t.sum()).sum())(thickness)
+    assert slope.tolist() == [10.0] * 20
 
 
 @pytest.mark.parametrize("count", [32, 96, 4096])
@@ -83,61 +67,87 @@ def test_a_value_equal_to_the_threshold_does_not_exceed_it():
         assert pack_bits(above, mx.array([threshold])).tolist() == [2**32 - 1]
 
 
-def drawn(seed: int, count: int, geometry: MarchGeometry = SCENE) -> tuple[np.ndarray, np.ndarray]:
-    """Points, and the indices of their cells."""
-    position = random_points(mx.random.key(seed), count, geometry)
-    assert position.dtype == mx.float32
-    return np.array(position), np.array(cell_of(position, geometry)).astype(np.int64)
+RESOLUTION = 16
+WORDS = 2 * RESOLUTION**3 // 32  # two cascades
 
 
+def drawn(bits: np.ndarray, draws: np.ndarray, evenly: int) -> tuple[np.ndarray, np.ndarray]:
+    words = np.zeros((len(draws), 2), np.uint32)
+    words[:, 0] = draws
+    words[:, 1] = np.random.default_rng(1).integers(0, 2**32, len(draws), dtype=np.uint32)
+    points = draw_points(mx.array(bits), mx.array(words), evenly, RESOLUTION)
+    assert points.cell.dtype == mx.int32
+    return np.array(points.cell).astype(np.int64), np.array(points.position)
+
+
+def random_words(words: int, filled: float) -> np.ndarray:
+    is_set = np.random.default_rng(words).random(32 * words) < filled
+    return np.packbits(is_set, bitorder="little").view(np.uint32)
+
+
+def places_of(bits: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+
+
+@pytest.mark.parametrize("filled", [0.001, 0.02, 0.5, 1.0])
 @pytest.mark.parametrize("count", [1, 7, 4096, 5000])
-def test_each_stratum_of_the_grid_has_one_point(count):
-    # With one cascade, no cell is covered by a smaller one.
-    cube = MarchGeometry(Bounds(1.0), RESOLUTION, 0.05, 0.01, 0.0)
-    _, cell = drawn(count, count, cube)
+def test_each_stratum_of_the_grid_and_of_the_occupied_cells_has_one_point(filled, count):
+    bits = random_words(WORDS, filled)
+    places, total = places_of(bits), 32 * WORDS
+    draws = np.random.default_rng(count).integers(0, 2**32, 2 * count, dtype=np.uint32)
+    cell, _ = drawn(bits, draws, count)
     stratum = np.arange(count)
-    assert (cell >= stratum * cube.cells // count).all()
-    assert (cell <= ((stratum + 1) * cube.cells - 1) // count).all()
+    within = draws.astype(object)
+    anywhere = [(i * total + (d * total >> 32)) // count for i, d in enumerate(within[:count])]
+    assert (cell[:count] == np.array(anywhere)).all()
+    assert (cell[:count] >= stratum * total // count).all()
+    assert (cell[:count] <= ((stratum + 1) * total - 1) // count).all()
+    held = len(places)
+    ranks = [(i * held + (d * held >> 32)) // count for i, d in enumerate(within[count:])]
+    assert (cell[count:] == places[np.array(ranks)]).all()
 
 
-def test_each_cell_of_a_stratum_is_drawn_equally_often():
-    cube = MarchGeometry(Bounds(1.0), RESOLUTION, 0.05, 0.01, 0.0)
-    counts = np.zeros(cube.cells)
-    for seed in range(40):
-        np.add.at(counts, drawn(seed, cube.cells // 4, cube)[1], 1)
-    # Each of a stratum's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
-    assert counts.mean() == 10.0
-    assert 0.9 < counts.std() / np.sqrt(40 * 0.25 * 0.75) < 1.1
-    within = counts.reshape(-1, 4).mean(axis=0)
-    assert np.abs(within - 10.0).max() < 5 * 2.74 / np.sqrt(cube.cells / 4)
+def test_all_cells_once_if_there_is_a_point_for_each():
+    total = 32 * WORDS
+    draws = np.random.default_rng(0).integers(0, 2**32, total, dtype=np.uint32)
+    assert (drawn(random_words(WORDS, 0.5), draws, total)[0] == np.arange(total)).all()
 
 
 def test_points_are_inside_their_cells_and_fill_them_evenly():
-    total = SCENE.cells
-    position, found = drawn(2, total)
-    cell = np.arange(total)  # with one point for each cell
+    total = 32 * WORDS
+    draws = np.random.default_rng(2).integers(0, 2**32, 2 * total, dtype=np.uint32)
+    cell, position = drawn(random_words(WORDS, 1.0), draws, total)
+    geometry = MarchGeometry(Bounds(2.0), RESOLUTION, 0.05, 0.01, 0.0)
     inner, outer = cell < total // 2, cell >= total // 2
     far = np.abs(position - 0.5).max(axis=1) >= 0.5  # not covered by the smaller cascade
+    found = np.array(cell_of(mx.array(position), geometry))
     assert (found[inner] == cell[inner]).all()
     assert (found[outer & far] == cell[outer & far]).all()
     assert np.abs(position[outer] - 0.5).max() > 0.99
     side = np.where(inner, 1.0, 2.0)[:, None] / RESOLUTION
     within = position / side % 1.0
-    # 8,192 uniform values: the mean has a standard error of 0.0032, the variance one of 0.0009.
-    assert np.abs(within.mean(axis=0) - 0.5).max() < 5 * 0.0032
-    assert np.abs(within.var(axis=0) - 1 / 12).max() < 5 * 0.0009
+    # 16,384 uniform values: the mean has a standard error of 0.0023, the variance one of 0.0006.
+    assert np.abs(within.mean(axis=0) - 0.5).max() < 5 * 0.0023
+    assert np.abs(within.var(axis=0) - 1 / 12).max() < 5 * 0.0006
     assert np.abs(np.corrcoef(within.T) - np.eye(3)).max() < 5 / np.sqrt(len(within))
 
 
-def test_among_more_cells_than_float32_counts_each_can_be_drawn():
-    geometry = MarchGeometry(Bounds(2.0), 256, 0.05, 0.01, 0.0)  # 2^25 cells
-    _, cell = drawn(0, 4096, geometry)
-    last = cell[cell >= 2**24]
-    assert len(last) > 1000
-    assert 0.4 < (last % 2).mean() < 0.6
+def test_among_more_set_bits_than_float32_counts_each_can_be_chosen():
+    resolution, words = 256, 2**19 + 2**14  # 2^24 + 2^19 set bits
+    held = 32 * words
+    count = 64
+    draws = np.zeros((count, 2), np.uint32)
+    # The lowest draw that selects the cell, the first one at or past its fraction of a stratum.
+    cells = np.arange(count) * held // count + 1001
+    within = cells * count - np.arange(count) * held
+    draws[:, 0] = -(-(within * 2**32) // held)
+    points = draw_points(mx.full((words,), 2**32 - 1, mx.uint32), mx.array(draws), 0, resolution)
+    assert points.cell.tolist() == cells.tolist()
 
 
-ONE = mx.array([1], mx.int32)
+def test_without_a_set_bit_the_first_cell_is_chosen():
+    cell, _ = drawn(np.zeros(WORDS, np.uint32), np.full(3, 2**32 - 1, np.uint32), 1)
+    assert cell.tolist() == [32 * WORDS - 1, 0, 0]
 
 
 def refreshed(values, since, peaks, seen, updates, *, is_warmup=False):
@@ -174,12 +184,12 @@ def test_a_cell_is_shown_until_it_was_invisible_for_half_of_the_updates():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: splat(mx.zeros((4, 2)), mx.zeros(4), ONE, SCENE), "positions"),
-        (lambda: splat(mx.zeros((3, 3)), mx.zeros(4), ONE, SCENE), "estimates"),
-        (lambda: splat(mx.zeros((4, 3)), mx.zeros(4), mx.zeros(1), SCENE), "used"),
+        (lambda: splat(mx.zeros((2, 2), mx.int32), mx.zeros(4), 4), "cells"),
+        (lambda: splat(mx.zeros(3, mx.int32), mx.zeros(4), 4), "estimates"),
         (lambda: pack_bits(mx.zeros(33), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32), mx.array(0.5)), "threshold"),
-        (lambda: random_points(mx.zeros(3, mx.uint32), 5, SCENE), "key"),
+        (lambda: draw_points(mx.zeros(8), mx.zeros((4, 2), mx.uint32), 2, 16), "bits"),
+        (lambda: draw_points(mx.zeros(8, mx.uint32), mx.zeros(4, mx.uint32), 2, 16), "draws"),
         (lambda: refreshed(np.zeros(4), np.zeros(3), np.zeros(4), np.zeros(4), 1), "since_visible"),
         (lambda: refreshed(np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(3), 1), "is_visible"),
     ],

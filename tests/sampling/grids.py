@@ -8,7 +8,7 @@ import numpy as np
 from nerfmac.config import OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 from tests.bricks import in_bricks
 
 CELLS = 16  # along an axis
@@ -56,7 +56,5 @@ def updated(
     """Return the grid after `times` updates; each has the `visible` cells, by default all."""
     light = mx.ones(grid.geometry.cells, mx.bool_) if visible is None else mx.array(visible)
     for i in range(first, first + times):
-        position = grid.random_points(mx.random.key(i), warmup=warmup)
-        evaluated = Evaluated(position, density(position), mx.array([len(position)], mx.int32))
-        occupancy = grid.update(occupancy, evaluated, light, warmup=warmup)
+        occupancy = grid.update(occupancy, density, light, mx.random.key(i), warmup=warmup)
     return occupancy

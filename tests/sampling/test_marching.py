@@ -17,7 +17,6 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
-from nerfmac.sampling import marching
 from nerfmac.sampling.marching import UPDATE_SAMPLES, MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
 from tests.ops.marching import grid, packed, some_rays
@@ -143,35 +142,6 @@ def test_an_update_finds_the_cells_in_front_of_what_is_opaque():
     visible = np.array(visible_cells(rays, jitter, until, sampler.geometry))
     assert 0.1 < (np.array(until) < FAR_DISTANCE).mean() < 0.9
     assert ((np.array(updated["updates_since_visible"]) == 0) == visible).all()
-
-
-def test_an_update_estimates_cells_at_random_points_and_along_rays(monkeypatch):
-    asked = []
-
-    def density(_parameters, position: mx.array, used: mx.array) -> mx.array:
-        asked.append((position.shape[0], int(used[0])))
-        return 10.0 + position[:, 0]
-
-    config = override(CONFIG, occupancy={"fraction": 0.001})
-    sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), density)
-    rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
-    state = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 0.5))}
-    whole = sampler.update({}, state, rays, mx.random.key(0), 1)
-    ((slots, used),) = asked
-    points = -(-sampler.geometry.cells // 1000)
-    assert points < used < slots == points + UPDATE_SAMPLES * len(rays.origin)
-    found, occupied = np.array(whole["values"]) > 0, bits_of(Occupancy(**state))
-    assert (found & occupied).sum() > 10 * points, "cells along the rays"
-    assert 0 < (found & ~occupied).sum() <= points, "cells of random points"
-
-    asked.clear()
-    monkeypatch.setattr(marching, "MAX_POINTS_PER_LAUNCH", 1000)
-    parts = sampler.update({}, state, rays, mx.random.key(0), 1)
-    starts = np.arange(0, slots, 1000)
-    sizes = np.minimum(slots - starts, 1000)
-    assert asked == list(zip(sizes, np.clip(used - starts, 0, sizes), strict=True))
-    for name, values in whole.items():
-        assert np.array_equal(values, parts[name]), name
 
 
 def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():

@@ -8,7 +8,8 @@ from nerfmac.config import Config, MarchConfig, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
-from nerfmac.sampling.occupancy import Evaluated, march_geometry
+from nerfmac.sampling import occupancy
+from nerfmac.sampling.occupancy import march_geometry
 from tests.bricks import in_bricks
 from tests.sampling.grids import (
     CELLS,
@@ -39,11 +40,27 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis):
 def test_an_asymmetric_blob_becomes_occupied_there_and_only_there(warmup):
     low, high = np.array([0.25, 0.5, 0.125]), np.array([0.4375, 0.9375, 0.25])
     grid, occupancy = grid_of()
-    # After the warm-up, an update visits one eighth of the cells.
-    occupancy = updated(grid, occupancy, box(low, high), times=2 if warmup else 64, warmup=warmup)
+    # After warm-up an update visits half as many cells, half of those among occupied ones.
+    occupancy = updated(grid, occupancy, box(low, high), times=2 if warmup else 24, warmup=warmup)
     inside = ((centers(CUBE) > low) & (centers(CUBE) < high)).all(axis=1)
     assert inside.sum() == 3 * 7 * 2
     assert (bits_of(occupancy) == inside).all()
+
+
+def test_an_update_of_many_cells_is_evaluated_in_parts(monkeypatch):
+    blob, asked = box(np.array([0.25, 0.5, 0.125]), np.array([0.4375, 0.9375, 0.25])), []
+
+    def density(position: mx.array) -> mx.array:
+        asked.append(position.shape[0])
+        return blob(position)
+
+    grid, start = grid_of()
+    whole = updated(grid, start, density, times=1)
+    monkeypatch.setattr(occupancy, "MAX_POINTS_PER_LAUNCH", 1000)
+    parts = updated(grid, start, density, times=1)
+    assert asked == [4096, 1000, 1000, 1000, 1000, 96]
+    for one, other in zip(whole, parts, strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -122,9 +139,17 @@ def test_a_thick_field_is_compared_with_the_threshold():
     assert (bits_of(occupancy)[clear] == ((x > 0.5) | (z > 0.5))[clear]).all()
 
 
-def visits(grid, *, warmup) -> np.ndarray:
+def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
     """The cells in which an update evaluates the field, in order."""
-    position = np.array(grid.random_points(mx.random.key(0), warmup=warmup), np.float64)
+    asked = []
+
+    def density(position: mx.array) -> mx.array:
+        asked.append(np.array(position, np.float64))
+        return mx.zeros(len(position))
+
+    visible = mx.ones(grid.geometry.cells, mx.bool_)
+    mx.eval(grid.update(occupancy, density, visible, mx.random.key(key), warmup=warmup))
+    (position,) = asked
     assert (np.abs(position - 0.5) <= 0.5).all()
     x, y, z = np.minimum((position * CELLS).astype(int), CELLS - 1).T
     order = in_bricks(np.arange(CELLS**3).reshape(1, CELLS, CELLS, CELLS))
@@ -132,26 +157,46 @@ def visits(grid, *, warmup) -> np.ndarray:
 
 
 def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():
-    asked = visits(grid_of()[0], warmup=True)
+    grid, occupancy = grid_of()
+    asked = visits(grid, occupancy, warmup=True, key=0)
     # A point within roundoff of a face may count as the neighbor's.
     assert (asked == np.arange(CELLS**3)).mean() > 0.999
 
 
-@pytest.mark.parametrize("warmup", [True, False])
-def test_an_update_visits_one_cell_in_each_stratum(warmup):
-    asked = visits(grid_of(warmup_fraction=0.25, fraction=0.125)[0], warmup=warmup)
-    width = 4 if warmup else 8
-    assert len(asked) == CELLS**3 // width
-    assert (asked // width == np.arange(CELLS**3 // width)).mean() > 0.998
+def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stratum():
+    grid, occupancy = grid_of(warmup_fraction=0.25)
+    counts = np.zeros(CELLS**3)
+    for key in range(40):
+        asked = visits(grid, occupancy, warmup=True, key=key)
+        assert len(asked) == CELLS**3 // 4
+        assert (asked // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
+        np.add.at(counts, asked, 1)
+    # Each of a stratum's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
+    within = counts.reshape(-1, 4)
+    assert within.mean() == 10.0
+    assert 0.9 < counts.std() / np.sqrt(40 * 0.25 * 0.75) < 1.1
+    # 1024 strata: the means of their four places are equal to 5 standard errors.
+    assert np.abs(within.mean(axis=0) - 10.0).max() < 5 * 2.74 / np.sqrt(1024)
 
 
-def test_only_the_used_estimates_count():
-    grid, occupancy = grid_of()
-    position = mx.array([[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]])
-    evaluated = Evaluated(position, mx.array([50.0, 60.0]), mx.array([1], mx.int32))
-    after = grid.update(occupancy, evaluated, mx.ones(CELLS**3, mx.bool_), warmup=False)
-    assert is_occupied(position, after.bits, CUBE).tolist() == [True, False]
-    assert np.array(after.values).max() == pytest.approx(50.0 * CUBE.step)
+def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
+    grid, occupancy = grid_of(fraction=0.5)
+    low, high = (0.125, 0.5, 0.25), (0.5, 0.75, 1.0)
+    occupancy = updated(grid, occupancy, box(low, high), times=2)
+    occupied = np.flatnonzero(bits_of(occupancy))
+    assert len(occupied) == 6 * 4 * 12
+    counts = np.zeros(CELLS**3)
+    for key in range(20):
+        asked = visits(grid, occupancy, warmup=False, key=key)
+        assert len(asked) == CELLS**3 // 2
+        anywhere, among = np.split(asked, 2)
+        assert np.isin(among, occupied).mean() > 0.998
+        assert (anywhere // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
+        np.add.at(counts, among, 1)
+    # 20 x 1024 draws over 288 cells are 71 each. In each update, a cell has at least 3 of the 3.6.
+    assert counts[occupied].min() >= 20 * 3
+    assert counts[occupied].max() <= 20 * 5
+    assert abs(counts[occupied].mean() - 20 * 1024 / 288) < 1
 
 
 def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():

@@ -36,7 +36,7 @@ from nerfmac.ops.expose import expose
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
-from nerfmac.ops.march import MarchGeometry, Occupied, march
+from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.moving_average import moving_average
 from nerfmac.ops.networks import networks, networks_density
@@ -238,13 +238,13 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     below = MarchConfig().thin_below
     yield "thin", lambda: thin(*thinned, slots // 2, below)._replace(thinning=None)
     values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
-    estimates = inputs.samples.position, values[:slots], inputs.samples.used
+    cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
     threshold = mx.array([0.95])
-    mx.eval(pixels, drawn, counts, values)
+    mx.eval(pixels, drawn, counts, values, cells)
     yield "visibility", lambda: termination_distances(thinned[1], inputs.samples)
     yield (
         "occupancy_update",
-        lambda: (splat(*estimates, geometry), pack_bits(values, threshold)),
+        lambda: (splat(cells, values[:slots], geometry.cells), pack_bits(values, threshold)),
     )
     sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
     arrays = _in_working_dtype([inputs.table.astype(mx.float16), *inputs.weights])
@@ -311,7 +311,6 @@ def _shell(geometry: MarchGeometry) -> Occupied:
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)
-    position = 0.5 + radius * _directions(points, around)
-    used = mx.array([points], mx.int32)
-    bits = pack_bits(splat(position, mx.ones(points), used, geometry), mx.array([0.5]))
+    cells = cell_of(0.5 + radius * _directions(points, around), geometry)
+    bits = pack_bits(splat(cells, mx.ones(points), geometry.cells), mx.array([0.5]))
     return Occupied(geometry, bits)

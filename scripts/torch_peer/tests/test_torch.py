@@ -27,13 +27,13 @@ from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
 from nerfmac.ops.thin import thin
-from nerfmac.sampling.occupancy import Evaluated, Occupancy, OccupancyGrid
+from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
 from torch_peer.composite import is_reached, weights  # noqa: E402
 from torch_peer.field import TorchField, spherical_harmonics  # noqa: E402
-from torch_peer.march import Marcher, splat  # noqa: E402
+from torch_peer.march import Marcher  # noqa: E402
 from torch_peer.occupancy import TorchOccupancy  # noqa: E402
 from torch_peer.pixels import TorchPixels  # noqa: E402
 from torch_peer.tests.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of, uncompiled  # noqa: E402 - they import torch
@@ -189,16 +189,11 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
         steps = np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
         return steps * warmup  # afterwards, the choice of visited cells is random too
 
-    grid = OccupancyGrid(config, geometry)
-    along = (0.5 + extent * RANDOM.uniform(-0.6, 0.6, (500, 3))).astype(np.float32)
-    along_density = RANDOM.exponential(5.0, 500).astype(np.float32)
-    position = grid.random_points(mx.random.key(1), warmup=warmup)
-    density = mx.concatenate([mx.array(height(np.array(position))), mx.array(along_density)])
-    position = mx.concatenate([position, mx.array(along)])
-    ours = grid.update(
+    ours = OccupancyGrid(config, geometry).update(
         Occupancy(mx.array(values), mx.array(dark), words(values > 0), mx.zeros(1, mx.int32)),
-        Evaluated(position, density, mx.array([len(density)], mx.int32)),
+        lambda position: mx.array(height(np.array(position))),
         mx.array(lit),
+        mx.random.key(1),
         warmup=warmup,
     )
     theirs = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
@@ -207,7 +202,6 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
     theirs.update(
         lambda position: torch.from_numpy(height(position.numpy())),
         is_lit,
-        splat(*in_torch([along, along_density]), geometry),
         step,
         torch.Generator(),
     )
@@ -217,24 +211,16 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
     np.testing.assert_array_equal(np.array(words(occupied)), np.array(ours.bits))
 
 
-@pytest.mark.parametrize("warmup", [True, False])
-def test_an_update_visits_as_many_cells(warmup, monkeypatch):
-    geometry, config = replace(GEOMETRIES["object"], bounds=Bounds(2.5)), CONFIG.occupancy
-    for module in ("nerfmac.sampling", "torch_peer"):
-        monkeypatch.setattr(f"{module}.occupancy.MAX_WARMUP_POINTS", 1000)
-    want = OccupancyGrid(config, geometry).random_points(mx.random.key(1), warmup=warmup)
-    assert len(want) == (1000 if warmup else geometry.cells * config.fraction)
-    theirs = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
-    visited = []
-
-    def density(position):
-        visited.append(len(position))
-        return torch.zeros(len(position))
-
-    none = torch.zeros(geometry.cells)
-    step = config.warmup_steps - warmup
-    theirs.update(density, none.bool(), none, step, torch.Generator())
-    assert visited == [len(want)]
+def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
+    geometry, config = GEOMETRIES["object"], CONFIG.occupancy
+    occupancy = TorchOccupancy(config, geometry, torch.zeros(geometry.cells, dtype=torch.int32))
+    occupancy.occupied = torch.arange(geometry.cells) % 50 == 7
+    cells = occupancy._choose(False, torch.Generator()).numpy()
+    assert len(cells) == np.ceil(geometry.cells * config.fraction)
+    fraction = np.mean(cells % 50 == 7)
+    assert 0.5 <= fraction < 0.55
+    occupancy.occupied[:] = False
+    assert len(occupancy._choose(False, torch.Generator())) == len(cells) - len(cells) // 2
 
 
 @pytest.mark.parametrize("size", [(20, 16), (9, 23)], ids=["one size", "two sizes"])

@@ -14,7 +14,7 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
+from nerfmac.common.constants import BRICK_CELLS, FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -26,7 +26,7 @@ from nerfmac.ops.expose import expose
 from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.masked_mean import masked_mean
-from nerfmac.ops.occupancy_update import RefreshRule, pack_bits, random_points, refresh, splat
+from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.ops.thin import thin
@@ -381,25 +381,23 @@ def occupancy_update_cases() -> Iterator[Case]:
 
         return Case("occupancy_update", name, run, terms)
 
-    # Grids with up to four cascades.
-    for resolution, cascades in ((16, 1), (16, 3), (64, 2), (32, 4)):
-        geometry = MarchGeometry(Bounds(2.0 ** (cascades - 1)), resolution, 0.1, 0.01, 0.0)
-        key = mx.random.key(resolution + cascades)
-        for count in (1, 3000):
-            name = f"points-{resolution}-{cascades}-{count}"
-            yield case(name, random_points, key, count, geometry, terms=8)
-        for count in (1, 5, 4000):
-            keys = mx.random.split(mx.random.key(count), 2)
-            # Some of the points are outside the grid.
-            offset = mx.random.uniform(-0.51, 0.51, (count, 3), key=keys[0])
-            position = 0.5 + geometry.bounds.extent * offset
-            estimates = mx.random.uniform(shape=(count,), key=keys[1])
-            used = mx.array([max(count // 2, 1)], mx.int32)
-            name = f"splat-{resolution}-{cascades}-{count}"
-            yield case(name, splat, position, estimates, used, geometry)
+    for count in (1, 5, 4000):
+        cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
+        estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
+        yield case(f"splat-{count}", splat, cells, estimates, 1024)
     for count in (32, 96, 8192, 8224):
         values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
         yield case(f"pack-{count}", pack_bits, values, mx.array([0.6]))
+    # Grids with up to four cascades, from full to empty.
+    for resolution, cascades, empty in ((16, 1, 0.0), (16, 3, 0.9), (64, 2, 0.97), (32, 4, 1.0)):
+        keys = mx.random.split(mx.random.key(resolution + cascades), 3)
+        words = cascades * resolution**3 // BRICK_CELLS
+        bits = mx.random.split(keys[0], words // 2).reshape(-1)
+        bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
+        draws = mx.random.split(keys[2], 3000)
+        for evenly in (0, 1300, 3000):
+            name = f"points-{resolution}-{cascades}-{evenly}"
+            yield case(name, draw_points, bits, draws, evenly, resolution, terms=8)
     for warmup, updates in ((True, 0), (False, 1), (False, 30), (False, 300)):
         values, peaks, seen, age = mx.random.uniform(shape=(4, 4001), key=mx.random.key(updates))
         since = (40.0 * age).astype(mx.int32)
