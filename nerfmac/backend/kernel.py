@@ -310,3 +310,9 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 def simd_width() -> int:
     """Return the number of threads in a simdgroup: 32 on a GPU and 1 on a CPU."""
     return OF_DEVICES["SIMD_WIDTH"][current_device()]
+
+
+def group_threads() -> int:
+    """Return the number of threads in a threadgroup that sums over all rays: GROUP_SIMDGROUPS
+    simdgroups."""
+    return simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, simd_width
-from nerfmac.common.constants import MIN_EXPOSED_OPACITY, OF_DEVICES
+from nerfmac.backend import Kernel, group_threads, simd_width
+from nerfmac.common.constants import MIN_EXPOSED_OPACITY
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -137,7 +137,7 @@ def _expose_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
         **_RAY_GRADIENTS.outputs(rays=rays),
     )
     # The kernel requires exactly one threadgroup for each view.
-    threads = simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]
+    threads = group_threads()
     (d_logarithms,) = _VIEW_GRADIENT(
         *(view, d_exposures, mx.array([views], mx.int32)),
         grid=(views * threads, 1, 1),

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, simd_width
-from nerfmac.common.constants import OF_DEVICES
+from nerfmac.backend import Kernel, group_threads
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -79,7 +78,7 @@ def _masked_mean_reference(
 @operation("masked_mean", _masked_mean_reference)
 def _masked_mean(values: mx.array, mask: mx.array, scale: mx.array) -> list[mx.array]:
     # The kernel requires exactly one threadgroup.
-    threads = simd_width() * OF_DEVICES["GROUP_SIMDGROUPS"][current_device()]
+    threads = group_threads()
     return _FORWARD(values, mask, scale, grid=(threads, 1, 1), group=threads, **_GIVES.outputs())
 
 

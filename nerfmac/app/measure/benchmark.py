@@ -214,7 +214,10 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     loss = partial(huber, target=colors[1], delta=0.1)
     yield from _with_backward("huber", loss, colors[0])
     losses, mask, scale = loss(colors[0]), mx.ones(inputs.rays), mx.array(1024.0)
-    mean = lambda losses: masked_mean(losses, mask, scale).mean  # noqa: E731
+
+    def mean(values: mx.array) -> mx.array:
+        return masked_mean(values, mask, scale).mean
+
     yield from _with_backward("masked_mean", mean, losses)
     tracks, ground = 0.5 + colors[0, : max(inputs.rays // 16, 1)], 0.5 + losses
     mx.eval(tracks, ground)
