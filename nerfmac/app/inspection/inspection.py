@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture import captured
+from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import (
     bent_findings,
     camera_findings,
@@ -24,8 +24,6 @@ from nerfmac.app.inspection.cameras import (
     lens_findings,
 )
 from nerfmac.app.inspection.images import (
-    fold_findings,
-    folds_of_training,
     image_findings,
     measure_images,
     shown_names,
@@ -140,7 +138,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
     findings = [
         *image_findings(names, measures),
         *camera_findings(names, cameras, scene.up),
-        *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
+        *_pose_findings(scene),
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
     ]
@@ -153,7 +151,15 @@ def training_findings(scene: Scene) -> list[str]:
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
     findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
-    return findings + _split_findings(scene) + folds_of_training(scene)
+    return findings + _split_findings(scene) + _pose_findings(scene)
+
+
+def _pose_findings(scene: Scene) -> list[str]:
+    """Return the evidence of the verdict on the camera poses, if nerfmac estimated them."""
+    if scene.path is None:
+        return []
+    folder = scene.path if scene.path.is_dir() else scene.path.parent
+    return [finding.evidence for finding in stored_verdict(folder).findings]
 
 
 def _split_findings(scene: Scene) -> list[str]:
