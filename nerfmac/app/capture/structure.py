@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import combinations, groupby
@@ -50,10 +50,11 @@ from nerfmac.app.capture.verdict import (
 )
 from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 from nerfmac.app.scenes.masks import FOLDERS
-from nerfmac.app.scenes.readers.colmap import camera_to_file
+from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
+from nerfmac.geometry.cameras import Camera
 
 FOCAL_GUESS = 0.85
 """Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
@@ -166,6 +167,21 @@ class Solver:
         if structure.verdict.is_refused and structure.matching == "sequential":
             structure = self._repaired(structure)
         return structure
+
+    def matches_of(self, pairs: Pairs) -> Matches:
+        """Return the verified matches of image pairs, without estimating cameras."""
+        self.run("features", len(self._names))
+        self._match(pairs)
+        return self._matches
+
+    def triangulated(self, cameras: Mapping[str, Camera], shown: Mapping[str, str]) -> Path:
+        """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
+        `shown` contains the name of each image in the model."""
+        self._plan |= {"model": "points", "cameras": {}}
+        for name, camera in cameras.items():
+            self._plan["cameras"][name] = [shown[name], *to_colmap(camera)]
+        self.run("points", len(cameras))
+        return self.folder / "points"
 
     def _solve_auto(self) -> Structure:
         """Estimate the cameras with sequential matching or, if this is insufficient, with more

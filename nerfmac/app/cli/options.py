@@ -70,6 +70,13 @@ class Inspect(SceneFlags):
     against: Annotated[Path | None, Shown("SCENE")] = None
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
     reports their differences."""
+    match: bool = False
+    """Match the images, and compare the matches with the camera poses. nerfmac reports wrong camera
+    axes, mirrored coordinates, wrong focal lengths, exchanged images, and single wrong cameras.
+    Requires the extra capture, and takes minutes."""
+    keep_points: bool = False
+    """Write the sparse points that --match triangulates to the folder matched of the scene.
+    Training uses them like the points of a capture. Requires --match."""
 
 
 @dataclass(frozen=True)

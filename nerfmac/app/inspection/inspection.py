@@ -28,6 +28,7 @@ from nerfmac.app.inspection.images import (
     measure_images,
     shown_names,
 )
+from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described
@@ -114,18 +115,29 @@ class Inspection:
         return turntable(self.scene, str(self))
 
 
-def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
+def inspect_scene(
+    scene: Scene | str | os.PathLike[str],
+    *,
+    match: bool = False,
+    keep_points: bool = False,
+    progress: bool = True,
+) -> Inspection:
     """Inspect a scene for possible problems. Every image of every split is decoded once.
 
     Args:
         scene: Scene or its path. For a video or photos, camera poses are estimated first.
+        match: Whether to match the images, and to compare the matches with the camera poses.
+            Requires the extra `capture`.
+        keep_points: Whether to write the sparse points that `match` triangulates to the folder
+            `matched` of the scene, where `load_scene` finds them.
         progress: Whether to show a progress bar.
 
     Returns:
         Facts and findings about the scene.
 
     Raises:
-        InputError: If the scene cannot be loaded or an image cannot be decoded.
+        InputError: If the scene cannot be loaded or an image cannot be decoded, or if pycolmap is
+            required and not installed.
     """
     if not isinstance(scene, Scene):
         scene = load_scene(captured(Path(scene)))
@@ -142,7 +154,11 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
     ]
-    return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+    facts = _facts(scene, frames)
+    if match:
+        matching = match_scene(scene, keep_points=keep_points, progress=progress)
+        facts, findings = facts + matching.facts, findings + matching.findings
+    return Inspection(scene, tuple(facts), tuple(findings))
 
 
 def training_findings(scene: Scene) -> list[str]:

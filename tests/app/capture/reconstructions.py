@@ -30,9 +30,10 @@ def look_at(eye, target):
     return np.column_stack([rotation, -rotation @ eye])
 
 
-def around_a_can(count, *, background=200, arc=360.0, noise=0.3, alike=True):
+def around_a_can(count, *, background=200, arc=360.0, noise=0.3, alike=True, uneven=0.0):
     """Return images on a ring around a can. Its print is repeated on the other side if `alike`.
-    The background consists of points on the floor and on walls around the cameras."""
+    The background consists of points on the floor and on walls around the cameras. `uneven` is the
+    standard deviation of the camera positions from the ring."""
     random = np.random.default_rng(5)
     angle, height = random.uniform(0, np.pi, 150), random.uniform(0, 1.2, 150)
     angle, height = np.concatenate([angle, angle + np.pi]), np.tile(height, 2)
@@ -47,6 +48,7 @@ def around_a_can(count, *, background=200, arc=360.0, noise=0.3, alike=True):
     poses, features = [], []
     for at in np.radians(arc) * np.arange(count) / count:
         eye = np.array([3 * np.cos(at), 3 * np.sin(at), 1.5])
+        eye += uneven * random.normal(size=3)
         pose = look_at(eye, [0, 0, 0.6])
         pixels, depth = project(pose, positions)
         inside = (depth > 0.3) & ((pixels > 0) & (pixels < [WIDTH, HEIGHT])).all(axis=1)
