@@ -164,7 +164,7 @@ class Solver:
             if (finding := turned(self._matches, sizes)) is None:
                 raise
             raise RefusedError(finding.line) from error
-        if structure.verdict.is_refused and structure.matching == "sequential":
+        if structure.verdict.is_refused:
             structure = self._repaired(structure)
         return structure
 
