@@ -408,9 +408,12 @@ def _finish(
     )
 
 
-def stored_verdict(folder: Path) -> Verdict:
-    """Return the verdict on the camera poses that `capture_scene` stored in a scene folder. The
-    verdict has no findings if the folder contains no capture."""
-    record = folder / RECORD
+def stored_verdict(path: Path | None) -> Verdict:
+    """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
+    The verdict has no findings if the folder contains no capture. `path` is the path of the scene,
+    or None for a scene in memory."""
+    if path is None:
+        return Verdict()
+    record = (path if path.is_dir() else path.parent) / RECORD
     values = read_fields(record).values if record.is_file() else {}
     return Verdict.from_json(values.get("verdict", []))

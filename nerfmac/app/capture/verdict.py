@@ -67,6 +67,8 @@ MIN_FOCAL, MAX_FOCAL = 0.35, 6.0
 """Focal lengths, relative to the longer side, of real photo lenses that are not fisheye lenses."""
 CONTRADICTIONS = ("order", "jump", "background")
 """Kinds of findings that estimating the cameras from fewer pairs may avoid."""
+MAX_SHAPES = 2
+"""Maximum number of aspect ratios of uncropped photos. Cameras and phones offer several."""
 EXAMPLES = 3  # Maximum number of images that a finding lists.
 
 
@@ -160,6 +162,7 @@ def judge(evidence: Evidence) -> Verdict:
         *_far_cameras(cameras),
         *_large_errors(model, cameras, points),
         *_lenses(evidence, cameras),
+        *_crops(cameras),
     ]
     return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
 
@@ -412,6 +415,23 @@ def _lenses(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Findi
             f"the estimated focal length of {_some(impossible)} is {lens.fl_x:.0f} pixels at "
             f"{lens.width}x{lens.height}, which is not plausible for a photo lens",
             "pass the focal length with --focal-35mm",
+            is_refused=False,
+        )
+
+
+def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report images with many shapes. The principal point of a cropped photo is unknown."""
+    shapes: dict[float, str] = {}
+    for name, camera in sorted(cameras.items()):
+        size = size_of(camera)
+        shapes.setdefault(round(max(size) / min(size), 2), name)
+    if len(shapes) > MAX_SHAPES:
+        yield Finding(
+            "crops",
+            f"the images have {len(shapes)} different aspect ratios, such as those of "
+            f"{', '.join([*shapes.values()][:EXAMPLES])}: cropped photos have unknown principal "
+            "points, so that their cameras may look in wrong directions",
+            "use uncropped photos",
             is_refused=False,
         )
 

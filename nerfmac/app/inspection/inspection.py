@@ -172,10 +172,7 @@ def training_findings(scene: Scene) -> list[str]:
 
 def _pose_findings(scene: Scene) -> list[str]:
     """Return the evidence of the verdict on the camera poses, if nerfmac estimated them."""
-    if scene.path is None:
-        return []
-    folder = scene.path if scene.path.is_dir() else scene.path.parent
-    return [finding.evidence for finding in stored_verdict(folder).findings]
+    return [finding.evidence for finding in stored_verdict(scene.path).findings]
 
 
 def _split_findings(scene: Scene) -> list[str]:

@@ -181,6 +181,15 @@ def test_a_focal_length_that_no_lens_has_is_reported(relative, expected):
     assert kinds(captured, model, reach=0) == expected
 
 
+@pytest.mark.parametrize(("heights", "expected"), [((600, 450), []), ((600, 450, 520), ["crops"])])
+def test_photos_with_many_shapes_are_reported_as_cropped(heights, expected):
+    captured = around_a_can(20)
+    model = model_of(captured)
+    cameras = {n: model.cameras[1]._replace(height=size) for n, size in enumerate(heights)}
+    images = [image._replace(camera=n % len(heights)) for n, image in enumerate(model.images)]
+    assert kinds(captured, model._replace(cameras=cameras, images=images), reach=0) == expected
+
+
 def test_matches_agree_with_true_cameras_only():
     captured = around_a_can(20, alike=False)
     model = model_of(captured)
