@@ -46,8 +46,6 @@ CHANGEABLE = {"matching", "focal_35mm"}
 MIN_IMAGES = 3  # Minimum number of images that a capture requires.
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
-KEEP = "--accept-poses"  # Command-line option of `accept_poses`.
-
 log = logging.getLogger("nerfmac")
 
 
@@ -361,7 +359,8 @@ def _check_structure(structure: Structure, total: int, is_video: bool, accept_po
         if is_video and worst.kind in CONTRADICTIONS:
             reason += f"; or extract more frames, for example with --frames {2 * total}"
         raise RefusedError(
-            f"the camera poses are probably wrong: {reason}; to keep them anyway, add {KEEP}"
+            f"the camera poses are probably wrong: {reason}; to keep them anyway, run `nerfmac "
+            "capture` with the same options and --accept-poses"
         )
 
 
