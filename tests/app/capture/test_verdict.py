@@ -71,6 +71,17 @@ def test_a_missing_image_between_opposing_cameras_is_refused_and_a_small_step_is
     assert kinds(near, model_of(near, kept=[i for i in range(40) if i not in (19, 20)])) == []
 
 
+def test_photos_may_be_taken_from_two_separate_sides():
+    ring = around_a_can(24, background=900, alike=False)
+    chosen = [*range(6), *range(12, 18)]
+    captured = ring._replace(
+        names=ring.names[:12],
+        poses=[ring.poses[i] for i in chosen],
+        features=[ring.features[i] for i in chosen],
+    )
+    assert kinds(captured, model_of(captured, groups=[0] * 6 + [1] * 6), reach=3) == []
+
+
 def turning(step):
     """Return images of a camera that turns by 60 degrees in total and moves `step` each time."""
     random = np.random.default_rng(2)
