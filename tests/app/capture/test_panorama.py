@@ -27,6 +27,12 @@ def around(turn, *, closed=True, height=64, width=128):
     return np.repeat(np.clip(128 + 40 * gray, 0, 255).astype(np.uint8)[..., None], 3, axis=2)
 
 
+def with_black_bars(image):
+    image = image.copy()
+    image[:, :6] = image[:, -6:] = 0
+    return image
+
+
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
@@ -35,6 +41,7 @@ def around(turn, *, closed=True, height=64, width=128):
         (around(0.0, closed=False), False),
         (around(0.0, height=60), False),
         (np.zeros((64, 128, 3), np.uint8), False),
+        (with_black_bars(around(0.0, closed=False)), False),
     ],
 )
 def test_an_image_of_all_directions_has_equal_edges(tmp_path, image, expected):

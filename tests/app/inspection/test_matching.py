@@ -142,6 +142,20 @@ def test_a_camera_at_another_place_is_named(captured):
     assert line.startswith("the pose of photos/05.png is wrong")
 
 
+def test_an_image_between_wrong_cameras_is_not_wrong(captured):
+    matches = {
+        pair: some for pair, some in captured[0].items() if int(pair[1][:2]) - int(pair[0][:2]) <= 2
+    }
+    cameras = dict(captured[1])
+    for number, axis in ((2, 0), (3, 1), (5, 2)):
+        camera = cameras[f"{number:02}.png"]
+        turn = matching._rotation(np.radians(20.0) * np.eye(3)[axis])
+        pose = np.column_stack([turn @ camera.pose[:, :3], camera.pose[:, 3]])
+        cameras[f"{number:02}.png"] = Camera(camera.lens, pose)
+    lines = compare_poses(matches, cameras, NAMES).findings
+    assert sorted(line.split()[3] for line in lines) == [f"photos/0{n}.png" for n in (2, 3, 5)]
+
+
 def test_images_that_do_not_match_are_not_judged(captured):
     assert compare_poses({}, captured[1], NAMES).findings == []
 
