@@ -30,7 +30,7 @@ from nerfmac.training.optimizer import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Schedule, Step, StepFlags
+from nerfmac.training.step import Step, StepFlags
 from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
@@ -88,14 +88,12 @@ def optimize_poses(
     field = {name: state.average[name] for name in trainer.field.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
-    ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
-
     @compiled_with_records
     def update(before: OptimizerState, key: mx.array, rows: mx.array) -> OptimizerState:
         batch = step.draw(field | before.parameters, key)
 
         def loss_of(poses: Parameters) -> mx.array:
-            seen = step.render(field | poses, state.sampling, batch, ended)
+            seen = step.render(field | poses, state.sampling, batch, mx.array(1.0))
             return step.loss(seen.rays, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)

@@ -240,7 +240,7 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    moving = replace(ALL, pose_rate=2e-3, every=4, coarse_steps=0, warmup_steps=0)
+    moving = replace(ALL, pose_rate=2e-3, every=4, warmup_steps=0)
     config = replace(moving, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
     refinement = CameraRefinement(config, cameras())
     rates = refinement.rates(9, 0.5, 0.5)
