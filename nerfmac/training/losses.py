@@ -114,5 +114,5 @@ def configured_penalty_weights(config: TrainConfig, extent: float) -> PenaltyWei
     # The disparity loss reduces haze in front of cameras. If the extent is 1, the cameras are
     # outside the scene cube, where there is no density, so the loss is disabled.
     disparity = config.disparity if extent > 1 else 0.0
-    weights = disparity, config.depth or 0.0, config.ground or 0.0
-    return PenaltyWeights(*weights) if any(weights) else None
+    weights = PenaltyWeights(disparity or 0.0, config.depth or 0.0, config.ground or 0.0)
+    return weights if any(weights) else None

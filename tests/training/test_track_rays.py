@@ -163,7 +163,7 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
     ("progress", "weight"), [(0.0, 0.2), (0.25, 0.15), (0.75, 0.05), (1.0, 0.0)]
 )
 def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
-    train = override(CONFIG, train={"disparity": 0.0, "depth": 0.2}).train
+    train = override(CONFIG, train={"depth": 0.2}).train
     weights, samples = configured_penalty_weights(train, 2.0), samples_of_rays()
     got = penalties(samples, mx.array(progress), weights, KNOWN)
     want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
