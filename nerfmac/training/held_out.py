@@ -52,19 +52,27 @@ def refined_views(
     `is_trained` specifies whether `views` are the training views. `progress` specifies whether to
     show a progress bar if the optimization takes more than a second.
     """
-    refinement = trainer.refinement
-    refined = refinement.cameras(state.average)
-    if is_trained or refinement.initial is None:
-        return replace(views, cameras=refined)
-    views = replace(views, cameras=refinement.with_lenses(views.cameras, state.average))
-    if not refinement.config.poses:
-        return views
+    if is_trained:
+        return replace(views, cameras=trainer.refinement.cameras(state.average))
+    aligned = aligned_views(trainer, state, views)
+    if not trainer.refinement.config.poses:
+        return aligned
     log.info(
         "aligning %d cameras with the refined training cameras and refining them on their images",
         len(views.names),
     )
-    cameras = align_cameras(views.cameras, refinement.initial, refined)
-    return optimize_poses(trainer, state, replace(views, cameras=cameras), progress=progress)
+    return optimize_poses(trainer, state, aligned, progress=progress)
+
+
+def aligned_views(trainer: Trainer, state: TrainState, views: Views) -> Views:
+    """Return held-out `views` with refined lenses and with the similarity transform of the training
+    cameras. No camera is optimized on its own image."""
+    refinement = trainer.refinement
+    cameras = refinement.with_lenses(views.cameras, state.average)
+    if refinement.config.poses and refinement.initial is not None:
+        refined = refinement.cameras(state.average)
+        cameras = align_cameras(cameras, refinement.initial, refined)
+    return replace(views, cameras=cameras)
 
 
 def optimize_poses(

@@ -10,11 +10,11 @@ from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.refine.refinement import LENSES, POSES, moved_poses
+from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses
 from nerfmac.refine.report import refinement_summary
 from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
-from nerfmac.training.held_out import optimize_poses
+from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.step import StepFlags
 from tests.scene_factory import CONFIG
 
@@ -122,6 +122,16 @@ def test_test_views_have_the_lens_that_training_views_share(run, scene):
     assert lens.fl_x != scene.views("test").cameras[0].lens.fl_x
     for index, camera in enumerate(run.cameras):
         np.testing.assert_array_equal(run.views("train").cameras[index].pose, camera.pose)
+
+
+def test_aligned_views_follow_the_training_cameras_alone(run, scene):
+    test = scene.views("test")
+    aligned = aligned_views(run.trainer, run.state, test).cameras
+    refined = Cameras.stack(run.cameras)
+    want = align_cameras(test.cameras, scene.views("train").cameras, refined)
+    np.testing.assert_array_equal(aligned.poses, want.poses)
+    assert aligned[0].lens == run.cameras[0].lens
+    assert np.abs(np.array(run.views("test").cameras.poses - aligned.poses)).max() > 1e-5
 
 
 @pytest.fixture(scope="module")
