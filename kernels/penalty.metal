@@ -1,11 +1,10 @@
 // Penalties of samples, for the disparity, depth, and ground losses, and the part of the depth loss
 // of each ray that does not depend on the field.
 //
-// settings contains the weights of the disparity loss and of the depth loss, the fraction of the
-// run after which the depth loss is 0, and the weight of the ground loss. counts contains the
-// number of rays and the number of rays with a track. These rays come first. Each row of tracks
-// contains a distance, its confidence, and its standard deviation. One thread computes the slot i
-// and the ray i.
+// settings contains the weights of the disparity, depth, and ground losses. The weight of the depth
+// loss decays to 0 at the end of the run. counts contains the number of rays and the number of rays
+// with a track. These rays come first. Each row of tracks contains a distance, its confidence, and
+// its standard deviation. One thread computes the slot i and the ray i.
 template <typename Distances, typename RayOf, typename Progress, typename Tracks, typename Ground,
           typename Settings, typename Counts, typename SamplePenalty, typename RayPenalty>
 METAL_FUNC void penalties(
@@ -13,7 +12,7 @@ METAL_FUNC void penalties(
     Tracks tracks, Ground ground, Settings settings, Counts counts, SamplePenalty sample_penalty,
     RayPenalty ray_penalty) {
   const int i = int(thread_index.x);
-  const float depth = settings[1] * max(1.0f - progress[0] / settings[2], 0.0f);
+  const float depth = settings[1] * max(1.0f - progress[0], 0.0f);
   if (i < counts[0]) ray_penalty[i] = i < counts[1] ? depth * tracks[3 * i + 1] : 0.0f;
   if (i >= slots) return;
   const float distance = distances[i];
@@ -24,10 +23,10 @@ METAL_FUNC void penalties(
     const float miss = (distance - tracks[3 * ray]) / tracks[3 * ray + 2];
     sum -= depth * tracks[3 * ray + 1] * exp(-0.5f * miss * miss);
   }
-  if (settings[3] != 0.0f) {
+  if (settings[2] != 0.0f) {
     const float plane = ground[ray];
     const float away = min(fabs(distance / plane - 1.0f), GROUND_REACH);
-    sum += settings[3] * (plane < FAR_DISTANCE ? away : 0.0f);
+    sum += settings[2] * (plane < FAR_DISTANCE ? away : 0.0f);
   }
   sample_penalty[i] = sum;
 }

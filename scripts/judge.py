@@ -11,10 +11,12 @@ keys. Each run is a separate process. `--set train.disparity=0.03` changes a set
 The option can be repeated.
 
 The result is a Markdown table on standard output with a row for each scene. A row contains the PSNR
-of the held-out views for each seed, the mean PSNR, the worst view of all seeds, and SSIM. It also
-contains the depth error at sparse points that training did not use, the fraction of ground-plane
-pixels with the right depth, the number of steps, and the seconds before the first step. With
-`--before`, the metrics of an earlier run of this script are shown next to them.
+of the held-out views for each seed, the mean PSNR, the worst view of all seeds, and SSIM. The PSNR
+of a place is also measured with the given held-out cameras and with held-out cameras that have been
+optimized on their own images, whether or not training refines poses. The row also contains the
+depth error at sparse points that training did not use, the fraction of ground-plane pixels with the
+right depth, the number of steps, and the seconds before the first step. With `--before`, the
+metrics of an earlier run of this script are shown next to them.
 """
 
 import argparse
@@ -49,12 +51,15 @@ METRICS = {
     "psnr": ".2f",
     "worst_view": ".2f",
     "ssim": ".3f",
+    "psnr_given": ".2f",
+    "psnr_optimized": ".2f",
     "depth_error_median_test": ".2%",
     "depth_error_p90_test": ".1%",
     "plane_within_5_percent_test": ".0%",
 }
-"""Metrics that are compared with an earlier run, and their number formats. If a scene has no sparse
-points, it has only the first three metrics."""
+"""Metrics that are compared with an earlier run, and their number formats. A scene without sparse
+points has no depth errors. Objects, whose cameras are exact, have no `psnr_given` and
+`psnr_optimized`."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from statistics import mean
 from typing import Any
 
 from nerfmac.app.run import Run, train
@@ -21,6 +22,8 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config import Config
+from nerfmac.rendering.evaluation import evaluate
+from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.measured import DivergedError
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
@@ -152,6 +155,7 @@ def trained(trial: Trial) -> dict[str, Any]:
         "psnr": views.psnr,
         "worst_view": min(view.psnr for view in views),
         "ssim": views.ssim,
+        **({} if trial.scene.has_alpha else with_and_without_optimized_cameras(run, trial)),
         **surface_quality(run, "test", "train", progress=False),
         "steps": run.state.step,
         "seconds": run.state.train_seconds,
@@ -161,6 +165,22 @@ def trained(trial: Trial) -> dict[str, Any]:
         "options": trial.scene.options,
         "test_views": len(views),
         "protocol": protocol(run, "test", trial.background, has_lpips=False),
+    }
+
+
+def with_and_without_optimized_cameras(run: Run, trial: Trial) -> dict[str, float]:
+    """Return the PSNR of the test views before and after their cameras have been optimized on their
+    own images. The field does not change.
+
+    If training refines poses, `Run.evaluate` optimizes these cameras. A comparison with a run that
+    does not refine poses is fair only if both runs are measured in the same way.
+    """
+    given = aligned_views(run.trainer, run.state, run.images().views("test", progress=False))
+    optimized = optimize_poses(run.trainer, run.state, given, progress=False)
+    light = trial.background, run.config.train.blend
+    return {
+        name: mean(view.psnr for view in evaluate(run.renderer, views, *light))
+        for name, views in (("psnr_given", given), ("psnr_optimized", optimized))
     }
 
 

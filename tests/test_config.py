@@ -231,9 +231,9 @@ def test_a_thin_fog_is_for_transparent_images_only():
 def test_what_follows_from_the_settings():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
     assert [MarchConfig(near=near).near_plane for near in (None, 0.0, 0.7)] == [0.1, 0.0, 0.7]
-    config = RefineConfig(coarse_steps=400)
-    assert [config.level_progress_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
-    assert RefineConfig(coarse_steps=0).level_progress_at(0) == 1.0
+    config = RefineConfig(warmup_steps=400)
+    assert [config.warmup_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
+    assert RefineConfig(warmup_steps=0).warmup_at(0) == 1.0
 
 
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
@@ -243,17 +243,9 @@ def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     assert HashGridConfig().for_pixels(1e5).finest == 4096
 
 
-@pytest.mark.parametrize(
-    ("coarse", "every", "expected"),
-    [
-        (0, 1, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]),
-        (0, 4, [0, 4, 8, 12]),
-        (5, 4, [0, 1, 2, 3, 4, 8, 12]),
-        (9, 4, [0, 1, 2, 3, 4, 5, 6, 7, 8, 12]),
-    ],
-)
-def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every, expected):
-    config = RefineConfig(poses=True, coarse_steps=coarse, every=every)
+@pytest.mark.parametrize(("every", "expected"), [(1, list(range(13))), (4, [0, 4, 8, 12])])
+def test_poses_move_in_every_so_many_steps(every, expected):
+    config = RefineConfig(poses=True, every=every)
     moves = [step for step in range(13) if config.learns_cameras_at(step)]
     assert moves == expected
     assert [config.camera_updates(step) for step in moves] == list(range(1, len(moves) + 1))

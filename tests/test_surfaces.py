@@ -124,23 +124,24 @@ def tracks(points):
 @pytest.mark.parametrize(
     ("has_tracks", "has_floor", "model", "given", "want"),
     [
-        (True, True, "hash", {}, (0.02, 0.05)),
-        (True, False, "hash", {}, (0.0, 0.0)),
-        (False, True, "hash", {}, (0.0, 0.0)),
-        (True, True, "vanilla", {}, (0.0, 0.0)),
-        (True, True, "hash", {"depth": 0.0}, (0.0, 0.0)),
-        (True, True, "hash", {"ground": 0.3}, (0.02, 0.3)),
-        (False, False, "hash", {"depth": 0.1, "ground": 0.2}, (0.1, 0.2)),
+        (True, True, "hash", {}, (0.0, 0.02, 0.05)),
+        (True, False, "hash", {}, (0.01, 0.0, 0.0)),
+        (False, True, "hash", {}, (0.0, 0.0, 0.0)),
+        (True, True, "vanilla", {}, (0.01, 0.0, 0.0)),
+        (True, True, "hash", {"depth": 0.0}, (0.0, 0.0, 0.0)),
+        (True, True, "hash", {"ground": 0.3}, (0.0, 0.02, 0.3)),
+        (True, True, "hash", {"disparity": 0.2}, (0.2, 0.02, 0.05)),
+        (False, False, "hash", {"disparity": 0.0, "depth": 0.1, "ground": 0.2}, (0.0, 0.1, 0.2)),
     ],
 )
-def test_both_losses_are_used_if_there_are_tracks_and_a_floor_unless_the_user_says(
+def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
     scene, points, tracks, has_tracks, has_floor, model, given, want
 ):
     placed = replace(scene, points=points if has_floor else None)
     views = replace(placed.views("train"), tracks=tracks if has_tracks else None)
     config = replace(override(Config(), train=given), model=model)
     train = surface_losses_for_views(config, views).train
-    assert (train.depth, train.ground) == want
+    assert (train.disparity, train.depth, train.ground) == want
 
 
 @pytest.mark.parametrize("has_floor", [True, False])
@@ -150,7 +151,8 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
         points[:, 2] = np.random.default_rng(7).uniform(0.02, 0.98, len(points))
     placed = replace(scene, points=points, tracks=tracks._replace(points=points))
     train = Run.begin(placed, CONFIG, progress=False).config.train
-    assert (train.depth, train.ground) == ((0.02, 0.05) if has_floor else (0.0, 0.0))
+    want = (0.0, 0.02, 0.05) if has_floor else (0.01, 0.0, 0.0)
+    assert (train.disparity, train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
 
 

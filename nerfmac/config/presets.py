@@ -172,7 +172,6 @@ def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
 # base.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
 _CPU_OPTIMIZER = OptimizerConfig(networks=0.5)
-_CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
 
 PRESETS: dict[str, Config] = {
     "base": Config(),
@@ -203,7 +202,6 @@ PRESETS: dict[str, Config] = {
             visibility_patience=512,
         ),
         optimizer=_CPU_OPTIMIZER,
-        refine=_CPU_REFINE,
         train=TrainConfig(steps=5_000, rays=1024, max_rays=2**14),
     ),
     "tiny": override(
@@ -220,7 +218,6 @@ PRESETS: dict[str, Config] = {
             visibility_patience=512,
         ),
         optimizer=_CPU_OPTIMIZER,
-        refine=_CPU_REFINE,
         train=TrainConfig(steps=1_000, rays=256, max_rays=2**12),
     ),
 }

@@ -24,7 +24,7 @@ class RefineConfig:
     """Refine the exposure of each image, as one factor per color channel. By default (auto),
     exposures are refined if the colors of sparse points differ between images."""
     colors: bool = False  # Refine the colors of each image with its own affine map.
-    every: int = 8  # After coarse-steps, update poses and lenses in every Nth step.
+    every: int = 8  # Update poses and lenses in every Nth step.
     pose_rate: float = 5e-4
     """Learning rate of poses after the warm-up. One step moves the image content by about this
     angle, in radians. Reduce the rate if poses diverge."""
@@ -37,9 +37,6 @@ class RefineConfig:
     """Ratio of the final to the initial learning rates of poses, lenses, exposures, and colors, in
     addition to the decay of the field's learning rate."""
     l2: float = 0.0  # Weight of the L2 penalty on the refined parameters of views.
-    coarse_steps: int = 1000
-    """Number of steps over which the levels of the encoding fade in from coarse to fine (BARF), if
-    poses or lenses are refined."""
     warmup_steps: int = 250  # Warm-up steps of the learning rates of poses and lenses.
 
     def __post_init__(self) -> None:
@@ -50,7 +47,6 @@ class RefineConfig:
             checks.number(f"refine.{name}", getattr(self, name), low=1e-30, high=1.0)
         checks.number("refine.every", self.every, low=1, high=1024, whole=True)
         checks.number("refine.l2", self.l2, low=0.0)
-        checks.number("refine.coarse_steps", self.coarse_steps, low=0, whole=True)
         checks.number("refine.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     @property
@@ -65,22 +61,11 @@ class RefineConfig:
 
     def learns_cameras_at(self, step: int) -> bool:
         """Return whether `step`, counted from 0, updates poses and lenses."""
-        return self.cameras and (step < self.coarse_steps or step % self.every == 0)
+        return self.cameras and step % self.every == 0
 
     def camera_updates(self, step: int) -> int:
         """Return the number of steps from 0 to `step`, inclusive, that update poses and lenses."""
-        if step < self.coarse_steps:
-            return step + 1
-        return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
-
-    def is_coarse_at(self, step: int) -> bool:
-        """Return whether the finest levels of the field are omitted in `step`, counted from 0
-        (BARF)."""
-        return self.cameras and step < self.coarse_steps
-
-    def level_progress_at(self, step: int) -> float:
-        """Return the coarse-to-fine progress at `step`, from 0 to 1, for `Field.coarse_to_fine`."""
-        return _fraction(step, self.coarse_steps)
+        return step // self.every + 1
 
     def warmup_at(self, step: int) -> float:
         """Return the warm-up factor in [0, 1] for the learning rates of poses and lenses at `step`.
@@ -88,8 +73,4 @@ class RefineConfig:
         Before the field is trained, camera gradients are random. Adam normalizes gradients, so
         without a warm-up, the first updates would nevertheless have full length.
         """
-        return _fraction(step, self.warmup_steps)
-
-
-def _fraction(step: int, steps: int) -> float:
-    return min(step / steps, 1.0) if steps else 1.0
+        return min(step / self.warmup_steps, 1.0) if self.warmup_steps else 1.0

@@ -16,23 +16,16 @@ class TrainConfig:
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
-    disparity: float = 0.01
+    disparity: float | None = None
     """Initial weight of the disparity loss in scenes larger than the unit cube. The weight decays
     to 0 during the first half of the run. Larger values move density away from the cameras where
-    the images do not determine the depth."""
-    distortion: float = 0.0  # Weight of the distortion loss, for compact density.
-    entropy: float = 0.0
-    """Weight of the entropy loss. Larger values make rays either opaque or empty."""
+    the images do not determine the depth. By default (auto), the weight is 0.01, or 0 if the sparse
+    points have a ground plane, because the loss would move a floor without texture."""
     depth: float | None = None
     """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
     requires their tracks, which list the images that show each point. By default (auto), the weight
     is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 otherwise."""
     depth_rays: float = 1 / 16  # Fraction of the rays that are drawn through sparse points.
-    depth_until: float = 1.0  # Fraction of the run after which the depth loss has decayed to 0.
-    smoothness: float = 0.0
-    """Weight of the smoothness loss, a penalty on depth differences between neighboring pixels of
-    the same color. If the loss is enabled, rays are drawn in pairs of neighboring pixels. With 0,
-    the smoothness loss is disabled."""
     ground: float | None = None
     """Weight of the ground loss. The ground loss moves density to the ground plane of the sparse
     points. By default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points
@@ -52,14 +45,9 @@ class TrainConfig:
         checks.number("train.max_rays", self.max_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.max_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
-        checks.number("train.disparity", self.disparity, low=0.0)
-        checks.number("train.distortion", self.distortion, low=0.0)
-        checks.number("train.entropy", self.entropy, low=0.0)
-        checks.number("train.smoothness", self.smoothness, low=0.0)
-        for name in ("depth", "ground"):
+        for name in ("disparity", "depth", "ground"):
             checks.optional_number(f"train.{name}", getattr(self, name), low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
-        checks.number("train.depth_until", self.depth_until, low=1e-3, high=1.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))

@@ -156,24 +156,6 @@ class EncodedField(Field):
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
-    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters that reduce the effect of the encoding's fine levels.
-
-        Each row of the first matrix of the density network is multiplied by the coarse-to-fine
-        weight of the corresponding feature.
-
-        Args:
-            parameters: Parameters of the field.
-            level_progress: float32 scalar that grows from 0 to 1 as finer levels are enabled.
-
-        Returns:
-            Parameters with modified weights of the density network.
-        """
-        rows, columns = self._networks.shape.density.matrices[0]
-        weights = mx.repeat(self.encoding.weights(level_progress), columns)
-        first, others = mx.split(parameters["density"], [rows * columns])
-        return parameters | {"density": mx.concatenate([weights * first, others])}
-
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """Return a function that traces whole rays with `nerfmac.ops.trace.trace`.
 

@@ -22,21 +22,6 @@ from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells per scene unit at the finest level if `grid.finest` is None
 
-FIRST_LEVELS = 0.25
-"""Fraction of the levels that have full weight at the start of coarse-to-fine training."""
-
-
-def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """Return weights in [0, 1] that enable levels from coarse to fine, float32 (levels,).
-
-    The weight of level k is (1 - cos(pi clip(a - k, 0, 1))) / 2, where a grows linearly from
-    `levels` / 4 to `levels` as the scalar `level_progress` grows from 0 to 1. The formula is
-    equation 14 of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
-    """
-    active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
-    part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
-    return 0.5 * (1.0 - mx.cos(pi * part))
-
 
 class Encoding(ABC):
     """Base class of position encodings.
@@ -82,17 +67,6 @@ class Encoding(ABC):
             float32 array for each name in `parameter_specs`.
         """
         return {}
-
-    def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights of the features.
-
-        Args:
-            level_progress: float32 scalar in [0, 1].
-
-        Returns:
-            Weights (outputs,) float32.
-        """
-        return mx.ones(self.outputs)
 
     @abstractmethod
     def __call__(
@@ -151,11 +125,6 @@ class HashGrid(Encoding):
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
-    def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features."""
-        weights = coarse_to_fine_weights(self.config.levels, level_progress)
-        return mx.repeat(weights, self.config.features)
-
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
@@ -195,11 +164,6 @@ class Frequencies:
         """Number of features."""
         return 3 * (1 + 2 * self.count)
 
-    def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features."""
-        weights = coarse_to_fine_weights(self.count, level_progress)
-        return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
-
     def __call__(self, points: mx.array) -> mx.array:
         """Return the differentiable features (points, outputs) of points (points, 3)."""
         factors = pi * mx.power(2.0, mx.arange(self.count).astype(mx.float32))
@@ -220,11 +184,6 @@ class FrequencyEncoding(Encoding):
     def outputs(self) -> int:
         """Number of features, including the padding."""
         return -(-self.frequencies.outputs // 16) * 16
-
-    def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,), which are 1 for the padding."""
-        padding = mx.ones(self.outputs - self.frequencies.outputs)
-        return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None

@@ -141,22 +141,6 @@ class Field(ABC):
         """
         return self.density(parameters, position)
 
-    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters that suppress the finest levels. By default, return `parameters`
-        unchanged.
-
-        Camera pose refinement is more reliable if the field begins with only its coarse levels
-        (BARF, Lin et al. 2021, section 3.3).
-
-        Args:
-            parameters: Parameters of the field.
-            level_progress: float32 scalar that grows from 0 to 1 as finer levels are enabled.
-
-        Returns:
-            Parameters to use in the training step.
-        """
-        return parameters
-
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """Return a function that traces whole rays in one kernel, or None.
 

@@ -117,13 +117,6 @@ class VanillaNetwork:
         view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
         return density, mx.sigmoid(self._affine(parameters, "color", view))
 
-    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters in which each matrix row for a position feature is multiplied by the
-        feature's coarse-to-fine weight."""
-        weights = self.position.weights(level_progress)[:, None]
-        names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
-        return parameters | {name: weights * parameters[name] for name in names}
-
     def _affine(
         self,
         parameters: Parameters,
@@ -176,12 +169,6 @@ class VanillaField(Field):
     ) -> tuple[mx.array, mx.array]:
         """Return the coarse network's density and color, for a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
-
-    def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters that reduce the effect of high position frequencies in both
-        networks."""
-        coarse = self._coarse.coarse_to_fine(parameters, level_progress)
-        return self._fine.coarse_to_fine(coarse, level_progress)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Return the density (points,) per scene unit at `position`, without a gradient."""

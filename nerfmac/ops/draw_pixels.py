@@ -20,12 +20,6 @@ from nerfmac.ops.uniform import uniform
 BATCH = 2**12
 """Number of rays in a batch of `ray_batches`."""
 
-REACH = 1 / 32
-"""Maximum distance between the two pixels of a pair, as a fraction of the image height and
-width."""
-
-_END = 1.0 - 2.0**-20  # selects the last row or column of images with sides up to 2^20
-
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
@@ -133,24 +127,3 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
     row = mx.minimum((fractions[1] * height).astype(mx.int32), height - 1)
     column = mx.minimum((fractions[2] * width).astype(mx.int32), width - 1)
     return view, first, row, column, width
-
-
-def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
-    """Replace half of the random pixels with neighbors of the other pixels.
-
-    The pixel of ray i + pairs is moved near the pixel of ray i, in the same view. The row and
-    column of the two pixels differ by at most `REACH` times the image height and width. The
-    differences are uniformly distributed.
-
-    Args:
-        pixel_draws: (3, rays) random fractions in [0, 1) that select the view, the row, and the
-            column of each pixel, as in `draw_pixels`.
-
-    Returns:
-        The fractions (3, rays) that select the paired pixels, and the number of pairs, rays // 2.
-    """
-    pairs = pixel_draws.shape[1] // 2
-    first, second, rest = mx.split(pixel_draws, (pairs, 2 * pairs), axis=1)
-    place = first[1:] + REACH * (2.0 * second[1:] - 1.0)
-    beside = mx.concatenate([first[:1], mx.clip(place, 0.0, _END)], axis=0)
-    return mx.concatenate([first, beside, rest], axis=1), pairs

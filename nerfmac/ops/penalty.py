@@ -42,8 +42,6 @@ class PenaltyWeights(NamedTuple):
     disparity: float = 0.0  # at the beginning of the run
     depth: float = 0.0  # at the beginning of the run
     ground: float = 0.0
-    depth_until: float = 1.0
-    """Fraction of the run after which the depth loss has decayed to 0."""
 
 
 class Penalties(NamedTuple):
@@ -128,7 +126,7 @@ def _penalties_reference(
     if weights.depth:
         count = tracks.shape[0]
         known, confidence, spread = tracks.T
-        importance = weights.depth * rays / count * _fading(progress, weights.depth_until)
+        importance = weights.depth * rays / count * _fading(progress, 1.0)
         importance = importance * confidence
         # MLX inserts scalar constants into the source code of fused kernels. If the number of
         # tracks were a constant, MLX would compile a separate kernel for each number of rays.
@@ -158,7 +156,7 @@ def _penalties(
     _, _, tracks, _ = arrays
     count, slots = tracks.shape[0] if weights.depth else 0, distance.shape[0]
     depth = weights.depth * rays / max(count, 1)
-    settings = mx.array([weights.disparity, depth, weights.depth_until, weights.ground])
+    settings = mx.array([weights.disparity, depth, weights.ground])
     return _PENALTIES(
         *(distance, *arrays, settings, mx.array([rays, count])),
         grid=(max(slots, rays), 1, 1),

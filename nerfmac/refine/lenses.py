@@ -167,6 +167,19 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     is then approximately the image motion in radians. CamP uses one joint matrix for a pose and its
     lens. In nerfmac, many poses share a lens, so each lens has a separate matrix.
     """
+    return _inverse_roots(_pose_motion(cameras))
+
+
+def image_motion(cameras: Cameras, deltas: Array) -> Array:
+    """Return how far pose changes move the images, in pixels (n,), as the root mean square over the
+    points of `pose_conditioning`. `deltas` (n, 6) contains a rotation vector in radians and a shift
+    for each camera."""
+    squares = np.einsum("ni,nij,nj->n", deltas, _pose_motion(cameras), deltas)
+    return np.asarray(np.sqrt(squares) * np.array(cameras.intrinsics, np.float64)[:, 0])
+
+
+def _pose_motion(cameras: Cameras) -> Array:
+    """Return the matrices S (n, 6, 6) of `pose_conditioning`."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
     center_distance = np.linalg.norm(poses[:, :, 3] - SCENE_CENTER, axis=1)
@@ -177,7 +190,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
         x, y = np.array([[across], [-down]]) * sizes.T / lenses[:, :2].T
         jacobian = _pose_jacobian(poses, x, y, depth * center_distance)
         total += np.einsum("nki,nkj->nij", jacobian, jacobian) / len(points)
-    return _inverse_roots(total)
+    return total
 
 
 def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:

@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.fields.field import Parameters
-from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
+from nerfmac.refine.lenses import image_motion
+from nerfmac.refine.refinement import (
+    COLORS,
+    EXPOSURES,
+    LENSES,
+    POSES,
+    CameraRefinement,
+    align_poses,
+)
 
 GRAY = 0.5
 """Gray value in [0, 1]. The report contains how much color maps change this value."""
@@ -21,7 +29,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     If nothing is refined, the result is an empty dictionary. The possible keys are:
 
     - `poses`: rotation in `degrees` and `shift` in scene units, including motion that all cameras
-      share.
+      share, and the motion of the image in `pixels`, without this shared motion.
     - `lenses`: for each lens, the number of `views`, the `focal_factor`, and the changes of `k1`
       and `k2`.
     - `exposures`: change in `stops` of the color channel that changes most.
@@ -36,6 +44,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
         report["poses"] = {
             "degrees": _median_and_largest(np.degrees(angles)),
             "shift": _median_and_largest(shifts),
+            "pixels": _median_and_largest(_pixels(refinement, parameters)),
         }
     if LENSES in parameters:
         changes = np.array(refinement.lenses.changes(parameters[LENSES]), np.float64)
@@ -59,8 +68,7 @@ def refinement_summary(report: dict[str, Any]) -> str:
     line is empty if the report is empty."""
     parts = []
     if poses := report.get("poses"):
-        degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]
-        parts.append(f"poses by {degrees:.3f} degrees and {shift:.4f} scene units")
+        parts.append(f"poses by {poses['pixels']['median']:.2f} pixels")
     if lenses := report.get("lenses"):
         factors = ", ".join(f"{lens['focal_factor']:.4f}" for lens in lenses[:3])
         parts.append(f"focal lengths by the factor {factors}{' ...' * (len(lenses) > 3)}")
@@ -69,6 +77,22 @@ def refinement_summary(report: dict[str, Any]) -> str:
     if colors := report.get("colors"):
         parts.append(f"colors by {colors['gray']['median']:.3f} of a middle gray")
     return f"refined, in the median: {'; '.join(parts)}" if parts else ""
+
+
+def _pixels(refinement: CameraRefinement, parameters: Parameters) -> npt.NDArray[np.float64]:
+    """Return how far refined poses move the images, in pixels (views,), after the refined cameras
+    have been aligned with the initial cameras."""
+    initial = refinement.initial
+    assert initial is not None
+    refined = np.array(refinement.cameras(parameters).poses, np.float64)
+    before = np.array(initial.poses, np.float64)
+    after = align_poses(refined, refined, before)
+    turn = after[:, :, :3] @ before[:, :, :3].swapaxes(1, 2)
+    # Rotation vectors of small rotations.
+    skew = 0.5 * (turn - turn.swapaxes(1, 2))
+    vectors = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
+    shifts = after[:, :, 3] - before[:, :, 3]
+    return image_motion(initial, np.concatenate([vectors, shifts], axis=1))
 
 
 def _without_mean(values: mx.array) -> npt.NDArray[np.float64]:

@@ -30,7 +30,7 @@ from nerfmac.training.optimizer import (
     step_numbers,
 )
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Schedule, Step, StepFlags
+from nerfmac.training.step import Step, StepFlags
 from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
@@ -52,19 +52,27 @@ def refined_views(
     `is_trained` specifies whether `views` are the training views. `progress` specifies whether to
     show a progress bar if the optimization takes more than a second.
     """
-    refinement = trainer.refinement
-    refined = refinement.cameras(state.average)
-    if is_trained or refinement.initial is None:
-        return replace(views, cameras=refined)
-    views = replace(views, cameras=refinement.with_lenses(views.cameras, state.average))
-    if not refinement.config.poses:
-        return views
+    if is_trained:
+        return replace(views, cameras=trainer.refinement.cameras(state.average))
+    aligned = aligned_views(trainer, state, views)
+    if not trainer.refinement.config.poses:
+        return aligned
     log.info(
         "aligning %d cameras with the refined training cameras and refining them on their images",
         len(views.names),
     )
-    cameras = align_cameras(views.cameras, refinement.initial, refined)
-    return optimize_poses(trainer, state, replace(views, cameras=cameras), progress=progress)
+    return optimize_poses(trainer, state, aligned, progress=progress)
+
+
+def aligned_views(trainer: Trainer, state: TrainState, views: Views) -> Views:
+    """Return held-out `views` with refined lenses and with the similarity transform of the training
+    cameras. No camera is optimized on its own image."""
+    refinement = trainer.refinement
+    cameras = refinement.with_lenses(views.cameras, state.average)
+    if refinement.config.poses and refinement.initial is not None:
+        refined = refinement.cameras(state.average)
+        cameras = align_cameras(cameras, refinement.initial, refined)
+    return replace(views, cameras=cameras)
 
 
 def optimize_poses(
@@ -88,14 +96,12 @@ def optimize_poses(
     field = {name: state.average[name] for name in trainer.field.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
-    ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
-
     @compiled_with_records
     def update(before: OptimizerState, key: mx.array, rows: mx.array) -> OptimizerState:
         batch = step.draw(field | before.parameters, key)
 
         def loss_of(poses: Parameters) -> mx.array:
-            seen = step.render(field | poses, state.sampling, batch, ended)
+            seen = step.render(field | poses, state.sampling, batch, mx.array(1.0))
             return step.loss(seen.rays, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)

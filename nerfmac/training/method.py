@@ -18,12 +18,7 @@ from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import (
-    Loss,
-    configured_extra_losses,
-    configured_penalty_weights,
-    huber_loss,
-)
+from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
 
 
 class Parts(NamedTuple):
@@ -102,9 +97,8 @@ class Method:
         if self.sampler is None and config.model == "vanilla":
             _check_coarse(config, bounds, field)
         loss = self.loss or huber_loss(config.train.huber)
-        extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
         weights = configured_penalty_weights(config.train, bounds.extent)
-        return Parts(field, self.sampler or sampler, loss, extra_losses, weights)
+        return Parts(field, self.sampler or sampler, loss, tuple(self.extra_losses), weights)
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:

@@ -25,7 +25,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
 from nerfmac.ops.adam import Step as Adam
 from nerfmac.ops.composite import composite_penalized
-from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
+from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
@@ -44,27 +44,20 @@ Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
 
 
-class Schedule(NamedTuple):
-    """Arguments of a step that change over the run. Each field is a float32 scalar array."""
-
-    level_progress: mx.array  # as in `Field.coarse_to_fine`
-    progress: mx.array  # finished fraction of the run
-
-
-def step_values(key: Words, schedule: tuple[float, float], numbers: Floats) -> mx.array:
+def step_values(key: Words, progress: float, numbers: Floats) -> mx.array:
     """Return all values that the host computes for a step as one array.
 
     Creating an array takes MLX tens of microseconds on CUDA, so a step has only one.
 
     Args:
         key: (2,) uint32, random key.
-        schedule: Fields of a `Schedule`.
+        progress: Finished fraction of the run.
         numbers: (rows, 6) float32, from `step_numbers`.
 
     Returns:
         uint32 array: the key, followed by the bits of the other values.
     """
-    floats = np.concatenate([np.array(schedule, np.float32), numbers.ravel()])
+    floats = np.concatenate([np.array([progress], np.float32), numbers.ravel()])
     return mx.array(np.concatenate([key, floats.view(np.uint32)]))
 
 
@@ -74,26 +67,20 @@ class StepFlags(NamedTuple):
 
     learns_cameras: bool = False
     """Whether poses and lenses are also trained."""
-    is_coarse: bool = False
-    """Whether the finest levels of the field are omitted."""
 
     def __str__(self) -> str:
-        return f"{', moving cameras' * self.learns_cameras}{', coarse' * self.is_coarse}"
+        return ", moving cameras" * self.learns_cameras
 
     @classmethod
     def at(cls, step: int, config: RefineConfig) -> StepFlags:
         """Return the flags of `step`, counted from 0."""
-        return cls(config.learns_cameras_at(step), config.is_coarse_at(step))
+        return cls(config.learns_cameras_at(step))
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
         """Return all flags, except `now`, that later steps may have."""
-        if not config.cameras:
-            return []
-        flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
-        if config.every > 1:
-            flags.append(cls())
-        return [later for later in dict.fromkeys(flags) if later != now]
+        flags = [cls(learns_cameras=True), cls()] if config.cameras and config.every > 1 else []
+        return [later for later in flags if later != now]
 
 
 class Batch(NamedTuple):
@@ -108,7 +95,6 @@ class Batch(NamedTuple):
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
     ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
-    pairs: int  # as in `RayBatch`
 
 
 class Rendering(NamedTuple):
@@ -147,8 +133,6 @@ class Step:
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
     from these observations."""
-    is_paired: bool = False
-    """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 
     def __call__(
         self,
@@ -164,7 +148,7 @@ class Step:
                 change.
             sampling: State of the sampler.
             scale: Loss scale.
-            values: Random key, schedule, and settings of Adam, from `step_values`.
+            values: Random key, progress, and settings of Adam, from `step_values`.
 
         Returns:
             New parameters, moments, and loss scale, and the measurements of the step. If a gradient
@@ -173,14 +157,13 @@ class Step:
         parameters, moments = before
         key, floats = values[:2], mx.view(values[2:], mx.float32)
         # Values are split off, because MLX gathers indexed values with a separate kernel.
-        level_progress, progress, rows = mx.split(floats, [1, 2])
-        schedule = Schedule(level_progress.reshape(()), progress.reshape(()))
-        rows = rows.reshape(-1, len(Adam._fields))
+        progress, rows = mx.split(floats, [1])
+        progress, rows = progress.reshape(()), rows.reshape(-1, len(Adam._fields))
         numbers = StepNumbers.of(rows, self.refinement.shapes)
         batch = self.draw(parameters, key)
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
-            seen = self.render(parameters | trained, sampling, batch, schedule)
+            seen = self.render(parameters | trained, sampling, batch, progress)
             # The squared error is computed as a Huber loss, which requires only one launch.
             squares = huber(seen.rays.color, batch.target, _QUADRATIC)
             scaled_back = mx.array(2.0 * _QUADRATIC)
@@ -224,9 +207,6 @@ class Step:
         if self.track_rays is not None:
             count = max(int(self.config.train.depth_rays * self.rays), 1)
             pixel_draws, tracks = self.track_rays.draw(pixel_draws, count)
-        pairs = 0
-        if self.is_paired:
-            pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
         rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
         target, numbers = color, (pixel_draws, sample_draws)
@@ -234,23 +214,22 @@ class Step:
             target = blended(color, alpha, background, self.config.train.blend)
         plane = self.views.ground if self.config.train.ground else None
         ground = plane.distance(rays) if plane else None
-        return Batch(rays, view, *numbers, background, color, target, tracks, ground, pairs)
+        return Batch(rays, view, *numbers, background, color, target, tracks, ground)
 
     def render(
-        self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
+        self, parameters: Parameters, sampling: Arrays, batch: Batch, progress: mx.array
     ) -> Rendering:
-        """Render a batch's rays. The result is differentiable with respect to `parameters`."""
+        """Render a batch's rays after the fraction `progress` of the run. The result is
+        differentiable with respect to `parameters`."""
         field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
         rays, view = batch.rays, batch.view
         own = {name: parameters[name] for name in field.parameter_specs}
-        if self.flags.is_coarse:
-            own = field.coarse_to_fine(own, schedule.level_progress)
         sampled = sampler.sample(own, sampling, rays, batch.sample_draws.T)
         samples, directions = sampled.samples, rays.direction
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
         density, color = field(own, samples, directions)
-        given = self._penalties(samples, batch, schedule.progress)
+        given = self._penalties(samples, batch, progress)
         seen, penalty = composite_penalized(
             *(density, color, samples),
             mx.zeros(density.shape) if given is None else given.sample,
@@ -269,7 +248,7 @@ class Step:
             penalty = penalty + given.ray
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
-            *(schedule.progress, batch.tracks, None if given is None else penalty, batch.pairs),
+            *(progress, batch.tracks, None if given is None else penalty),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)

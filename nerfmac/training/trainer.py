@@ -364,7 +364,7 @@ class Trainer:
             LossScale(**state.scaling),
             step_values(
                 _key_words(self.config.seed, state.step, stream=0),
-                (self.config.refine.level_progress_at(state.step), progress),
+                progress,
                 step_numbers(state.step + 1, rate, optimizer, groups.values()),
             ),
         )
@@ -393,7 +393,6 @@ class Trainer:
             # outside the scene cube, where there is no density, so gradients are not scaled.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
-            is_paired=self.config.train.smoothness > 0.0,
         )
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""

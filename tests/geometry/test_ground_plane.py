@@ -39,6 +39,14 @@ def test_the_ground_plane_is_level_even_if_a_wall_has_more_points():
     np.testing.assert_allclose(on_it @ plane.normal, plane.offset, atol=2e-3)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_floor_is_found_that_has_a_tenth_of_the_points(seed):
+    points = room(400, 2000, 1600)
+    plane = ground_plane(points, np.full(len(points), 0.01), UP, seed)
+    assert plane is not None
+    assert plane.offset / plane.normal[2] == pytest.approx(-0.3, abs=2e-3)
+
+
 def distances(plane, origins: np.ndarray, ways: np.ndarray) -> np.ndarray:
     return np.array(plane.distance(Rays(mx.array(origins, mx.float32), mx.array(ways, mx.float32))))
 
@@ -76,7 +84,7 @@ def test_a_far_point_may_miss_the_plane_by_more():
 @pytest.mark.parametrize(
     "points",
     [
-        np.zeros((9, 3)),
+        room(49, 0, 0),
         np.column_stack([np.arange(50.0), np.zeros(50), np.zeros(50)]),  # a line
         room(0, 500, 0),
         RANDOM.uniform(-3.0, 3.0, (500, 3)),

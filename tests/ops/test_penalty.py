@@ -40,7 +40,7 @@ def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.nd
     distance, ray = DISTANCE.astype(np.float64), np.zeros(RAYS)
     sample = weights.disparity * max(1.0 - progress / 0.5, 0.0) / (1.0 + distance)
     known, confidence, spread = TRACKS.astype(np.float64).T
-    fading = max(1.0 - progress / weights.depth_until, 0.0)
+    fading = max(1.0 - progress, 0.0)
     ray[:TRACKED] = weights.depth * fading * RAYS / TRACKED * confidence
     has_track = RAY < TRACKED
     track = RAY[has_track]
@@ -58,7 +58,7 @@ def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.nd
         PenaltyWeights(depth=0.3),
         PenaltyWeights(ground=0.4),
         PenaltyWeights(disparity=0.7, ground=0.4),
-        PenaltyWeights(0.7, 0.3, 0.4, depth_until=0.8),
+        PenaltyWeights(0.7, 0.3, 0.4),
     ],
 )
 @pytest.mark.parametrize("progress", [0.0, 0.2, 0.6, 1.0])

@@ -24,6 +24,7 @@ from nerfmac.refine.refinement import (
     align_poses,
     moved_poses,
 )
+from nerfmac.refine.report import refinement_report, refinement_summary
 from tests.numerics import assert_matches
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -240,7 +241,7 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    moving = replace(ALL, pose_rate=2e-3, every=4, coarse_steps=0, warmup_steps=0)
+    moving = replace(ALL, pose_rate=2e-3, every=4, warmup_steps=0)
     config = replace(moving, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
     refinement = CameraRefinement(config, cameras())
     rates = refinement.rates(9, 0.5, 0.5)
@@ -306,3 +307,54 @@ def test_cameras_follow_others_that_stay(scene):
     aligned = align_cameras(cameras, train, train)
     np.testing.assert_allclose(aligned.poses, cameras.poses, atol=1e-5)
     assert mx.array_equal(aligned.intrinsics, cameras.intrinsics)
+
+
+def points_of(views: Cameras) -> np.ndarray:
+    """Points (n, 45, 3) in front of each camera, at five distances."""
+    matrices, found = np.array(views.poses, float), []
+    for matrix, size, lens in zip(matrices, views.sizes, np.array(views.intrinsics), strict=True):
+        depth = np.linalg.norm(matrix[:, 3] - 0.5) * np.array([0.6, 0.8, 1.0, 1.5, 3.0])
+        x, y, z = np.meshgrid(*([(-0.4, 0.0, 0.4)] * 2), depth, indexing="ij")
+        local = np.stack([x * size[0] / lens[0], y * size[1] / lens[1], -np.ones_like(x)], axis=-1)
+        local = (local * z[..., None]).reshape(-1, 3)
+        found.append(local @ matrix[:, :3].T + matrix[:, 3])
+    return np.stack(found)
+
+
+def pixels_of(matrices: np.ndarray, views: Cameras, points: np.ndarray) -> np.ndarray:
+    local = np.einsum("nij,npi->npj", matrices[:, :, :3], points - matrices[:, None, :, 3])
+    focal = np.array(views.intrinsics, float)[:, None, :2]
+    return focal * local[..., :2] / -local[..., 2:]
+
+
+def test_the_report_says_by_how_many_pixels_poses_moved_without_what_all_share():
+    views = cameras()
+    refinement = CameraRefinement(RefineConfig(poses=True), views)
+    values = 3e-3 * np.random.default_rng(5).normal(size=(3, 6)).astype(np.float32)
+    values += np.array([0.02, -0.01, 0.015, 0, 0, 0], np.float32)  # mostly shared
+    parameters = {POSES: mx.array(values)}
+    refined = np.array(refinement.cameras(parameters).poses, float)
+    before = np.array(views.poses, float)
+    points = points_of(views)
+    away = pixels_of(align_poses(refined, refined, before), views, points) - pixels_of(
+        before, views, points
+    )
+    want = np.sqrt(np.square(away).sum(axis=2).mean(axis=1))
+    found = refinement_report(refinement, parameters)
+    assert found["poses"]["pixels"] == {
+        "median": pytest.approx(np.median(want), rel=0.02),
+        "largest": pytest.approx(want.max(), rel=0.02),
+    }
+    assert f"poses by {found['poses']['pixels']['median']:.2f} pixels" in refinement_summary(found)
+
+
+def test_a_rotation_of_all_cameras_together_moves_no_image():
+    views, turn = cameras(), np.array([0.02, -0.01, 0.03])
+    places = np.array(views.poses, float)[:, :, 3]
+    shifts = places @ turned_by(turn).T - places
+    deltas = np.concatenate([np.broadcast_to(turn, (3, 3)), shifts], axis=1)
+    values = np.linalg.solve(pose_conditioning(views).astype(float), deltas[:, :, None])[:, :, 0]
+    refinement = CameraRefinement(RefineConfig(poses=True), views)
+    found = refinement_report(refinement, {POSES: mx.array(values.astype(np.float32))})["poses"]
+    assert found["degrees"]["median"] == pytest.approx(np.degrees(np.linalg.norm(turn)), rel=1e-3)
+    assert found["pixels"]["largest"] < 1e-3

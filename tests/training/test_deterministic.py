@@ -87,14 +87,11 @@ from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import penalties
-from nerfmac.training.losses import (
-    RayBatch, configured_extra_losses, configured_penalty_weights,
-)
+from nerfmac.training.losses import configured_penalty_weights
 
 mx.set_default_device(mx.cpu)
-names = ("disparity", "distortion", "entropy", "depth", "smoothness", "ground")
-config = TrainConfig(**{name: 0.01 for name in names})
-losses, weights = configured_extra_losses(config), configured_penalty_weights(config, extent=2.0)
+config = TrainConfig(**{name: 0.01 for name in ("disparity", "depth", "ground")})
+weights = configured_penalty_weights(config, extent=2.0)
 SLOTS = 384
 
 
@@ -102,14 +99,10 @@ def loss(density, distance, start, ray, color, progress):
     rays = len(color)
     samples = Samples(mx.zeros((SLOTS, 3)), distance, distance / 8, ray, start, start[1:])
     tracks = mx.stack([distance[: rays // 16]] * 3, axis=1)
-    batch = RayBatch(
-        color, color[:, 0], color[:, 1], color[:, :1], density, samples,
-        progress=progress, pairs=rays // 2,
-    )
     with kernels_disabled():
         given = penalties(samples, progress, weights, tracks, distance[:rays])
     _, penalty = composite_penalized(density, mx.zeros((SLOTS, 3)), samples, given.sample)
-    return sum(loss(batch, color).sum() for loss in losses) + (penalty + given.ray).sum()
+    return (penalty + given.ray).sum()
 
 
 for rays in (64, 96, 128):
@@ -134,5 +127,5 @@ def test_another_number_of_rays_needs_no_other_fused_kernels(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     first, *others = map(int, done.stdout.split())
-    assert first > 5
+    assert first > 2
     assert others == [first, first]

@@ -10,11 +10,11 @@ from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.refine.refinement import LENSES, POSES, moved_poses
+from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses
 from nerfmac.refine.report import refinement_summary
 from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
-from nerfmac.training.held_out import optimize_poses
+from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.step import StepFlags
 from tests.scene_factory import CONFIG
 
@@ -29,7 +29,7 @@ def run(scene):
             CONFIG,
             refine={
                 **dict.fromkeys(REFINED, True),
-                **{"every": 4, "coarse_steps": 30, "warmup_steps": 30, "l2": 1e-6},
+                **{"every": 4, "warmup_steps": 30, "l2": 1e-6},
             },
         ),
     )
@@ -60,7 +60,6 @@ def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
 def test_poses_and_lenses_are_learned_in_every_so_many_steps_and_the_rest_in_all(run):
     trainer, state = run.trainer, run.state
     assert state.step % 4 == 0
-    assert state.step > run.config.refine.coarse_steps
     for _ in range(6):
         after, _ = trainer.advance(state, rate=0.01)
         changed = {
@@ -78,12 +77,10 @@ def test_poses_and_lenses_are_learned_in_every_so_many_steps_and_the_rest_in_all
 
 def test_steps_with_all_flags_are_tried_before_training(run):
     config = run.config.refine
-    coarse = StepFlags.at(0, config)
-    assert coarse == StepFlags(learns_cameras=True, is_coarse=True)
-    assert set(StepFlags.later(coarse, config)) == {StepFlags(True), StepFlags()}
-    assert StepFlags.later(StepFlags(), config) == [StepFlags(True)], (
-        "what is past does not come back"
-    )
+    first = StepFlags.at(0, config)
+    assert first == StepFlags(learns_cameras=True)
+    assert StepFlags.later(first, config) == [StepFlags()]
+    assert StepFlags.later(StepFlags(), config) == [first]
     assert StepFlags.later(StepFlags(True), replace(config, every=1)) == []
     assert StepFlags.later(StepFlags.at(0, RefineConfig()), RefineConfig()) == []
     assert StepFlags.at(0, replace(config, poses=False, lenses=False)) == StepFlags()
@@ -125,6 +122,16 @@ def test_test_views_have_the_lens_that_training_views_share(run, scene):
     assert lens.fl_x != scene.views("test").cameras[0].lens.fl_x
     for index, camera in enumerate(run.cameras):
         np.testing.assert_array_equal(run.views("train").cameras[index].pose, camera.pose)
+
+
+def test_aligned_views_follow_the_training_cameras_alone(run, scene):
+    test = scene.views("test")
+    aligned = aligned_views(run.trainer, run.state, test).cameras
+    refined = Cameras.stack(run.cameras)
+    want = align_cameras(test.cameras, scene.views("train").cameras, refined)
+    np.testing.assert_array_equal(aligned.poses, want.poses)
+    assert aligned[0].lens == run.cameras[0].lens
+    assert np.abs(np.array(run.views("test").cameras.poses - aligned.poses)).max() > 1e-5
 
 
 @pytest.fixture(scope="module")

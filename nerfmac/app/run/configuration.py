@@ -24,6 +24,7 @@ log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
+DISPARITY_WEIGHT = 0.01  # Default for scenes without a ground plane.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
@@ -78,15 +79,19 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the depth loss and the ground loss, unless the configuration specifies
-    them.
+    """Set the weights of the disparity, depth, and ground losses, unless the configuration
+    specifies them.
 
-    The defaults are 0 unless the run has a hash model and the views have tracks and a ground plane.
-    If one weight is set to 0, the other is by default also 0. For example, the ground loss is not
+    By default, a hash model has no disparity loss if the views have a ground plane. A textureless
+    floor has the correct color at any depth, so the disparity loss would move it away. The other
+    weights are 0 unless the run has a hash model and the views have tracks and a ground plane. If
+    one of them is set to 0, the other is by default also 0. For example, the ground loss is not
     enabled without the depth loss, because it would also pull objects to the plane.
     """
     train = config.train
-    depth, ground = train.depth, train.ground
+    disparity, depth, ground = train.disparity, train.depth, train.ground
+    if disparity is None:
+        disparity = 0.0 if config.model == "hash" and views.ground is not None else DISPARITY_WEIGHT
     if depth is None:
         depth = DEPTH_WEIGHT if ground != 0.0 and _has_ground(config, views) else 0.0
     if ground is None:
@@ -96,7 +101,7 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
             "the sparse points have a ground plane, so the depth and ground losses are enabled; "
             "disable with --train.depth 0"
         )
-    return override(config, train={"depth": depth, "ground": ground})
+    return override(config, train={"disparity": disparity, "depth": depth, "ground": ground})
 
 
 def _has_ground(config: Config, views: Views) -> bool:

@@ -219,7 +219,7 @@ def penalty_cases() -> Iterator[Case]:
         "disparity": PenaltyWeights(disparity=0.1),
         "depth": PenaltyWeights(depth=0.2),
         "ground": PenaltyWeights(ground=0.3),
-        "all": PenaltyWeights(0.1, 0.2, 0.3, depth_until=0.7),
+        "all": PenaltyWeights(0.1, 0.2, 0.3),
     }
     for name, weights in chosen.items():
         for layout, rays, slots in (("few", 5, 30), ("many", 301, 2000), ("sparse", 300, 40)):
