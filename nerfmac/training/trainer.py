@@ -22,7 +22,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
+from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom, to_numpy
 from nerfmac.backend.variants import tuned_for
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
@@ -323,7 +323,7 @@ class Trainer:
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
         """Return `state` with an updated sampler state and number of rays."""
         budget = RayBudget.of(self.config, max_rays)
-        state = replace(state, rays=budget.rays(float(np.array(state.samples_per_ray))))
+        state = replace(state, rays=budget.rays(float(to_numpy(state.samples_per_ray))))
         if not self._update_sampling:
             return state
         update = self._update_sampling[self.sampler.phase_at(state.step)]
