@@ -90,7 +90,7 @@ def in_words(error: RuntimeError | ValueError) -> str | None:
     if any(sign in str(error) for sign in ENDED):
         return (
             f"the system stopped GPU work that delayed the display: {error}; "
-            "try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "try again with `--preset small`, over ssh, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):

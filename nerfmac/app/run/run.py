@@ -28,6 +28,7 @@ from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend.watchdog import RETRIES, confirm, resumed
 from nerfmac.common import checks
+from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import make_folder, read_json, user_path, write_json
 from nerfmac.common.lock import locked
@@ -273,7 +274,7 @@ class Run:
             DivergedError: If the loss is not finite. The run keeps the last good state.
             LostRankError: If another rank has failed.
         """
-        with self.locked():
+        with self.locked(), awake():
             yield from self._train(goal)
 
     def _train(self, goal: Goal) -> Generator[Report]:

@@ -133,7 +133,7 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
         (
             "[METAL] Command buffer execution failed: Impacting Interactivity "
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
-            "; try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "; try again with `--preset small`, over ssh, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; "
             "step 4 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to "
             "continue",
@@ -147,7 +147,7 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
 
     def exhausted(self, state, goal):
         for report in train(self, state, goal):
-            if report.state.step > 4:
+            if report.state.step > 8:  # The report before the last one is confirmed.
                 raise RuntimeError(error)
             yield report
 
