@@ -291,7 +291,7 @@ class Trainer:
         the queue of the device."""
         queue, rays_done = StepQueue(), 0
         while (progress := goal.progress(state)) < 1.0:
-            is_updated = self._is_update_at(state.step)
+            is_updated = state.step >= state.next_update
             if is_updated:
                 with interval("occupancy update", step=state.step):
                     state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
@@ -305,7 +305,7 @@ class Trainer:
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             is_last = goal.progress(state) >= 1.0
-            is_shared = is_last or self._is_update_at(state.step)
+            is_shared = is_last or state.step >= state.next_update
             if not is_shared and not clock.is_over(goal.report_interval):
                 yield Launched(state)
                 continue
@@ -316,14 +316,11 @@ class Trainer:
             yield Launched(state, checked, rays_done / clock.lap())
             rays_done = 0
 
-    def _is_update_at(self, step: int) -> bool:
-        """Return whether the sampler state is updated after `step` steps, before the next step."""
-        return step % self.sampler.interval_at(step) == 0
-
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
         """Return `state` with an updated sampler state and number of rays."""
-        budget = RayBudget.of(self.config, max_rays)
-        state = replace(state, rays=budget.rays(float(to_numpy(state.samples_per_ray))))
+        rays = RayBudget.of(self.config, max_rays).rays(float(to_numpy(state.samples_per_ray)))
+        next_update = state.step + self.sampler.interval_at(state.step)
+        state = replace(state, rays=rays, next_update=next_update)
         if not self._update_sampling:
             return state
         update = self._update_sampling[self.sampler.phase_at(state.step)]
