@@ -118,10 +118,7 @@ class Trainer:
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(averaged, "average")
-        self._update_sampling = [
-            compile_seldom(tuned_for(config)(partial(self._sampling_step, phase)))
-            for phase in range(self.sampler.phases)
-        ]
+        self._update_for = cache(self._compiled_update)
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
         """Return a trainer for the same model that can only render. The trainer can be used on any
@@ -232,7 +229,8 @@ class Trainer:
             steps with other flags that training uses later.
         """
         key = _key(self.config.seed, 0, stream=1)
-        for update in self._update_sampling:
+        for phase in range(self.sampler.phases):
+            update = self._update_for(phase, is_relaxed())
             yield update(state.parameters, state.sampling, key)
         flags = StepFlags.at(state.step, self.config.refine)
         yield self._one_step(state, flags, 0.0, 0.0)
@@ -321,9 +319,9 @@ class Trainer:
         rays = RayBudget.of(self.config, max_rays).rays(float(to_numpy(state.samples_per_ray)))
         next_update = state.step + self.sampler.interval_at(state.step)
         state = replace(state, rays=rays, next_update=next_update)
-        if not self._update_sampling:
+        if not self.sampler.phases:
             return state
-        update = self._update_sampling[self.sampler.phase_at(state.step)]
+        update = self._update_for(self.sampler.phase_at(state.step), is_relaxed())
         key = _key(self.config.seed, state.step, stream=1)
         return replace(state, sampling=update(state.parameters, state.sampling, key))
 
@@ -395,6 +393,11 @@ class Trainer:
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""
         return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
+
+    def _compiled_update(self, phase: int, relaxed: bool) -> Callable[..., Arrays]:
+        """Return a function that updates the sampler state. In the relaxed mode, it is traced again
+        with shorter launches."""
+        return compile_seldom(tuned_for(self.config)(partial(self._sampling_step, phase)))
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimizer)  # step 0 is a trial
