@@ -111,10 +111,14 @@ METAL_FUNC void expose_view_sums(
   float total[3] = {0.0f, 0.0f, 0.0f};
   const int end = min((chunk + 1) * EXPOSE_CHUNK, rays);
   for (int ray = chunk * EXPOSE_CHUNK; ray < end; ++ray) {
+    float slope[3], sum[3];  // All are read before the first is written, so no read waits.
     for (int c = 0; c < 3; ++c) {
-      const float slope = d_exposures[3 * ray + c];
-      sums[(3 * view[ray] + c) * chunks + chunk] += slope;
-      total[c] += slope;
+      slope[c] = d_exposures[3 * ray + c];
+      sum[c] = sums[(3 * view[ray] + c) * chunks + chunk];
+    }
+    for (int c = 0; c < 3; ++c) {
+      sums[(3 * view[ray] + c) * chunks + chunk] = sum[c] + slope[c];
+      total[c] += slope[c];
     }
   }
   for (int c = 0; c < 3; ++c) sums[(3 * views[0] + c) * chunks + chunk] = total[c];
