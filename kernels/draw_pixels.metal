@@ -5,7 +5,7 @@
 // column of each pixel. places has one row of five values for each of the views[0] views: first
 // pixel, height, width, and the entry of the alias table. This entry consists of the probability of
 // selecting the row's view, in units of 2^-24, and the index of the alternative view (see
-// nerfmac/geometry/pixel_places.py). A pixel has CHANNELS bytes.
+// nerfmac/geometry/cameras.py). A pixel has CHANNELS bytes.
 
 struct DrawnDirection {
   float x, y, z;

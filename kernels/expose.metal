@@ -100,39 +100,48 @@ METAL_FUNC void expose_gradient(
   d_opacity[ray] = fma(is_divisor, d_divisor, -d_transparency);
 }
 
-// One threadgroup computes the gradient of one view. The gradient of the mean is included: each ray
-// adds its gradient times (1 - 1 / views) to its own view, and times -1 / views to all other views.
-// space has three floats for each simdgroup. The values are added in a fixed order, so results are
-// reproducible bit for bit. views[0] is the number of views.
-template <typename View, typename DExposures, typename Views, typename DLogarithms, typename Space>
-METAL_FUNC void expose_view_gradient(
-    uint3 thread_index, int rays, View view, DExposures d_exposures, Views views,
-    DLogarithms d_logarithms, Space space) {
-  const int threads = SIMD_WIDTH * GROUP_SIMDGROUPS;
-  const int own = int(thread_index.x) / threads, local = int(thread_index.x) % threads;
-  const float share = 1.0f / float(views[0]);
-  float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (int first = local; first < rays; first += MEAN_TOGETHER * threads) {
-    // The loads of these rays do not wait for each other.
-    UNROLL
-    for (int i = 0; i < MEAN_TOGETHER; ++i) {
-      const int ray = first + i * threads;
-      const float weight = ray < rays && view[ray] == own ? 1.0f - share : -share;
-      UNROLL
-      for (int c = 0; c < 3; ++c) {
-        sum[c] = fma(ray < rays ? d_exposures[3 * ray + c] : 0.0f, weight, sum[c]);
-      }
+// One thread adds up the gradients of EXPOSE_CHUNK rays for each view. sums (views + 1, 3, chunks)
+// has the sums of each view and, last, of all views. views[0] is the number of views.
+template <typename View, typename DExposures, typename Views, typename Sums>
+METAL_FUNC void expose_view_sums(
+    uint3 thread_index, int rays, View view, DExposures d_exposures, Views views, Sums sums) {
+  const int chunk = int(thread_index.x), chunks = (rays + EXPOSE_CHUNK - 1) / EXPOSE_CHUNK;
+  if (chunk >= chunks) return;
+  for (int i = 0; i < 3 * views[0]; ++i) sums[i * chunks + chunk] = 0.0f;
+  float total[3] = {0.0f, 0.0f, 0.0f};
+  const int end = min((chunk + 1) * EXPOSE_CHUNK, rays);
+  for (int ray = chunk * EXPOSE_CHUNK; ray < end; ++ray) {
+    float slope[3], sum[3];  // All are read before the first is written, so no read waits.
+    for (int c = 0; c < 3; ++c) {
+      slope[c] = d_exposures[3 * ray + c];
+      sum[c] = sums[(3 * view[ray] + c) * chunks + chunk];
+    }
+    for (int c = 0; c < 3; ++c) {
+      sums[(3 * view[ray] + c) * chunks + chunk] = sum[c] + slope[c];
+      total[c] += slope[c];
     }
   }
+  for (int c = 0; c < 3; ++c) sums[(3 * views[0] + c) * chunks + chunk] = total[c];
+}
+
+// A simdgroup computes the gradient of one view: thread_index = (view * SIMD_WIDTH + lane, 0, 0).
+// The gradient of the mean is included: each ray adds its gradient times (1 - 1 / views) to its own
+// view, and times -1 / views to all other views. The values are added in a fixed order, so results
+// are reproducible bit for bit. rows is the number of views plus 1.
+template <typename Sums, typename Chunks, typename DLogarithms>
+METAL_FUNC void expose_view_gradient(
+    uint3 thread_index, int rows, Sums sums, Chunks chunks, DLogarithms d_logarithms) {
+  const int view = int(thread_index.x) / SIMD_WIDTH, lane = int(thread_index.x) % SIMD_WIDTH;
+  const int views = rows - 1;
+  if (view >= views) return;
   for (int c = 0; c < 3; ++c) {
-    const float total = simd_sum(sum[c]);
-    if (local % SIMD_WIDTH == 0) space[3 * (local / SIMD_WIDTH) + c] = total;
-  }
-  threadgroup_publish();
-  if (local > 0) return;
-  for (int c = 0; c < 3; ++c) {
-    float total = 0.0f;
-    for (int i = 0; i < GROUP_SIMDGROUPS; ++i) total += space[3 * i + c];
-    d_logarithms[3 * own + c] = total;
+    float own = 0.0f, total = 0.0f;
+    for (int chunk = lane; chunk < chunks[0]; chunk += SIMD_WIDTH) {
+      own += sums[(3 * view + c) * chunks[0] + chunk];
+      total += sums[(3 * views + c) * chunks[0] + chunk];
+    }
+    own = simd_sum(own);
+    total = simd_sum(total);
+    if (lane == 0) d_logarithms[3 * view + c] = own - total / float(views);
   }
 }

@@ -1,9 +1,10 @@
-"""Estimated rates of atomic additions for each generation of Apple GPUs.
+"""Limits on the work of a kernel launch on Apple GPUs, and the estimated rates behind them.
 
-The rates are not measured with nerfmac, but derived from the README of iRath96/metal-hashmlp, in
-which a hash grid gradient of about 33.5 million additions takes 30 ms with atomic float additions
-and 1.8 ms with non-atomic additions on an M1 Max, and 1.2 ms with atomic float additions on an M3
-Max. The rate of a chip is assumed to be proportional to its arithmetic throughput.
+The rates of atomic additions are not measured with nerfmac, but derived from the README of
+iRath96/metal-hashmlp, in which a hash grid gradient of about 33.5 million additions takes 30 ms
+with atomic float additions and 1.8 ms with non-atomic additions on an M1 Max, and 1.2 ms with
+atomic float additions on an M3 Max. The rate of a chip is assumed to be proportional to its
+arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
 # Generations 13 and 14 add integers atomically with one instruction, assumed to be as fast as a
 # non-atomic addition, because no measurement has been published.
 _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
+# Features per second that an M1 interpolates at random positions in a hash grid with two features
+# per entry. The value is estimated from the memory bandwidth and the size of a cache line.
+_FEATURES = 1.3e9
 
 
 def has_native_floats(of: int | None) -> bool:
@@ -57,5 +61,14 @@ def additions_per_launch(*, floats: bool) -> float:
     if current_device() != "metal":
         return float("inf")
     of = apple_generation() or 13
-    seconds = LONGEST_LAUNCH / (SHORTER if is_relaxed() else 1)
-    return seconds * additions_per_second(of, SLOWEST, floats=floats)
+    return _launch_seconds() * additions_per_second(of, SLOWEST, floats=floats)
+
+
+def features_per_launch() -> float:
+    """Return how many features of positions a launch of `LONGEST_LAUNCH` seconds encodes on an M1.
+    The relaxed mode and other devices are as in `additions_per_launch`."""
+    return _launch_seconds() * _FEATURES if current_device() == "metal" else float("inf")
+
+
+def _launch_seconds() -> float:
+    return LONGEST_LAUNCH / (SHORTER if is_relaxed() else 1)

@@ -22,9 +22,15 @@ from nerfmac.common.checks import InputError
 GIB = 2**30
 """Number of bytes in a gibibyte."""
 
-CACHE_FRACTION = 1 / 4
-"""Maximum size of MLX's buffer cache, as a fraction of the memory limit. By default, MLX's cache
-may grow to the whole memory limit, but on a Mac, other programs share the memory."""
+CACHE_FRACTION, SMALL_CACHE_FRACTION = 1 / 4, 1 / 16
+"""Maximum size of MLX's buffer cache, as a fraction of the memory limit, and the same for Macs with
+at most `SMALL_MAC` bytes of memory. By default, MLX's cache may grow to the whole memory limit, but
+on a Mac, other programs share the memory."""
+SMALL_MAC = 8 * GIB
+
+METAL_FRACTION = 0.75
+"""Maximum memory for training on a Mac, as a fraction of the working set that Metal recommends.
+macOS and other programs share the memory, and more memory would slow training down by swapping."""
 
 
 def memory_bytes() -> int:
@@ -35,6 +41,19 @@ def memory_bytes() -> int:
             if key in info:
                 return int(info[key])
     return host_memory_bytes()
+
+
+def training_bytes(limit: int) -> int:
+    """Return the memory in bytes that training may use if the memory of MLX is limited to `limit`
+    bytes."""
+    if current_device() != "metal":
+        return limit
+    return min(limit, int(METAL_FRACTION * memory_bytes()))
+
+
+def array_bytes() -> int | None:
+    """Return the maximum size in bytes of an array, or None if only the memory limits it."""
+    return int(mx.device_info()["max_buffer_length"]) if current_device() == "metal" else None
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
@@ -60,7 +79,8 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
     if gib is not None:
         limit = min(int(gib * GIB), available)
     mx.set_memory_limit(limit)
-    mx.set_cache_limit(int(CACHE_FRACTION * limit))
+    is_small = current_device() == "metal" and int(mx.device_info()["memory_size"]) <= SMALL_MAC
+    mx.set_cache_limit(int((SMALL_CACHE_FRACTION if is_small else CACHE_FRACTION) * limit))
     return limit
 
 

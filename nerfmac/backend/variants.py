@@ -13,7 +13,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
@@ -64,9 +64,10 @@ VARIANTS: Mapping[str, Variants] = {
     # sums the values of neighboring threads in a simdgroup that share an entry. The variant `fixed`
     # adds integers: every GPU has an instruction for this addition, and the sum does not depend on
     # the order. On a CPU, different threads add to different entries, so no atomic addition is
-    # necessary.
+    # necessary. `nerfmac tune` does not try the variants with floats on the first Macs, because the
+    # loop may never end if the sum is NaN (ml-explore/mlx issue 3492 describes such a loop).
     "hash_encode_gradient": Variants(
-        ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
+        ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed",)
     ),
     # Number of rays that a simdgroup counts alternately. Counting waits for reads of the grid, and
     # processing other rays in the meantime hides this latency. However, more rays use more
@@ -199,6 +200,21 @@ def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any])
 def is_tuned(config: Config) -> bool:
     """Return whether variants are cached for the current device and model sizes."""
     return bool(_stored(current_device(), _sizes_of(config)))
+
+
+def tuning_hint(config: Config) -> str | None:
+    """Return a sentence that suggests `nerfmac tune`, once per machine, if the device is an Apple
+    GPU and no variants are cached for `config`."""
+    shown = cache_folder() / "tuning-hint-shown"
+    if current_device() != "metal" or is_tuned(config) or shown.exists():
+        return None
+    with suppress(InputError, OSError):  # If the folder is read-only, the hint is shown again.
+        make_folder(shown.parent)
+        shown.touch()
+    return (
+        f"`nerfmac tune --preset {config.preset}` may make training on this Mac faster; it takes "
+        "about half a minute and needs to run only once"
+    )
 
 
 @cache

@@ -1,12 +1,16 @@
 """GPU failures: classification of MLX's error messages, and recovery on macOS.
 
 The messages are from MLX 0.32.4, which includes text of the macOS framework IOGPU or of the CUDA
-runtime. The error may be raised by a later call than the call that failed. If the macOS watchdog
-stops GPU work because it delayed the display, the results of all unfinished launches are lost
-(ml-explore/mlx issue 3267). `resumed` then waits, enables the relaxed mode with shorter launches
-(`is_relaxed`), and continues after the last finished item. MLX considers arrays that were being
-computed to be evaluated, but their values are undefined, so the caller must continue from arrays
-that had been evaluated earlier, or from new arrays.
+runtime. If the macOS watchdog stops GPU work because it delayed the display, the results of all
+unfinished launches are lost (ml-explore/mlx issue 3267). `resumed` then waits, enables the relaxed
+mode with shorter launches (`is_relaxed`), and continues after the last confirmed item.
+
+MLX considers arrays that were being computed to be evaluated, but their values are undefined, and
+the memory often contains plausible numbers of an earlier array. The error may be raised by a later
+call than the one that waits for the array (ml-explore/mlx pull request 4174), and it is raised only
+once, possibly in unrelated code. An array is therefore confirmed only if later launches or
+`confirm`, which waits for all launches, have not raised an error. Only confirmed arrays may be
+stored or used to continue.
 """
 
 from __future__ import annotations
@@ -86,7 +90,7 @@ def in_words(error: RuntimeError | ValueError) -> str | None:
     if any(sign in str(error) for sign in ENDED):
         return (
             f"the system stopped GPU work that delayed the display: {error}; "
-            "try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "try again with `--preset small`, over ssh, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):
@@ -98,6 +102,7 @@ def in_words(error: RuntimeError | ValueError) -> str | None:
 
 
 _is_relaxed = False  # from the first failure to the end of the process
+_failures = 0  # number of times that macOS has stopped GPU work of this process
 
 
 def is_relaxed() -> bool:
@@ -116,25 +121,58 @@ def resumed(
     *,
     on_failure: Callable[[], object] = lambda: None,
 ) -> Iterator[Item]:
-    """Yield items, and continue after the last finished item if the watchdog stops GPU work.
+    """Yield confirmed items, and continue after the last of them if the watchdog stops GPU work.
 
-    `begin` returns the items that remain, given the number of items already yielded. At most
+    `begin` returns the items that remain, given the number of items already yielded. An item is
+    yielded after the next item has been computed, and the last item after `confirm`. At most
     `retries` consecutive attempts to continue are made, and `on_failure` is called before each of
-    them. Other errors are raised.
+    them. Other errors are raised. If the watchdog has stopped other GPU work since an item was
+    yielded, the items in progress are also lost, so `begin` is called again.
     """
     done = failures = 0
     while True:
+        known = _failures
         try:
-            for item in begin(done):
+            for item in _confirmed(begin(done)):
                 done, failures = done + 1, 0
                 yield item
-            return
+                if _failures != known and retries:
+                    break
+            else:
+                return
         except RuntimeError as error:
+            note(error)
+            if retries:  # Otherwise, launches in flight may wait for another process.
+                with suppress(RuntimeError):  # of other launches in flight
+                    confirm()
             if failures == retries or not is_ended_by_macos(error):
                 raise
             failures += 1
             on_failure()
             _relax(f"{error} Attempt {failures} of {retries} to continue")
+
+
+def _confirmed(items: Iterable[Item]) -> Iterator[Item]:
+    unconfirmed: list[Item] = []
+    for item in items:
+        yield from unconfirmed
+        unconfirmed = [item]
+    confirm()
+    yield from unconfirmed
+
+
+def confirm() -> None:
+    """Wait for all launches of this thread. If the GPU has failed, raise the error that MLX has not
+    raised yet."""
+    mx.synchronize()
+
+
+def note(error: BaseException) -> None:
+    """Record that other code has caught `error`, so that `resumed` discards items in progress if
+    the watchdog has stopped GPU work."""
+    global _failures
+    if isinstance(error, RuntimeError) and is_ended_by_macos(error):
+        _failures += 1
 
 
 def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> Result:
@@ -148,8 +186,9 @@ def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> 
 def to_numpy(array: mx.array) -> npt.NDArray[Any]:
     """Convert an MLX array to a NumPy array.
 
-    NumPy reads an MLX array through a C function, where a failed evaluation would end the process.
-    The array is therefore evaluated beforehand, so that a failure raises an exception.
+    NumPy reads an MLX array through a C function, where a failed evaluation ends the process or
+    results in zeros. The array is therefore evaluated beforehand, so that a failure raises an
+    exception. However, the array is not yet confirmed; see `confirm`.
     """
     mx.eval(array)
     return np.array(array)
@@ -160,5 +199,3 @@ def _relax(why: str) -> None:
     _is_relaxed = True
     log.warning("macOS stopped GPU work: %s in %g s, with shorter launches", why, PAUSE)
     time.sleep(PAUSE)
-    with suppress(RuntimeError):  # of launches that were in flight
-        mx.synchronize()

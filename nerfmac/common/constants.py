@@ -45,6 +45,7 @@ LOSS_SCALE_SMALLEST = 2.0**-14  # Minimum of the loss scale.
 NETWORK_OUTPUTS = 16  # Outputs of each network. The first three are the color.
 DIRECTION_FEATURES = 16  # Number of inputs of the color network that encode the direction.
 COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES  # Number of inputs of the color network.
+EXPOSE_CHUNK = 32  # Number of rays whose exposure gradients a thread adds up.
 MEAN_TOGETHER = 4  # Number of rays that a thread adds to a sum per iteration.
 MIN_EXPOSED_OPACITY = 1e-4  # Minimum of the divisor of colors that are exposed.
 TILE_ROWS = 16  # Number of rows of the matrix tile that a simdgroup computes.

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from math import ceil
 
 import mlx.core as mx
 
 from nerfmac.backend import runs_kernel, working_dtype
+from nerfmac.backend.apple import features_per_launch
 from nerfmac.common.checks import InputError
 from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
@@ -151,10 +153,23 @@ class EncodedField(Field):
 
         Returns:
             Density (points,) per scene unit. Only the first `used[0]` values are valid. The other
-            values are arbitrary.
+            values are arbitrary. On Apple GPUs, no launch encodes more than `features_per_launch`
+            features, because a longer launch would delay the display.
         """
-        features = self.encoding(parameters, position, used)
-        return self._networks.density(parameters, features, used)
+
+        def density(position: mx.array, used: mx.array) -> mx.array:
+            features = self.encoding(parameters, position, used)
+            return self._networks.density(parameters, features, used)
+
+        points, most = position.shape[0], max(features_per_launch() / self.encoding.outputs, 1.0)
+        launches = ceil(points / most)
+        if launches <= 1:
+            return density(position, used)
+        size = ceil(points / launches)
+        parts = range(0, points, size)
+        return mx.concatenate(
+            [density(position[i : i + size], mx.clip(used - i, 0, size)) for i in parts]
+        )
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """Return a function that traces whole rays with `nerfmac.ops.trace.trace`.

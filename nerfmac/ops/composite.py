@@ -17,6 +17,7 @@ samples:
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
     d opacity / d tau_i = (1 - opacity) / p_i
 
+The means of the gradients with respect to tau_i are slightly biased; see `nerfmac.ops.thin`.
 Without thinning, p_i is 1 and omitted_i is 0.
 
 The gradient of a squared error is twice the error times the color gradient. With thinning, the

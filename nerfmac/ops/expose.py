@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, group_threads, simd_width
-from nerfmac.common.constants import MIN_EXPOSED_OPACITY
+from nerfmac.backend import Kernel, simd_width
+from nerfmac.common.constants import EXPOSE_CHUNK, MIN_EXPOSED_OPACITY
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -46,13 +46,19 @@ _GRADIENT = Kernel(
     outputs=_RAY_GRADIENTS.names,
     rows="view_shape[0]",
 )
+_VIEW_SUMS = Kernel(
+    "expose",
+    "expose_view_sums",
+    inputs=("view", "d_exposures", "views"),
+    outputs=("sums",),
+    rows="view_shape[0]",
+)
 _VIEW_GRADIENT = Kernel(
     "expose",
     "expose_view_gradient",
-    inputs=("view", "d_exposures", "views"),
+    inputs=("sums", "chunks"),
     outputs=("d_logarithms",),
-    rows="view_shape[0]",
-    space="float space[3 * GROUP_SIMDGROUPS]",
+    rows="sums_shape[0]",
 )
 
 
@@ -136,12 +142,16 @@ def _expose_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
         grid=(rays, 1, 1),
         **_RAY_GRADIENTS.outputs(rays=rays),
     )
-    # The kernel requires exactly one threadgroup for each view.
-    threads = group_threads()
-    (d_logarithms,) = _VIEW_GRADIENT(
+    chunks = -(-rays // EXPOSE_CHUNK)
+    (sums,) = _VIEW_SUMS(
         *(view, d_exposures, mx.array([views], mx.int32)),
-        grid=(views * threads, 1, 1),
-        group=threads,
+        grid=(chunks, 1, 1),
+        output_shapes=[(views + 1, 3, chunks)],
+        output_dtypes=[mx.float32],
+    )
+    (d_logarithms,) = _VIEW_GRADIENT(
+        *(sums, mx.array([chunks], mx.int32)),
+        grid=(views * simd_width(), 1, 1),
         output_shapes=[logarithms.shape],
         output_dtypes=[mx.float32],
     )

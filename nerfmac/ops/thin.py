@@ -17,6 +17,17 @@ sampling: probabilities are added up along the ray, beginning with the ray's off
 kept if its probability increases the integer part of the sum. Probabilities are powers of two, so
 that rounding rarely changes the selection.
 
+Colors, depths, and gradients of colors are unbiased, but gradients of density are not. The gradient
+of sample i contains a sum over the samples j behind it, and the mean of a kept term has the factor
+p_ij / (p_i p_j), where p_ij is the probability that both samples are kept. Systematic sampling
+never keeps two samples between which the probabilities add up to less than 1, so the mean gradient
+lacks their terms:
+
+    E[d color / d tau_i] = d color / d tau_i + sum_{j>i} (1 - p_ij / (p_i p_j)) weight_j color_j
+
+The weights of these terms add up to about `below`. If `below` is 0.01, the gradient of a squared
+error differs by 2.6 % in haze and by 0.3 % in front of a wall, toward less haze.
+
 Most samples of a ray contribute almost no color, because the samples are in thin haze, in front of
 a surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all
 samples with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training

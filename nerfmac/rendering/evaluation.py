@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import is_relaxed, resumed
+from nerfmac.backend.watchdog import confirm, is_relaxed, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.views import Views
@@ -127,7 +127,7 @@ class _Comparison(NamedTuple):
     unmasked: mx.array  # scalar, fraction of the pixels that are not masked
     images: tuple[mx.array, ...]  # as in `Compared`
 
-    def outcome(self, on_view: OnView | None) -> ViewQuality:
+    def outcome(self, *, with_images: bool) -> tuple[ViewQuality, Compared | None]:
         # Masked pixels are equal in both images, so they do not contribute to the errors.
         with interval("wait for a view", view=self.name):
             unmasked = max(float(self.unmasked), 1e-9)
@@ -136,11 +136,10 @@ class _Comparison(NamedTuple):
             ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
             lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
+            confirm()  # If the GPU has failed, this raises the error that explains the NaN.
             raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
-        if on_view:
-            on_view(view, Compared(*map(to_numpy, self.images)))
-        return view
+        return view, Compared(*map(to_numpy, self.images)) if with_images else None
 
 
 def evaluate(
@@ -183,7 +182,7 @@ def evaluate(
             fraction = seconds / view_seconds
         start = time.perf_counter()
 
-    def outcomes_from(done: int) -> Iterator[ViewQuality]:
+    def outcomes_from(done: int) -> Iterator[tuple[ViewQuality, Compared | None]]:
         nonlocal view_seconds
         renderer_now = new_renderer() if done or is_relaxed() else renderer
         previous: _Comparison | None = None
@@ -194,13 +193,16 @@ def evaluate(
                 light = background, blend
                 comparison = _compare(renderer_now, views, index, light, fraction, lpips)
             if previous:  # the device already renders the next view while the host waits here
-                yield previous.outcome(on_view)
+                yield previous.outcome(with_images=on_view is not None)
                 view_seconds = (time.perf_counter() - start) / begun
             previous = comparison
         if previous:
-            yield previous.outcome(on_view)
+            yield previous.outcome(with_images=on_view is not None)
 
-    yield from resumed(outcomes_from)
+    for view, images in resumed(outcomes_from):
+        if on_view and images:
+            on_view(view, images)
+        yield view
 
 
 def _compare(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, unfused
-from nerfmac.backend.watchdog import SHORTER, is_relaxed
+from nerfmac.backend.watchdog import SHORTER, confirm, is_relaxed
 from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
@@ -163,6 +163,7 @@ class Renderer:
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
         color, opacity, depth = map(to_numpy, self.pixels(camera, background))
+        confirm()
         width, height = camera.lens.width, camera.lens.height
         return Rendered(
             color.reshape(height, width, 3),

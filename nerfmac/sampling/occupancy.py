@@ -25,10 +25,6 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import Points, RefreshRule, draw_points, pack_bits, refresh, splat
 
-MAX_POINTS_PER_LAUNCH = 2**22
-"""Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
-because the display uses the same GPU."""
-
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
 resolution of 128. In scenes with several cascades, visiting more cells reduces the quality after
@@ -112,16 +108,13 @@ class OccupancyGrid:
             Occupancy grid after the update.
         """
         points = self._draw_points(occupancy.bits, key, warmup)
-        step = MAX_POINTS_PER_LAUNCH
-        ends = list(range(step, points.position.shape[0], step))
-        densities = [density(part) for part in mx.split(points.position, ends)]
         updates = occupancy.updates + int(not warmup)
         patience = self.config.visibility_patience
         rule = RefreshRule(self.config.decay, self.geometry.step, patience, warmup)
         values, since, shown = refresh(
             occupancy.values,
             occupancy.updates_since_visible,
-            splat(points.cell, mx.concatenate(densities), self.geometry.cells),
+            splat(points.cell, density(points.position), self.geometry.cells),
             visible,
             updates,
             rule,

@@ -28,6 +28,7 @@ class Exchange:
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
         self._step, self._seconds, self._pace = 0, 0.0, 0.0
+        self._next_comparison = 0
 
     def begin(self, state: TrainState) -> TrainState:
         """Broadcast the first rank's `state`, so that all ranks start from the same state."""
@@ -36,14 +37,16 @@ class Exchange:
         return state
 
     def synchronized(self, state: TrainState) -> TrainState:
-        """Return a state that is the same on all ranks, checked every `COMPARED_EVERY` steps.
+        """Return a state that is the same on all ranks. The states are compared at the first update
+        of the sampler state after `COMPARED_EVERY` steps.
 
         If the ranks' states differ, all ranks get the first rank's state. If the states are equal,
         the result is `state`. States do not differ between chips of the same kind. Different kinds
         of chips may round the last bit of a result differently.
         """
-        if self._ranks.size == 1 or state.step % COMPARED_EVERY:
+        if self._ranks.size == 1 or state.step < self._next_comparison:
             return state
+        self._next_comparison = state.step + COMPARED_EVERY
         if self._ranks.alike(state.parameters | state.sampling | state.scaling):
             return state
         log.info(
@@ -82,5 +85,5 @@ class Exchange:
         if self._ranks.size == 1:
             return state
         numbers = {name: self._ranks.number_of_first(v) for name, v in state.numbers().items()}
-        integers = {name: int(numbers[name]) for name in ("step", "rays")}
+        integers = {name: int(numbers[name]) for name in ("step", "rays", "next_update")}
         return TrainState.of(self._ranks.of_first(state.arrays()), numbers | integers)

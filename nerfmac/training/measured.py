@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import to_numpy
+from nerfmac.backend.watchdog import confirm
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
@@ -75,15 +76,16 @@ def read(checked: mx.array, step: int, last: Measured | None = None) -> Measured
             were skipped.
     """
     loss, error, samples, _, in_a_row, skipped, total = map(float, to_numpy(checked))
+    fault = None
     if in_a_row >= MOST_SKIPPED:
-        raise DivergedError(
-            f"the gradients of {in_a_row:.0f} steps in a row, up to step {step}, are not finite; "
-            + ADVICE
-        )
-    if in_a_row:
+        fault = f"the gradients of {in_a_row:.0f} steps in a row, up to step {step}, are not finite"
+    elif in_a_row:
         loss, error = (last.loss, last.error) if last else (1.0, 1.0)
     elif not isfinite(loss):
-        raise DivergedError(f"the loss is {loss} at step {step}; {ADVICE}")
-    if not isfinite(total):
-        raise DivergedError(f"the parameters are not finite after step {step}; {ADVICE}")
+        fault = f"the loss is {loss} at step {step}"
+    if fault is None and not isfinite(total):
+        fault = f"the parameters are not finite after step {step}"
+    if fault is not None:
+        confirm()  # If the GPU has failed, this raises the error that explains the values.
+        raise DivergedError(f"{fault}; {ADVICE}")
     return Measured(loss, error, samples, int(skipped), in_a_row > 0)

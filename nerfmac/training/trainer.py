@@ -22,7 +22,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
+from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom, to_numpy
 from nerfmac.backend.variants import tuned_for
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
@@ -118,10 +118,7 @@ class Trainer:
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(averaged, "average")
-        self._update_sampling = [
-            compile_seldom(tuned_for(config)(partial(self._sampling_step, phase)))
-            for phase in range(self.sampler.phases)
-        ]
+        self._update_for = cache(self._compiled_update)
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
         """Return a trainer for the same model that can only render. The trainer can be used on any
@@ -232,7 +229,8 @@ class Trainer:
             steps with other flags that training uses later.
         """
         key = _key(self.config.seed, 0, stream=1)
-        for update in self._update_sampling:
+        for phase in range(self.sampler.phases):
+            update = self._update_for(phase, is_relaxed())
             yield update(state.parameters, state.sampling, key)
         flags = StepFlags.at(state.step, self.config.refine)
         yield self._one_step(state, flags, 0.0, 0.0)
@@ -291,7 +289,7 @@ class Trainer:
         the queue of the device."""
         queue, rays_done = StepQueue(), 0
         while (progress := goal.progress(state)) < 1.0:
-            is_updated = self._is_update_at(state.step)
+            is_updated = state.step >= state.next_update
             if is_updated:
                 with interval("occupancy update", step=state.step):
                     state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
@@ -305,7 +303,7 @@ class Trainer:
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             is_last = goal.progress(state) >= 1.0
-            is_shared = is_last or self._is_update_at(state.step)
+            is_shared = is_last or state.step >= state.next_update
             if not is_shared and not clock.is_over(goal.report_interval):
                 yield Launched(state)
                 continue
@@ -316,17 +314,14 @@ class Trainer:
             yield Launched(state, checked, rays_done / clock.lap())
             rays_done = 0
 
-    def _is_update_at(self, step: int) -> bool:
-        """Return whether the sampler state is updated after `step` steps, before the next step."""
-        return step % self.sampler.interval_at(step) == 0
-
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
         """Return `state` with an updated sampler state and number of rays."""
-        budget = RayBudget.of(self.config, max_rays)
-        state = replace(state, rays=budget.rays(float(np.array(state.samples_per_ray))))
-        if not self._update_sampling:
+        rays = RayBudget.of(self.config, max_rays).rays(float(to_numpy(state.samples_per_ray)))
+        next_update = state.step + self.sampler.interval_at(state.step)
+        state = replace(state, rays=rays, next_update=next_update)
+        if not self.sampler.phases:
             return state
-        update = self._update_sampling[self.sampler.phase_at(state.step)]
+        update = self._update_for(self.sampler.phase_at(state.step), is_relaxed())
         key = _key(self.config.seed, state.step, stream=1)
         return replace(state, sampling=update(state.parameters, state.sampling, key))
 
@@ -397,6 +392,11 @@ class Trainer:
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""
         return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
+
+    def _compiled_update(self, phase: int, relaxed: bool) -> Callable[..., Arrays]:
+        """Return a function that updates the sampler state. In the relaxed mode, it is traced again
+        with shorter launches."""
+        return compile_seldom(tuned_for(self.config)(partial(self._sampling_step, phase)))
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimizer)  # step 0 is a trial

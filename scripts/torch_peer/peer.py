@@ -91,7 +91,7 @@ class TorchPeer:
             eps=config.optimizer.epsilon,
             fused=True,
         )
-        self.steps, self.rays = 0, start.rays
+        self.steps, self.rays, self._next_update = 0, start.rays, 0
         self._measured = torch.tensor([0.0, 0.0, float(np.array(start.samples_per_ray))])
         self.note = ""
         """Reason why the peer is not compiled. The text is empty if it is compiled."""
@@ -118,6 +118,7 @@ class TorchPeer:
     def step(self, progress: float = 0.0) -> None:
         """Execute a training step with the learning rate for a `progress` in [0, 1]."""
         if self.is_update:
+            self._next_update = self.steps + self.config.occupancy.interval_at(self.steps)
             self._update_occupancy(self.steps)
             self.rays = RayBudget.of(self.config).rays(float(self._measured[2]))
         loss, samples = self._loss()
@@ -128,7 +129,7 @@ class TorchPeer:
     @property
     def is_update(self) -> bool:
         """Whether the next step first updates the occupancy grid."""
-        return self.steps % self.config.occupancy.interval_at(self.steps) == 0
+        return self.steps >= self._next_update
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
         """Return a copy of `array` on the device."""

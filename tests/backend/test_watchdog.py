@@ -101,8 +101,11 @@ def test_other_errors_are_raised_at_once(text, pauses):
 def test_launches_are_shorter_afterwards(monkeypatch):
     with device.pretended("metal", 13):
         before = apple.additions_per_launch(floats=True), Tiles()
+        features = apple.features_per_launch()
         monkeypatch.setattr(watchdog, "_is_relaxed", True)
         after = apple.additions_per_launch(floats=True), Tiles()
+        assert apple.features_per_launch() == pytest.approx(features / 4)
+    assert apple.features_per_launch() == float("inf")
     assert after[0] == pytest.approx(before[0] / 4)
     assert after[1].rays == SMALLEST_TILE < before[1].rays
     for each in (before[1], after[1]):

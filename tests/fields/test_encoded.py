@@ -221,3 +221,26 @@ def test_directions_get_no_gradient(run_by):
     with run_by():
         d = mx.grad(lambda each: field(parameters, samples, each)[1].sum())(directions)
         assert not np.array(d).any()
+
+
+@pytest.mark.parametrize("used", [0, 1, 33, 34, 67, 100])
+@pytest.mark.parametrize("most", [1.0, 3 * 16, 34 * 16 + 5, 1e9])
+def test_densities_of_a_limited_number_of_points_per_launch_are_the_same(monkeypatch, used, most):
+    field, parameters = field_and_parameters()
+    sizes, valid_points, encode = [], [], HashGrid.__call__
+
+    def encoded(self, parameters, position, used):
+        sizes.append(position.shape[0])
+        valid_points.append(int(used[0]))
+        return encode(self, parameters, position, used)
+
+    position, valid = points(100), mx.array([used], mx.int32)
+    want = np.array(field.density_of_first(parameters, position, valid))[:used]
+    monkeypatch.setattr("nerfmac.fields.encoded.features_per_launch", lambda: most)
+    monkeypatch.setattr(HashGrid, "__call__", encoded)
+    got = np.array(field.density_of_first(parameters, position, valid))
+    assert got.shape == (100,)
+    assert np.array_equal(got[:used], want)
+    assert (sum(sizes), sum(valid_points)) == (100, used)
+    assert max(sizes) <= max(most / 16, 1)
+    assert len(sizes) == -(-100 // max(int(most / 16), 1))

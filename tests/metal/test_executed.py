@@ -110,7 +110,7 @@ WHOLE = {
     f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
 }
 WHOLE |= {"trace", "packing_samples_per_ray", "loss_scale"}
-WHOLE |= {"masked_mean_forward", "expose_view_gradient"}
+WHOLE |= {"masked_mean_forward"}
 FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
 
 

@@ -157,12 +157,39 @@ def test_the_mean_of_the_gradients_is_that_of_the_whole_ray(expected):
     scale = np.abs(want[0]).max()
     np.testing.assert_allclose(mean[0][always], want[0][always], atol=2e-5 * scale)
     assert_unbiased(mean[0], want[0], name="d density")
-    # Samples with a low probability are never kept together with their neighbors, so they lack
-    # information about the samples right behind them: an error of the order of BELOW.
+    # An error of the order of BELOW; the law is in the next test.
     error = np.abs(mean[0] - want[0])[seldom]
     assert seldom.sum() > 50
     assert error.max() < 4.0 * BELOW * scale
     assert error.sum() < 0.1 * np.abs(want[0][seldom]).sum()
+
+
+def test_the_bias_of_density_gradients_follows_from_the_pairs_that_are_kept(expected):
+    samples, density = hazy_rays()
+    color, mix = mx.abs(mixed(4, (SLOTS, 3))), mixed(1, (len(COUNTS), 3))
+
+    def gradient(kept: Samples, index: mx.array) -> np.ndarray:
+        def loss(density: mx.array) -> mx.array:
+            return (mix * composite(density[index], color[index], kept, expected).color).sum()
+
+        return np.array(mx.grad(loss)(density), np.float64)
+
+    mean, is_kept = np.zeros(SLOTS), np.zeros((WHOLE, SLOTS))
+    for number, offset in enumerate(every_offset()):
+        kept, index = thinned(samples, density, offset)
+        mean += gradient(kept, index) / WHOLE
+        is_kept[number, np.array(index)[: int(kept.used[0])]] = 1.0
+    chance, pairs = is_kept.mean(axis=0), is_kept.T @ is_kept / WHOLE
+    ray, weight = np.array(samples.ray), np.array(sample_weights(density, samples), np.float64)
+    relative = np.array(color - (0.0 if expected is None else expected[samples.ray]))
+    value = weight * (np.array(mix)[ray] * relative).sum(axis=1)
+    both = np.outer(chance, chance)
+    lacking = np.where(both > 0, 1.0 - pairs / np.maximum(both, 1e-9), 0.0)
+    lacking *= np.triu(ray[:, None] == ray, 1)
+    want = np.array(samples.width) * (lacking @ value)
+    bias = mean - gradient(samples, mx.arange(SLOTS))
+    assert np.abs(want).max() > 1e-4
+    np.testing.assert_allclose(bias, want, atol=2e-3 * np.abs(want).max())
 
 
 def test_black_haze_has_no_noise():

@@ -8,7 +8,6 @@ from nerfmac.config import Config, MarchConfig, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
-from nerfmac.sampling import occupancy
 from nerfmac.sampling.occupancy import march_geometry
 from tests.bricks import in_bricks
 from tests.sampling.grids import (
@@ -45,22 +44,6 @@ def test_an_asymmetric_blob_becomes_occupied_there_and_only_there(warmup):
     inside = ((centers(CUBE) > low) & (centers(CUBE) < high)).all(axis=1)
     assert inside.sum() == 3 * 7 * 2
     assert (bits_of(occupancy) == inside).all()
-
-
-def test_an_update_of_many_cells_is_evaluated_in_parts(monkeypatch):
-    blob, asked = box(np.array([0.25, 0.5, 0.125]), np.array([0.4375, 0.9375, 0.25])), []
-
-    def density(position: mx.array) -> mx.array:
-        asked.append(position.shape[0])
-        return blob(position)
-
-    grid, start = grid_of()
-    whole = updated(grid, start, density, times=1)
-    monkeypatch.setattr(occupancy, "MAX_POINTS_PER_LAUNCH", 1000)
-    parts = updated(grid, start, density, times=1)
-    assert asked == [4096, 1000, 1000, 1000, 1000, 96]
-    for one, other in zip(whole, parts, strict=True):
-        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

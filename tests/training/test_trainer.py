@@ -16,6 +16,7 @@ from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.ray_budget import RayBudget
+from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
@@ -149,6 +150,24 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
     for before, after in pairwise(reports):
         wanted = RayBudget.of(CONFIG).rays(float(before.state.samples_per_ray))
         assert after.state.rays == wanted, f"step {after.state.step}"
+
+
+def test_the_intervals_between_updates_of_the_grid_never_decrease(scene, monkeypatch):
+    updated, keep = [], Trainer._keep_sampling
+
+    def recorded(self, state, most):
+        updated.append(state.step)
+        return keep(self, state, most)
+
+    monkeypatch.setattr(Trainer, "_keep_sampling", recorded)
+    trainer = trainer_for(scene)
+    half = trained(trainer, 200)[-1].state
+    saved = TrainState.of(half.arrays(), half.numbers())
+    deque(trainer.train(saved, Goal(steps=320)), maxlen=0)
+    intervals = np.diff(updated)
+    assert [CONFIG.occupancy.interval_at(step) for step in updated[:-1]] == intervals.tolist()
+    assert (intervals == np.sort(intervals)).all()
+    assert (intervals[0], intervals[-1]) == (4, 16)
 
 
 @pytest.fixture

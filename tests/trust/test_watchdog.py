@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from math import ceil
 
 import mlx.core as mx
 import numpy as np
@@ -13,6 +14,8 @@ from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend import watchdog
+from nerfmac.backend.watchdog import is_relaxed
+from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums
 from nerfmac.training import checkpoint
 from nerfmac.training.goal import Goal
@@ -59,6 +62,15 @@ def test_training_continues_from_the_last_good_state(
 ):
     run = Run.begin(scene, CONFIG, out=tmp_path / "run")
     fail_at(monkeypatch, StepQueue, "add", calls)
+    monkeypatch.setattr(
+        "nerfmac.fields.encoded.features_per_launch",
+        lambda: CONFIG.grid.levels * CONFIG.grid.features * (1000 if is_relaxed() else 1e9),
+    )
+    monkeypatch.setattr("nerfmac.app.run.run.SAVE_SECONDS", 1e9)
+    encoded, encode = set(), HashGrid.__call__
+    monkeypatch.setattr(
+        HashGrid, "__call__", lambda *all: encoded.add(all[2].shape[0]) or encode(*all)
+    )
     saved = []
     save = checkpoint.save_checkpoint
     monkeypatch.setattr(
@@ -76,6 +88,11 @@ def test_training_continues_from_the_last_good_state(
     )
     assert "an error in nerfmac" not in caplog.text
     assert any("shorter launches" in step for step in run.trainer.traces.counts)
+    # Both the marched samples and the points in updates of the grid are divided.
+    marched = CONFIG.march.march_factor * CONFIG.march.max_samples
+    updated = ceil(CONFIG.occupancy.warmup_fraction * run.trainer.sampler.geometry.cells)
+    for points in (marched, updated):
+        assert encoded >= {points, ceil(points / ceil(points / 1000))}
     assert Run.load(tmp_path / "run").state.step == STEPS
 
 

@@ -200,6 +200,7 @@ METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) 
 // The part of one simdgroup in the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
 struct MatrixGradient {
+  static_assert(IN / 8 * (OUT / 8) % TILE_SIMDGROUPS == 0, "each simdgroup has as many blocks");
   simdgroup_float8x8 part[IN / 8 * (OUT / 8) / TILE_SIMDGROUPS];
 };
 

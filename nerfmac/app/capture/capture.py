@@ -25,6 +25,7 @@ from nerfmac.app.scenes.masks import masks_of, report_masks
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import checks
+from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
     appearing,
@@ -73,6 +74,7 @@ def captured(path: Path) -> Path:
     return capture_scene(path, out)
 
 
+@awake()
 def capture_scene(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,

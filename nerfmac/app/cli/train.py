@@ -18,6 +18,7 @@ from nerfmac.app.run import train as train_run
 from nerfmac.app.scenes.options import described
 from nerfmac.app.video import render_video
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
+from nerfmac.backend.variants import tuning_hint
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
@@ -75,6 +76,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if run.folder is not None:
         print(_summary(run, run.folder))
         print(_next_commands(run.folder))
+        if hint := tuning_hint(run.config):
+            print(hint)
     return 0
 
 

@@ -28,7 +28,9 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
+from nerfmac.backend import to_numpy
 from nerfmac.backend.memory import host_memory_bytes
+from nerfmac.backend.watchdog import confirm
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
@@ -95,8 +97,9 @@ class Lattice(NamedTuple):
                 occupied = np.flatnonzero(source.occupied.hold(position))
                 for some in np.split(occupied, range(BATCH, len(occupied), BATCH)):
                     density = source.density(mx.array(position[some], mx.float32))
-                    slab.reshape(-1)[some] = np.array(density)
+                    slab.reshape(-1)[some] = to_numpy(density)
                 bar.update(len(slab))
+        confirm()
         return values
 
 

@@ -28,6 +28,7 @@ from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, w
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
+from nerfmac.backend import to_numpy
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
@@ -339,7 +340,7 @@ def surface_threshold(
     for first in range(0, len(index), BATCH):
         some = tuple(index[first : first + BATCH].T)
         values = source.density(mx.array(position[some], mx.float32))
-        density[some] = np.nan_to_num(np.array(values), posinf=1e30)
+        density[some] = np.nan_to_num(to_numpy(values), posinf=1e30)
     is_lit = np.cumsum(density * np.float32(step), axis=1) < log(2.0)
     ends = ~is_lit[:, -1:].any(axis=1)
     if not ends.any():

@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
+from nerfmac.backend import to_numpy
+from nerfmac.backend.watchdog import confirm
 from nerfmac.common.checks import InputError, finite
 from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.bounds import Bounds
@@ -54,7 +56,7 @@ class OccupiedCells:
         low, high = self._bounds.corners
         margin = 1e-6 * self._bounds.extent
         points = mx.array(np.clip(position, low + margin, high - margin), mx.float32)
-        return is_inside & np.array(
+        return is_inside & to_numpy(
             is_occupied(points, self._occupied.bits, self._occupied.geometry)
         )
 
@@ -158,8 +160,9 @@ class Source(NamedTuple):
             points = mx.array(position[some], mx.float32)
             normal = normals(self.density, points, mx.array(reaches[some]))
             color = mx.clip(self._color(points, -normal), 0.0, 1.0)
-            facing[some] = self.placement.turned_to_file(np.array(normal))
-            colors[some] = np.array(color * 255.0 + 0.5)
+            facing[some] = self.placement.turned_to_file(to_numpy(normal))
+            colors[some] = to_numpy(color * 255.0 + 0.5)
+        confirm()
         return facing, colors
 
     def _color(self, position: mx.array, direction: mx.array) -> mx.array:

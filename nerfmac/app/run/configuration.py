@@ -10,14 +10,16 @@ from math import prod
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.placement import near_plane
 from nerfmac.backend import current_device, memory_bytes, working_dtype
-from nerfmac.backend.memory import GIB
+from nerfmac.backend.memory import GIB, array_bytes, training_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
+from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
@@ -31,7 +33,12 @@ REDUCING_OPTIONS = {
     "a step": "--march.max-samples",
 }
 """Command-line options that reduce the memory use of each part in the result of `needed_memory`."""
+MAX_DOWNSCALE = 8  # Maximum factor that `check_memory` suggests for --downscale.
 _FLOAT = 4  # bytes of a float32
+_STATES = 4
+"""Number of training states in memory: of the last report, of the report that later launches have
+not confirmed yet, of the next report, and of the newest step."""
+_QUEUED = 2  # number of steps for which memory is allocated at the same time
 
 
 def config_for_device(preset: str, seed: int) -> Config:
@@ -125,11 +132,13 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 
 
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
-    """Estimate lower bounds of the memory in bytes for the keys of `REDUCING_OPTIONS`.
+    """Estimate the memory in bytes for the keys of `REDUCING_OPTIONS`.
 
-    The model consists of parameters, their average and gradient, and both Adam moments, with old
-    and new values during a step. A step consists of positions, features, and colors of the samples
-    in the sample budget with their gradients, and of positions and features of all marched samples.
+    The model consists of several training states, with parameters, their average, their moments,
+    and the state of the sampler, and of the gradient and the new values during a step. A step
+    consists of positions, features, and colors of the samples in the sample budget with their
+    gradients, of positions and features of all marched samples, and of the points in an update of
+    the occupancy grid.
     """
     parts = method.parts(config, scene.bounds)
     parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
@@ -137,23 +146,38 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)
     return {
-        "the model": _FLOAT * (3 * parameters + 2 * parameters + parameters + 2 * state),
+        "the model": _FLOAT * (_STATES * (3 * parameters + state) + 3 * parameters),
         "the images": pixels * (4 if scene.has_alpha else 3),
-        "a step": _step_bytes(config),
+        "a step": _QUEUED * _step_bytes(config) + _update_bytes(config, scene.bounds),
     }
 
 
 def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
-    """Return `needed_memory`. Raise `InputError` if its sum exceeds the limit in bytes."""
+    """Return `needed_memory`. Raise `InputError` if its sum exceeds the memory for training, given
+    the memory limit in bytes, or if the images exceed the maximum size of an array."""
     needed = needed_memory(config, scene, method)
-    total = sum(needed.values())
-    if total > limit:
-        parts = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
+    usable, total, images = training_bytes(limit), sum(needed.values()), needed["the images"]
+    at_most = array_bytes() or images
+
+    def fits(of_images: int) -> bool:
+        return total - images + of_images <= usable and of_images <= at_most
+
+    if fits(images):
+        return needed
+    scales = [scale for scale in range(2, MAX_DOWNSCALE + 1) if fits(images // scale**2)]
+    remedy = what_to_lower(needed)
+    if images == max(needed.values()) and scales:
+        remedy = f"the images with --downscale {scene.options.downscale * scales[0]}"
+    if total <= usable:
         raise InputError(
-            f"training requires at least {_in_units(total)} ({parts}), but only "
-            f"{_in_units(limit)} are available; reduce {what_to_lower(needed)}"
+            f"the images require {_in_units(images)}, but an array on this GPU has at most "
+            f"{_in_units(at_most)}; reduce {remedy}"
         )
-    return needed
+    parts = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
+    raise InputError(
+        f"training requires at least {_in_units(total)} ({parts}), but only "
+        f"{_in_units(usable)} are available; reduce {remedy}"
+    )
 
 
 def what_to_lower(needed: Mapping[str, int]) -> str:
@@ -174,3 +198,14 @@ def _step_bytes(config: Config) -> int:
     sample = 5 * _FLOAT  # position, distance, and width or ray
     kept = slots * (sample + 2 * half * features + 2 * 4 * _FLOAT)
     return kept + config.march.march_factor * slots * (sample + half * features)
+
+
+def _update_bytes(config: Config, bounds: Bounds) -> int:
+    """Return the bytes of positions, features, densities, and cells of the points in an occupancy
+    update, and of four values of each cell."""
+    if config.model == "vanilla":
+        return 0
+    cells = bounds.cascades * config.occupancy.resolution**3
+    points = min(MAX_WARMUP_POINTS, int(config.occupancy.warmup_fraction * cells))
+    features = config.grid.levels * config.grid.features
+    return points * (5 * _FLOAT + working_dtype().size * features) + 4 * _FLOAT * cells

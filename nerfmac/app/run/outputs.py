@@ -22,9 +22,11 @@ from PIL import Image
 from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.options import described
+from nerfmac.backend import to_numpy
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
+from nerfmac.backend.watchdog import confirm
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.common.files import appearing, write_json
 from nerfmac.common.json_reader import read_fields
@@ -114,6 +116,7 @@ class Outputs:
         save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * remaining())
         wall_seconds = time.perf_counter() - self._start
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
+        confirm()
         write_json(folder / "metrics.json", figures)
         self._scalars.result(run.state.step, preview, views)
         if error is not None:
@@ -339,7 +342,7 @@ def random_rays(cameras: Cameras, count: int, random: np.random.Generator) -> Ra
 
 def depth_along(renderer: Renderer, rays: Rays) -> Array:
     """Return the distances (rays,) to surfaces in scene units, or 0 for rays that hit none."""
-    _, opacity, depth = (np.array(values, np.float64) for values in renderer.see(rays))
+    _, opacity, depth = (to_numpy(values).astype(np.float64) for values in renderer.see(rays))
     return np.asarray(depth / np.maximum(opacity, 1e-6))
 
 

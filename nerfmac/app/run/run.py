@@ -26,8 +26,9 @@ from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.backend.watchdog import RETRIES, resumed
+from nerfmac.backend.watchdog import RETRIES, confirm, resumed
 from nerfmac.common import checks
+from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import make_folder, read_json, user_path, write_json
 from nerfmac.common.lock import locked
@@ -265,14 +266,15 @@ class Run:
             goal: Total number of steps or training time.
 
         Yields:
-            A `Report` after every few training steps. `state` of the run is then `report.state`.
+            A `Report` after every few training steps, as soon as the device has computed the next
+            report without an error. `state` of the run is then `report.state`.
 
         Raises:
             InputError: If the images cannot be read, or another process is training in the folder.
             DivergedError: If the loss is not finite. The run keeps the last good state.
             LostRankError: If another rank has failed.
         """
-        with self.locked():
+        with self.locked(), awake():
             yield from self._train(goal)
 
     def _train(self, goal: Goal) -> Generator[Report]:
@@ -284,13 +286,21 @@ class Run:
         for _ in self._survived(self.prepare):
             pass
         saved = time.perf_counter()
-        try:
-            for report in self._survived(lambda: self.trainer.train(self.state, goal)):
-                self._update(report)
-                yield report
+
+        def unconfirmed() -> Iterator[Report]:
+            """Yield reports. The checkpoints are saved here, so that a GPU failure that is raised
+            meanwhile is survived as well."""
+            nonlocal saved
+            for report in self.trainer.train(self.state, goal):
                 if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
                     self.save_checkpoint(self.folder)
                     saved = time.perf_counter()
+                yield report
+
+        try:
+            for report in self._survived(unconfirmed):
+                self._update(report)
+                yield report
         except DivergedError as error:
             self.state, error.run = self.last_good or self.state, self
             raise
@@ -446,6 +456,8 @@ class Run:
         Raises:
             InputError: If the file cannot be written.
         """
+        if self.trainer.ranks.size == 1:  # With several, launches may wait for a rank that is lost.
+            confirm()
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):

@@ -20,6 +20,7 @@ from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.view_renderer import RenderOptions
+from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.lock import locked
@@ -30,6 +31,7 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 
+@awake()
 def render_video(
     run: Run | Sequence[Run],
     cameras: Sequence[Camera | CameraSamples],

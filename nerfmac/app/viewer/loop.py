@@ -17,7 +17,7 @@ from nerfmac.app.viewer.messages import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVA
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import Worker
-from nerfmac.backend.watchdog import retried
+from nerfmac.backend.watchdog import note, retried
 from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
 
@@ -261,6 +261,7 @@ class Loop:
             self._session.notice = str(error)
             return error
         except Exception as error:
+            note(error)
             log.exception("exception in the viewer")
             self._session.notice = f"{type(error).__name__}: {error}"
             return error

@@ -20,6 +20,7 @@ from typing import Protocol, TypeVar
 
 import mlx.core as mx
 
+from nerfmac.backend.watchdog import note
 from nerfmac.common.timeline import interval
 
 T = TypeVar("T")
@@ -133,6 +134,7 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
         try:
             future.set_result(task())
         except BaseException as error:  # `Future.result` raises this exception again.
+            note(error)
             future.set_exception(error)
 
 

@@ -171,7 +171,7 @@ def interrupted(run, out, monkeypatch, after=2, **keywords):
 
         def over(self, *given):
             drawn.append(given)
-            if len(drawn) > after + 1:  # the device is one frame ahead
+            if len(drawn) > after + 2:  # one frame is computed, and one waits to be confirmed
                 raise KeyboardInterrupt
             return self.real.over(*given)
 
