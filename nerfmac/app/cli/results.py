@@ -22,14 +22,14 @@ from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.outputs import protocol, quality, surface_summary
-from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes import read_again
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, appearing_if, write_json
+from nerfmac.common.files import appearing, appearing_if, user_path, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
@@ -54,8 +54,7 @@ def _run_of(arguments: Eval, method: Method) -> Run:
         return load_snapshot(arguments.run, arguments.scene)
     if arguments.scene is None:
         return Run.load(arguments.run, method=method)
-    options = read_record(arguments.run).options
-    scene = load_scene(arguments.scene, **vars(options))
+    scene = read_again(read_record(arguments.run), user_path(arguments.scene))
     return Run.load(arguments.run, method=method, source=scene)
 
 

@@ -95,9 +95,12 @@ def recorded_path(record: SceneRecord) -> Path:
     return Path(record.path)
 
 
-def read_again(record: SceneRecord) -> Scene:
-    """Load a run's scene again with the same options."""
-    return load_scene(recorded_path(record), **vars(record.options))
+def read_again(record: SceneRecord, path: Path | None = None) -> Scene:
+    """Load a run's scene again, with the options, the placement, and the views of the run. `path`
+    is the new path of a scene that has been moved. If the scene has other views or cameras than the
+    run, `InputError` is raised."""
+    path = path or recorded_path(record)
+    return assemble(read_scene(path), path, record.options, record)
 
 
 def builtin_scene_path() -> Path:
