@@ -37,6 +37,7 @@ from nerfmac.app.scenes.images import (
     inspect,
     is_image,
     is_unsupported,
+    same_aspect,
     unsupported,
 )
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
@@ -212,12 +213,13 @@ def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path)
     """Write a photo's mask, or a white one, with the orientation and size of the image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
-    if kept.size not in (photo[:2], photo.stored_size):
+    is_stored = same_aspect(kept.size, photo.stored_size)
+    if not is_stored and not same_aspect(kept.size, photo[:2]):
         raise InputError(
-            f"{path} has {kept.width}x{kept.height} pixels; a mask must have the size of its "
-            f"photo, {photo.width}x{photo.height}"
+            f"{path} has {kept.width}x{kept.height} pixels; a mask must have the aspect ratio of "
+            f"its photo, {photo.width}x{photo.height}"
         )
-    if kept.size == photo.stored_size and photo.orientation in UPRIGHT:
+    if is_stored and photo.orientation in UPRIGHT:
         kept = kept.transpose(UPRIGHT[photo.orientation])
     with appearing(to) as partial:
         kept.resize((image.width, image.height), Image.Resampling.NEAREST).save(partial)

@@ -21,7 +21,6 @@ from PIL import Image
 from nerfmac.app.capture.pairs import WALKED, angles, folded_leaps
 from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.app.scenes.images import decode
 from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 
@@ -59,7 +58,7 @@ def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
 
 
 def _measure(frame: Frame) -> ImageMeasures:
-    pixels = decode(frame.image, 4, frame.name, frame.reduce, upright=frame.is_upright)
+    pixels, _ = frame.decode(4)  # Also checks the mask, like training.
     over_white = Image.new("RGBA", pixels.shape[1::-1], "white")
     over_white.alpha_composite(Image.fromarray(pixels))
     image = over_white.convert("L")

@@ -34,6 +34,7 @@ from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described
 from nerfmac.app.scenes.placement import shown_coordinates
+from nerfmac.app.scenes.scene import check_count
 from nerfmac.common.files import user_path
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
@@ -134,6 +135,8 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
     frames = [frame for some in scene.splits.values() for frame in some]
     unique = list({id(frame): frame for frame in frames}.values())
     names = shown_names(scene, unique)
+    for part in filter(None, scene.splits.values()):
+        check_count([frame.camera for frame in part])
     with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
         measures = measure_images(unique, bar)
     cameras = [frame.camera for frame in unique]

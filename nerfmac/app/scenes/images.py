@@ -119,6 +119,13 @@ def inspect(path: Path) -> Header:
         return Header(width, height, _has_alpha(image), orientation)
 
 
+def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether two sizes (width, height) have the same aspect ratio, up to rounding to whole
+    pixels."""
+    # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
+    return abs(other[0] * size[1] - other[1] * size[0]) <= sum(size)
+
+
 def is_cut_out(path: Path) -> bool:
     """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
     with _opened(path) as image:
