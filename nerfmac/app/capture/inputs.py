@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from nerfmac.app.capture.video import (
     full_frames,
@@ -25,10 +25,9 @@ from nerfmac.app.capture.video import (
     open_video,
     select_frames,
 )
+from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
 from nerfmac.app.scenes.images import (
-    ALPHA_MODES,
     HEIF,
-    ORIENTATION_TAG,
     UNREADABLE,
     UPRIGHT,
     Header,
@@ -37,6 +36,7 @@ from nerfmac.app.scenes.images import (
     inspect,
     is_image,
     is_unsupported,
+    orientation_of,
     same_aspect,
     unsupported,
 )
@@ -191,21 +191,22 @@ def _without_copies(paths: list[Path]) -> list[Path]:
 
 def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
     with Image.open(path, formats=formats_of(path)) as image:
-        focal = _focal_35mm(image)
-        is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
+        focal, orientation = _focal_35mm(image), orientation_of(image)
+        is_plain = orientation == 1 and path.suffix.lower() in PLAIN and is_srgb(image)
         is_plain = is_plain and max(image.size) <= longest
-        upright = ImageOps.exif_transpose(image)
-        upright.load()  # Raises if the image is truncated.
+        image.load()  # Raises if the image is truncated.
+        name, size = path.name, image.size
         if is_plain:
-            name, size = path.name, image.size
             with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
-            has_alpha = upright.mode in ALPHA_MODES or "transparency" in upright.info
-            name = f"{path.stem}{'.png' if has_alpha else '.jpg'}"
-            upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
-            _save(upright.convert("RGBA" if has_alpha else "RGB"), image_folder / name)
-            size = upright.size
+            pixels = in_srgb(image, path)
+            name = f"{path.stem}{'.png' if pixels.mode == 'RGBA' else '.jpg'}"
+            if orientation in UPRIGHT:
+                pixels = pixels.transpose(UPRIGHT[orientation])
+            pixels.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
+            _save(pixels, image_folder / name)
+            size = pixels.size
     return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
