@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import logging
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ SRGB_GAMMA, GAMMA_WITHIN = 1 / 2.2, 0.02
 """Value of the PNG chunk gAMA for sRGB, and its maximum rounding error."""
 SRGB_CODES = (1, 2)  # Codes of the color primaries of sRGB, and of unspecified ones (ITU-T H.273).
 EXIF_FORMATS = ("JPEG", "MPO", "TIFF", "WEBP")
+MAX_ROUNDING = 3  # Maximum difference, of 0 to 255, between colors of two profiles of sRGB.
 UNUSABLE = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 
 _warned: set[tuple[str, Path]] = set()  # Problems that have been logged, with their folders.
@@ -31,13 +33,23 @@ def has_alpha(image: Image.Image) -> bool:
 
 
 def is_srgb(image: Image.Image) -> bool:
-    """Return whether an image has no ICC profile or the profile of sRGB."""
+    """Return whether an image has no ICC profile, or a profile that does not change sRGB colors."""
     content = image.info.get("icc_profile")
-    if not content:
-        return True
+    return not content or _keeps_srgb(content)
+
+
+@lru_cache(maxsize=16)
+def _keeps_srgb(content: bytes) -> bool:
+    """Return whether the conversion of colors and grays from an ICC profile to sRGB only has
+    rounding errors. The names of profiles are not reliable."""
     try:
         profile = ImageCms.ImageCmsProfile(io.BytesIO(content))
-        return "srgb" in ImageCms.getProfileDescription(profile).lower()
+        if profile.profile.xcolor_space.strip() == "GRAY":
+            probe = Image.fromarray(np.arange(256, dtype=np.uint8)[None])
+        else:
+            probe = Image.fromarray(np.mgrid[:9, :9, :9].reshape(3, 1, -1).T.astype(np.uint8) * 31)
+        change = np.asarray(probe.convert("RGB"), int) - np.asarray(_transformed(probe, profile))
+        return int(np.abs(change).max()) <= MAX_ROUNDING
     except UNUSABLE:
         return False
 
