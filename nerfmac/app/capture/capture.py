@@ -307,6 +307,7 @@ def _make_images(
             skipped = [path for path in inputs.unsupported_in(source) if path.stem not in stems]
             if skipped:
                 log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
+            inputs.report_unused(source)
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
             images = inputs.take_images(list(chosen), image_folder, longest, counting, masks)

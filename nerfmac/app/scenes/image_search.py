@@ -24,7 +24,7 @@ from nerfmac.app.scenes.images import (
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
-OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
+OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
 """Folders of masks, depth maps, or other image sizes, with the file names of the images."""
 
 log = logging.getLogger("nerfmac")

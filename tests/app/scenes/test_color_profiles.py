@@ -55,6 +55,8 @@ def test_a_profile_of_srgb_changes_nothing_whatever_its_name(tmp_path):
         Image.fromarray(COLORS).save(path, icc_profile=content)
         found = decode(path, 3, "a").astype(int)
         assert np.abs(found - expected).max() <= (0 if content is srgb else 2)
+        with Image.open(path) as image:
+            assert is_srgb(image) is (content is srgb)
 
 
 def test_a_reduced_image_is_converted_first_and_each_of_a_scene(tmp_path):

@@ -31,6 +31,13 @@ from nerfmac.geometry.placement import Direction, Placement
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
+PANORAMAS = ("EQUIRECT", "SPHERICAL", "PANORAM", "OMNI", "VR180", "LATLONG", "360")
+"""Words in the names of camera models for 360-degree images."""
+PERSPECTIVE = (
+    "perspective images: nerfmac does not read 360-degree images, so first cut each image into "
+    "several perspective images, for example with panorama_sfm of COLMAP or with `ns-process-data "
+    "images --camera-type equirectangular` of nerfstudio"
+)
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
@@ -54,12 +61,12 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     header `image`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
     that have been logged for the file and is updated."""
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
+    is_fisheye = keys.is_fisheye()
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)
     defaults = {"cx": width / 2, "cy": height / 2}
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
-    is_fisheye = keys.is_fisheye()
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
         raise InputError(
             f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}; expected "
@@ -100,6 +107,8 @@ class _LensKeys:
     def is_fisheye(self) -> bool:
         if fields := self._with("camera_model"):
             model = fields.text("camera_model").upper()
+            if any(word in model for word in PANORAMAS):
+                raise fields.wrong("camera_model", PERSPECTIVE)
             if model not in LENS_MODELS + FISHEYE_MODELS:
                 known = ", ".join(LENS_MODELS + FISHEYE_MODELS)
                 raise fields.wrong("camera_model", f"one of {known}")
@@ -207,7 +216,8 @@ DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
 NOT_READ = {
-    **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
+    **dict.fromkeys(("latlong", "equirectangular"), PERSPECTIVE),
+    "ftheta_p0": _UNDISTORTED,
     "fisheye_crop_radius": _UNDISTORTED,
     **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
     "rolling_shutter": "a global shutter",
