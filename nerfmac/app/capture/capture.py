@@ -16,7 +16,7 @@ from nerfmac.app.capture import inputs
 from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
-from nerfmac.app.capture.video import report_colors
+from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
@@ -298,7 +298,7 @@ def _make_images(
     make_folder(folder / WORK)
     make_folder(image_folder)
     if inputs.is_video(source):
-        report_colors(source)
+        report_conversions(source)
     with bar("images", None) as counting:
         if inputs.is_video(source):
             images = inputs.take_frames(source, chosen, image_folder, longest, counting)

@@ -96,8 +96,12 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
     return _frames(path, selection, "rgb24", "ppm")
 
 
-def report_colors(path: Path) -> None:
-    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
+def report_conversions(path: Path) -> None:
+    """Log how anamorphic frames are scaled, and how the colors of an HDR video are converted to
+    sRGB, or that they cannot be."""
+    if ratio := re.search(r"\[?SAR (\d+:\d+)", _stream(path)):
+        if ratio[1] not in ("1:1", "0:1"):
+            log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
     transfer = _hdr(path)
     if transfer and _has_filters():
         log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
@@ -121,11 +125,15 @@ def _tone_map(path: Path) -> str:
 
 def _hdr(path: Path) -> str:
     """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
+    return next((name for name in HDR if name in _stream(path)), "")
+
+
+def _stream(path: Path) -> str:
+    """Return ffmpeg's description of the video stream of a file, or "" if there is none."""
     command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
-    stream = next((line for line in lines if "Video:" in line), "")
-    return next((name for name in HDR if name in stream), "")
+    return next((line for line in lines if "Video:" in line), "")
 
 
 def _has_filters() -> bool:
@@ -144,8 +152,11 @@ def _any_of(numbers: Sequence[int]) -> str:
 
 
 def _within(longest: int) -> str:
+    """Return the ffmpeg filters that scale anamorphic frames to square pixels, and then fit frames
+    into a square with the side length `longest`."""
+    square = "scale='trunc(iw*max(sar,1)/2)*2':'trunc(ih*max(1/sar,1)/2)*2',setsar=1,"
     fitting = f"scale='min({longest},iw)':'min({longest},ih)'"
-    return fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
+    return square + fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:

@@ -19,7 +19,7 @@ from nerfmac.app.capture.focal import (
     trial_images,
 )
 from nerfmac.app.capture.pairs import in_sequence
-from nerfmac.app.capture.video import full_frames, report_colors
+from nerfmac.app.capture.video import full_frames, report_conversions
 
 RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, images=16)
 """Result for a guess near the focal length."""
@@ -133,7 +133,7 @@ def test_an_hdr_video_is_tone_mapped_to_srgb(tmp_path, colors, transfer, name, c
     caplog.set_level("INFO", "nerfmac")
     path = tmp_path / "clip.mkv"
     write_video(path, colors, transfer)
-    report_colors(path)
+    report_conversions(path)
     first, second = full_frames(path, [0, 1], 640)
     np.testing.assert_array_equal(first, second)
     assert chroma(first) == pytest.approx(chroma(colors), rel=0.2)
@@ -149,7 +149,7 @@ def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, c
     program.write_text(f"#!/bin/sh\n{stub.format(get_ffmpeg_exe())}")
     program.chmod(0o755)
     monkeypatch.setattr(video, "ffmpeg", lambda: str(program))
-    report_colors(path)
+    report_conversions(path)
     (frame,) = full_frames(path, [0], 640)
     assert frame.shape == (48, 64, 3)
     (line,) = caplog.messages
@@ -162,7 +162,7 @@ def test_a_usual_video_is_left_as_it_is(tmp_path, colors, caplog):
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "{}x{}".format(*SIZE), "-i", "-"]
     command = [get_ffmpeg_exe(), "-v", "error", *source, "-pix_fmt", "gbrp", "-c:v", "ffv1", path]
     subprocess.run(command, input=colors.tobytes(), check=True)
-    report_colors(path)
+    report_conversions(path)
     (frame,) = full_frames(path, [0], 640)
     np.testing.assert_array_equal(frame, colors)
     assert caplog.messages == []

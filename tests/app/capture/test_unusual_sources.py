@@ -1,4 +1,6 @@
-"""Photos in subfolders are captured, and what is not used is counted."""
+"""What a source of a capture contains besides plain photos in one folder is used or counted."""
+
+import subprocess
 
 import numpy as np
 import pytest
@@ -7,6 +9,13 @@ from tqdm import tqdm
 
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.capture.inputs import images_in, report_unused, take_images
+from nerfmac.app.capture.video import (
+    ffmpeg,
+    full_frames,
+    gray_frames,
+    open_video,
+    report_conversions,
+)
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.capture.test_capture import solved, somewhere
@@ -125,3 +134,21 @@ def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):
     photo(tmp_path / "in/front/new.png")
     with pytest.raises(InputError, match=r"has changed since: 1 added \(front/new\.png\)"):
         capture_scene(tmp_path / "in", tmp_path / "scene", progress=False)
+
+
+@pytest.mark.parametrize(("ratio", "size"), [("2/1", (128, 48)), ("3/4", (64, 64))])
+def test_an_anamorphic_video_has_square_pixels(tmp_path, ratio, size, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = tmp_path / "clip.mkv"
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "64x48", "-i", "-"]
+    command = [ffmpeg(), "-v", "error", *source, "-vf", f"setsar={ratio}", "-c:v", "ffv1", path]
+    frame = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 3, (48, 1, 3))
+    subprocess.run(command, input=frame.tobytes() * 2, check=True)
+    report_conversions(path)
+    (full,) = full_frames(path, [0], 1000)
+    assert full.shape == (size[1], size[0], 3)
+    (reduced,) = full_frames(path, [0], 32)
+    assert reduced.shape[:2] == tuple(side * 32 // max(size) for side in size[::-1])
+    assert next(gray_frames(open_video(path))).shape == size[::-1]
+    (line,) = caplog.messages
+    assert f"has pixels of {ratio.replace('/', ':')}; scaling its frames to square pixels" in line
