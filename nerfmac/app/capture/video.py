@@ -99,9 +99,9 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 def report_conversions(path: Path) -> None:
     """Log how anamorphic frames are scaled, and how the colors of an HDR video are converted to
     sRGB, or that they cannot be."""
-    if ratio := re.search(r"\[?SAR (\d+:\d+)", _stream(path)):
-        if ratio[1] not in ("1:1", "0:1"):
-            log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
+    ratio = re.search(r"SAR (\d+:\d+)", _stream(path))
+    if ratio and ratio[1] not in ("1:1", "0:1"):
+        log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
     transfer = _hdr(path)
     if transfer and _has_filters():
         log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")

@@ -40,6 +40,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 
 MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
+MIN_VIEWS = 8  # Minimum number of training views that is not reported.
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -160,10 +161,14 @@ def training_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """Report if there is only one training view, or if two splits contain the same images."""
+    """Report if there are few training views, or if two splits contain the same images."""
     findings = []
-    if len(scene.splits["train"]) == 1:
-        findings.append("there is only one training view; depth requires several views")
+    if (count := len(scene.splits["train"])) < MIN_VIEWS:
+        views = "is only one training view" if count == 1 else f"are only {count} training views"
+        findings.append(
+            f"there {views}; depth requires several views of each surface: use at least "
+            f"{MIN_VIEWS} images, preferably 30 or more from all sides"
+        )
     images = {
         name: {frame.image for frame in frames if isinstance(frame.image, Path)}
         for name, frames in scene.splits.items()

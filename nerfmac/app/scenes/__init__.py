@@ -42,7 +42,7 @@ def load_scene(
             for evenly spaced views, view names or a file that lists one name per line, or "none" to
             train on all views. By default, the splits in the scene files are used (Blender's files,
             or lists such as `train_filenames` in `transforms.json`). If the files contain no
-            splits, the default is 8.
+            splits, the default is 8, or "none" for scenes with fewer than 8 views.
         extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
             scene files or, if they specify none, an estimate. If the scene files do not specify a
             placement, one scene unit is the mean distance of the cameras from the scene center.

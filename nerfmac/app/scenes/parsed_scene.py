@@ -24,7 +24,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
-TEST_EVERY = 8  # Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF).
+TEST_EVERY = 8
+"""Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF). If a scene has fewer
+views, no views are held out by default."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
@@ -74,7 +76,7 @@ def assemble(
     placement = (record and record.placement) or _placed(parsed, options)
     frames = tuple(image.placed(placement) for image in images)
     if parsed.splits is None and options.split is None:
-        options = replace(options, split=TEST_EVERY if len(frames) > 1 else "none")
+        options = replace(options, split=TEST_EVERY if len(frames) >= TEST_EVERY else "none")
     splits = _recorded(parsed, frames, record.views) if record else _split(parsed, frames, options)
     factor = int(options.downscale)
     used = {id(frame) for part in splits.values() for frame in part}
