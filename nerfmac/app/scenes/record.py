@@ -56,6 +56,12 @@ class SceneRecord:
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """Name of the scene folder, or "scene" for a scene in memory."""
+        path = Path(self.path or "scene")
+        return path.parent.name if path.suffix in (".json", ".npy", ".npz") else path.name
+
+    @property
     def backdrop(self) -> Color:
         """Default background color of renderings and videos, sRGB in [0, 1]. The color is the mean
         color of the training images, or white if the images have alpha."""
