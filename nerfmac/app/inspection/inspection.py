@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured
 from nerfmac.app.inspection.cameras import (
+    axis_findings,
     bent_findings,
     camera_findings,
     impossible_findings,
@@ -144,6 +145,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
     findings = [
         *image_findings(names, measures),
         *camera_findings(names, cameras, scene.up),
+        *axis_findings(cameras, scene.points),
         *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
@@ -157,6 +159,7 @@ def training_findings(scene: Scene) -> list[str]:
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
     findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    findings += axis_findings(scene.cameras("train"), scene.points)
     return findings + _split_findings(scene) + folds_of_training(scene)
 
 
@@ -184,7 +187,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     splits = ", ".join(f"{len(views)} {name}" for name, views in scene.splits.items() if views)
     splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
-    x, y, z = scene.up
+    x, y, z = scene.placement.turned_to_file(scene.up) if scene.placement else scene.up
     return [
         f"scene      {scene.name}",
         f"views      {splits}",
@@ -192,7 +195,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"camera     {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
         f"cube       {_cube(scene, frames)}",
-        f"up         {x:.2f}, {y:.2f}, {z:.2f}",
+        f"up         {x + 0.0:.2f}, {y + 0.0:.2f}, {z + 0.0:.2f} in file coordinates",
     ]
 
 

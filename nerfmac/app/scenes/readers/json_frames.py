@@ -24,6 +24,14 @@ from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.readers.json_keys import (
+    MATRICES,
+    MISSPELLED,
+    PANORAMAS,
+    PERSPECTIVE,
+    check_keys,
+)
+from nerfmac.app.scenes.readers.json_keys import SPLITS as SPLITS
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens, focal_length
@@ -31,16 +39,6 @@ from nerfmac.geometry.placement import Direction, Placement
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
-PANORAMAS = ("EQUIRECT", "SPHERICAL", "PANORAM", "OMNI", "VR180", "LATLONG", "360")
-"""Words in the names of camera models for 360-degree images."""
-PERSPECTIVE = (
-    "perspective images: nerfmac does not read 360-degree images, so first cut each image into "
-    "several perspective images, for example with panorama_sfm of COLMAP or with `ns-process-data "
-    "images --camera-type equirectangular` of nerfstudio"
-)
-MATRICES = ("K", "intrinsics", "intrinsic_matrix")
-"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
-MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
 """Maximum distance of a central principal point from the image center, relative to the image
 size."""
@@ -209,23 +207,9 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
 
 Array = npt.NDArray[np.float64]
 
-SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
-_UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
-_ALPHA = "images with an alpha channel, or masks"
-NOT_READ = {
-    **dict.fromkeys(("latlong", "equirectangular"), PERSPECTIVE),
-    "ftheta_p0": _UNDISTORTED,
-    "fisheye_crop_radius": _UNDISTORTED,
-    **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
-    "rolling_shutter": "a global shutter",
-    "from_na": "poses with OpenGL axes",
-}
-"""Unsupported keys that change the meaning of an image, with the supported alternatives. They are
-accepted if their value is null, false, or 0. Other unknown keys are ignored."""
-
 log = logging.getLogger("nerfmac")
 
 
@@ -263,12 +247,11 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     """Return the image of each frame, with its mask and its camera in coordinates of the file."""
     warned: set[str] = set()
+    check_keys([entry.file for entry in entries], [entry.fields for entry in entries])
     poses = _poses([entry.fields for entry in entries])
     headers = headers_of([entry.image for entry in entries])
     images = []
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
-        _refuse_what_is_not_read(fields)
-        _refuse_what_is_not_read(file)
         lens, where = lens_of(fields, file, header, warned), fields.where
         image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
         images.append(image._replace(mask=mask_of(fields, folder)))
@@ -286,6 +269,7 @@ def cameras_of(
         frames = [fields for fields in frames if fields.values.get("file_path") in names]
     if not frames:
         raise InputError(f"{file.where}: no frame has a {POSE}; expected 4x4 numbers")
+    check_keys([file], frames)
     warned: set[str] = set()
     lenses = [lens_of(fields, file, photo, warned) for fields in frames]
     return list(zip(lenses, _poses(frames), strict=True))
@@ -371,10 +355,3 @@ def _matrix_of(fields: Fields) -> Array:
             f"{fields.where}: the last row of {POSE} is {matrix[3].tolist()}; expected [0, 0, 0, 1]"
         )
     return matrix[:3]
-
-
-def _refuse_what_is_not_read(fields: Fields) -> None:
-    for key, expected in NOT_READ.items():
-        value = fields.values.get(key)
-        if any(value) if isinstance(value, list) else value:
-            raise fields.wrong(key, expected)
