@@ -186,30 +186,33 @@ def tracks_of(
     return Tracks(view, pixel, point, model.points, error)
 
 
-def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
+def points_beside(
+    folder: Path, images: Sequence[PosedImage]
+) -> tuple[np.ndarray | None, Tracks | None]:
+    """Return the sparse points (n, 3) and the tracks of the COLMAP model in `folder`, in the
+    coordinates of the image poses.
 
     `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
     model and store both. The cameras of the model are matched to the images by file name and
     determine the transform between the two coordinate systems. If there is no valid model, or its
-    cameras differ from the poses of the images, the result is None, and the reason is logged.
+    cameras differ from the poses of the images, the result is (None, None), and the reason is logged.
     """
     path = model_folder(folder)
     if path is None:
-        return None
+        return None, None
     try:
         model = read_model(path)
     except InputError as error:
-        log.warning(f"{error}; continuing without its tracks")
-        return None
+        log.warning(f"{error}; continuing without its sparse points")
+        return None, None
     entries = _by_name(model.images, images)
     found = {view: entry for view, entry in enumerate(entries) if entry is not None}
     alignment = _alignment(found, images)
     if alignment is None:
-        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its tracks")
-        return None
+        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its points")
+        return None, None
     tracks = tracks_of(model, entries, images)
-    return tracks and tracks.transformed(alignment)
+    return alignment.to_scene(model.points), tracks and tracks.transformed(alignment)
 
 
 def _by_name(

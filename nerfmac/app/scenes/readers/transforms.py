@@ -30,7 +30,7 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
-from nerfmac.app.scenes.readers.colmap import tracks_beside
+from nerfmac.app.scenes.readers.colmap import points_beside
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     Entry,
@@ -122,15 +122,17 @@ def read_transforms(path: Path) -> ParsedScene:
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
+    points, tracks = points_beside(path.parent, images)
+    listed = _points_of(file, path.parent)
     return ParsedScene(
         source=str(path),
         folder=path.resolve().parent,
         images=images,
         up=up_of(file, [image.pose for image in images]),
-        points=_points_of(file, path.parent),
+        points=points if listed is None else listed,
         placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries]),
-        tracks=tracks_beside(path.parent, images),
+        tracks=tracks,
     )
 
 
