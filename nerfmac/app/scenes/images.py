@@ -33,7 +33,17 @@ Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
 """File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
+SUPPORTED = {
+    "PNG": (".png",),
+    "JPEG": (".jpg", ".jpeg"),
+    "WebP": (".webp",),
+    "TIFF": (".tif", ".tiff"),
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "HEIC": HEIF,
+}
+"""Names of the supported image formats, with their file extensions in lower case."""
+EXTENSIONS = tuple(extension for extensions in SUPPORTED.values() for extension in extensions)
 """File extensions of supported images, in lower case. Upper case is also supported."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
@@ -42,7 +52,7 @@ UNSUPPORTED = {
     **{f".{extension}": "camera raw" for extension in _RAW},
     **{".exr": "OpenEXR", ".hdr": "Radiance HDR", ".pfm": "PFM", ".dpx": "DPX"},
     **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
-    **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
+    **{".svg": "SVG", ".tga": "Targa"},
 }
 """Names of unsupported image formats, keyed by file extension in lower case."""
 INVERTED = "dynamic_mask_"
@@ -60,7 +70,7 @@ UPRIGHT = {
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 OPAQUE = 250  # Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors.
 UNREADABLE = (Exception,)  # Pillow decoders may raise exceptions of any type for invalid files.
-FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
+FORMATS = tuple(name.upper() for name in SUPPORTED if name != "HEIC")
 """Formats that image files may have, independent of their names. Pillow would read some other
 formats with external programs: Ghostscript would execute a PostScript file."""
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100

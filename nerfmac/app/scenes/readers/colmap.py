@@ -195,7 +195,8 @@ def points_beside(
     `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
     model and store both. The cameras of the model are matched to the images by file name and
     determine the transform between the two coordinate systems. If there is no valid model, or its
-    cameras differ from the poses of the images, the result is (None, None), and the reason is logged.
+    cameras differ from the poses of the images, the result is (None, None), and the reason is
+    logged.
     """
     path = model_folder(folder)
     if path is None:
