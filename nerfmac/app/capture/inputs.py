@@ -47,7 +47,7 @@ from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, counted, make_folder
+from nerfmac.common.files import appearing, counted, make_folder, walk
 from nerfmac.common.installing import needed
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
@@ -98,17 +98,12 @@ def images_in(folder: Path) -> list[Path]:
 def _searched(folder: Path, others: list[Path] | None = None) -> Iterator[tuple[Path, list[str]]]:
     """Yield `folder` and each subfolder that may contain photos, with the names of its files, and
     append the other subfolders to `others`."""
-    visited = set()
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        if (real := os.path.realpath(parent)) in visited:  # A link to a parent folder.
-            folders.clear()
-            continue
-        visited.add(real)
-        below = [Path(parent, name) for name in sorted(folders) if not name.startswith(SYSTEM)]
+    for parent, folders, names in walk(folder):
+        below = [parent / name for name in folders if not name.startswith(SYSTEM)]
         if others is not None:
             others += filter(_is_other, below)
         folders[:] = [path.name for path in below if not _is_other(path)]
-        yield Path(parent), names
+        yield parent, names
 
 
 def _is_other(folder: Path) -> bool:
@@ -165,7 +160,7 @@ def _unused(folder: Path) -> list[str]:
 
 
 def _images_below(folder: Path) -> list[str]:
-    return [name for _, _, names in os.walk(folder) for name in names if is_image(name)]
+    return [name for _, _, names in walk(folder) for name in names if is_image(name)]
 
 
 def _files(folder: Path, fits: Callable[[Path], bool]) -> list[Path]:

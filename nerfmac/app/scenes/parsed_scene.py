@@ -21,6 +21,7 @@ from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import composed
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
@@ -276,8 +277,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view with `name` as its name, file name, or stem."""
-    wanted = PurePosixPath(name.replace("\\", "/"))
-    paths = [PurePosixPath(frame.name) for frame in frames]
+    wanted = PurePosixPath(composed(name.replace("\\", "/")))
+    paths = [PurePosixPath(composed(frame.name)) for frame in frames]
     for matches in (
         [path == wanted for path in paths],
         [path.name == wanted.name for path in paths],

@@ -26,6 +26,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     read_model,
 )
 from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.common.files import composed
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.tracks import Tracks
@@ -222,9 +223,9 @@ def _by_name(
     """Return the model entry with the file name of each image, or None without a unique match."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
-        name = PurePosixPath(entry.name.replace("\\", "/")).name
+        name = composed(PurePosixPath(entry.name.replace("\\", "/")).name)
         by_name[name] = None if name in by_name else entry
-    return [by_name.get(PurePosixPath(image.name).name) for image in images]
+    return [by_name.get(composed(PurePosixPath(image.name).name)) for image in images]
 
 
 def _alignment(
