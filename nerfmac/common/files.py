@@ -208,7 +208,7 @@ def check_free(folder: Path) -> None:
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
     if folder.exists() and not (folder.is_dir() and not visible_names(folder)):
-        raise InputError(f"{folder} exists already; resume it or choose another folder")
+        raise InputError(f"{folder} exists already; choose another folder")
 
 
 def visible_names(folder: Path) -> set[str]:

@@ -350,7 +350,7 @@ def _finish(
         "without_camera": missing,
         "mean_reprojection_error": structure.error,
         "points": 0 if scene.points is None else len(scene.points),
-        "fewest_points_of_a_image": min(structure.seen.values()),
+        "fewest_points_of_an_image": min(structure.seen.values()),
         "images_of_each_model": structure.models,
         "matched": structure.matching,
         "torn": structure.fold_check.torn,

@@ -57,14 +57,13 @@ class Capture:
 
 @dataclass(frozen=True)
 class Inspect(SceneFlags):
-    """Summarize a scene, report possible problems, and draw its cameras and points."""
+    """Summarize a scene, report possible problems, and optionally draw its cameras and points."""
 
     scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
     """Scene folder, video, or folder of photos. For a video or photos, nerfmac first estimates the
     camera poses."""
     out: Annotated[Path | None, Shown("FILE")] = None
-    """PNG file for the drawing of cameras and sparse points. [default: NAME-cameras.png in the
-    current folder]"""
+    """PNG file for a drawing of cameras and sparse points. [default: no drawing]"""
     against: Annotated[Path | None, Shown("SCENE")] = None
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
     reports their differences."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -223,6 +224,8 @@ def report(arguments: Report, method: Method = CONFIGURED) -> int:
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
     path = arguments.out or arguments.run / "report.html"
+    if arguments.out is None and not os.access(arguments.run, os.W_OK):
+        raise InputError(f"{path} cannot be written; choose another file with --out FILE.html")
     write_report(run, arguments.run, path, seconds=arguments.seconds)
     print(path)
     return 0

@@ -35,8 +35,14 @@ def read_record(folder: Path) -> SceneRecord:
 def check_unused(folder: Path) -> None:
     """Raise `InputError` unless `folder` is absent or empty. It may contain a lock file and the
     `BEGINNING` files of a run that was killed before its first checkpoint."""
-    if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
-        check_free(folder)
+    if (folder / LOCK).exists() and visible_names(folder) <= BEGINNING:
+        return
+    if is_run(folder):
+        raise InputError(
+            f"the run {folder} exists already; continue its training with --resume (resume=True), "
+            "or choose another folder"
+        )
+    check_free(folder)
 
 
 def check_saved(folder: Path) -> None:

@@ -152,8 +152,10 @@ def train(
             closing(Outputs(run, start, tensorboard, on_report)) as outputs,
             _explained(run, folder, Goal(steps, seconds), memory),
         ):
+            before = run.state.step
             run.train(steps=steps, seconds=seconds, progress=progress, on_report=outputs.add)
-            outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
+            if run.state.step > before or all_views or not outputs.are_complete:
+                outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
     except KeyboardInterrupt:
         if not interruptible:
             raise
@@ -235,9 +237,10 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
     known = vars(record.options) | {"extent": record.extent}
     for option in requested:
         if requested[option] != known[option]:
+            flag = "--no-masks" if option == "masks" else f"--{option.replace('_', '-')}"
             raise InputError(
-                f"{option} is {requested[option]}, but the run {run} uses {known[option]}; remove "
-                "the option to resume the run, or start a new run"
+                f"{flag} sets {option} to {requested[option]}, but the run {run} uses "
+                f"{known[option]}; remove the option to resume the run, or start a new run"
             )
 
 
