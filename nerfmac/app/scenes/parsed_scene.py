@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.images import is_cut_out
-from nerfmac.app.scenes.masks import masked
+from nerfmac.app.scenes.images import is_cut_out, is_image
+from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.placement import UP, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
@@ -32,6 +33,11 @@ views, no views are held out by default."""
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
 Splits = dict[str, Frames]
+
+OTHER_IMAGES = re.compile(
+    r"(^|[_.-])(mask|depth|normal|alpha|disparity|label|semantic)s?([_.-]|$)", re.IGNORECASE
+)
+"""File names of masks, depth maps, and other images that are not photos."""
 
 log = logging.getLogger("nerfmac")
 
@@ -119,6 +125,7 @@ def assemble(
         _warn_of_changes(parsed, frames, record, scene)
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
+    _warn_of_unused(parsed)
     return scene
 
 
@@ -326,6 +333,33 @@ def _warn_of_shared(scene: Scene) -> None:
             f"{shared} of {len(test)} test images of {scene.name} are also training images, so "
             "their quality is not meaningful"
         )
+
+
+def _warn_of_unused(parsed: ParsedScene) -> None:
+    """Log how many images next to the images of the scene have no camera, and how many images with
+    a camera are in no split of the scene files."""
+    used = {os.path.normcase(image.image.resolve()) for image in parsed.images}
+    folders = dict.fromkeys(image.image.parent for image in parsed.images)
+    files = [folder / name for folder in folders for name in _photos_in(folder)]
+    unused = [path for path in files if os.path.normcase(path.resolve()) not in used]
+    if unused:
+        log.warning(
+            f"{len(unused)} of {len(files)} images have no camera in {parsed.source} and are "
+            f"skipped, such as {unused[0]}"
+        )
+    listed = {index for part in (parsed.splits or {}).values() for index in part}
+    if parsed.splits is not None and len(listed) < len(parsed.images):
+        names = [image.name for i, image in enumerate(parsed.images) if i not in listed]
+        log.warning(
+            f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source} and "
+            f"are not used, such as {names[0]!r}"
+        )
+
+
+def _photos_in(folder: Path) -> list[str]:
+    """Return the names of the images in a folder, without masks, depth maps, and normal maps."""
+    names = [name for name in sorted(os.listdir(folder)) if is_image(name)]
+    return [name for name in without_masks(names) if not OTHER_IMAGES.search(Path(name).stem)]
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:

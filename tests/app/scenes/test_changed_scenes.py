@@ -81,11 +81,14 @@ def test_a_colmap_model_that_gains_images_keeps_the_splits_of_the_run(tmp_path):
 
 def test_equal_names_in_two_splits_stay_in_their_splits(tmp_path):
     write_blender(tmp_path, train=4, test=3)
-    for split in ("train", "test"):
-        path = tmp_path / f"transforms_{split}.json"
-        path.write_text(path.read_text().replace("./test/", "./train/"))
+    path = tmp_path / "transforms_test.json"
+    values = json.loads(path.read_text().replace("./test/", "./train/"))
+    for index, frame in enumerate(values["frames"]):
+        frame["transform_matrix"] = matrix(20 + index)
+    path.write_text(json.dumps(values))
     record = recorded(tmp_path)
     again = read_again(record)
+    np.testing.assert_array_equal(poses_of(again), poses_of(load_scene(tmp_path)))
     assert names_of(again)["test"] == ["train/r_0", "train/r_1", "train/r_2"]
     assert names_of(again)["train"] == [f"train/r_{index}" for index in range(4)]
 

@@ -60,8 +60,17 @@ def model_folder(folder: Path) -> Path | None:
         below = folder / name
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
         models = [path for path in (below, *numbered) if is_model(path)]
+        if len(models) > 1:
+            counts = {path: count_images(path) for path in models}
+            largest = max(models, key=lambda path: counts[path])
+            others = ", ".join(f"{path} ({counts[path]})" for path in models if path != largest)
+            log.warning(
+                f"using the COLMAP model {largest} with {counts[largest]} images; the images of "
+                f"other models are skipped: {others}"
+            )
+            return largest
         if models:
-            return max(models, key=count_images) if len(models) > 1 else models[0]
+            return models[0]
     return None
 
 
@@ -95,7 +104,6 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
     paths = [path for _, path in found]
-    _warn_of_unposed(model_path, paths)
     images = []
     for (index, path), header in zip(found, headers_of(paths), strict=True):
         entry = model.images[index]
@@ -127,16 +135,6 @@ def _reduced_in(folder: Path) -> list[Path]:
     for reduced in folders:
         log.warning(f"no folder images in {folder}; using {reduced.name}")
     return folders
-
-
-def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
-    folders = {path.parent for path in images}
-    files = [path for folder in folders for path in folder.iterdir() if is_image(path.name)]
-    without = len(files) - len(images)
-    if without > 0:
-        log.warning(
-            f"{without} of {len(files)} images have no camera in {model_path} and are skipped"
-        )
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
