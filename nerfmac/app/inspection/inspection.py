@@ -30,6 +30,7 @@ from nerfmac.app.inspection.images import (
     image_findings,
     measure_images,
     shown_names,
+    summed_up,
 )
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
@@ -41,7 +42,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 
 MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
-MIN_VIEWS = 8  # Minimum number of training views that is not reported.
+MIN_VIEWS = 8  # Minimum number of views, including held-out training views, that is not reported.
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -141,9 +142,14 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         check_count([frame.camera for frame in part])
     with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
         measures = measure_images(unique, bar)
+    kept = zip(names, (image.is_kept for image in measures), strict=True)
     cameras = [frame.camera for frame in unique]
     findings = [
         *image_findings(names, measures),
+        *summed_up(
+            [f"{name} is excluded by its mask" for name, is_kept in kept if not is_kept],
+            "are excluded completely by their masks, in which black marks excluded pixels",
+        ),
         *camera_findings(names, cameras, scene.up),
         *axis_findings(cameras, scene.points),
         *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
@@ -166,7 +172,8 @@ def training_findings(scene: Scene) -> list[str]:
 def _split_findings(scene: Scene) -> list[str]:
     """Report if there are few training views, or if two splits contain the same images."""
     findings = []
-    if (count := len(scene.splits["train"])) < MIN_VIEWS:
+    count, held_out = len(scene.splits["train"]), scene.splits.get("test", ())
+    if count + len(held_out) * (scene.options.split is not None) < MIN_VIEWS:
         views = "is only one training view" if count == 1 else f"are only {count} training views"
         findings.append(
             f"there {views}; depth requires several views of each surface: use at least "

@@ -45,12 +45,14 @@ class ImageSearch:
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
         self._as_named: list[Path] = []
+        self._skipped = 0  # Number of images in an unsupported format in the last search.
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
         """Return the index and the path of each image that exists, and log a warning about missing
         images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
         there = [(index, path) for index, path in enumerate(found) if path]
+        missing = len(names) - len(there) - self._skipped
         outside = [
             name for name, path in zip(names, found, strict=True) if self._is_out(name, path)
         ]
@@ -65,9 +67,9 @@ class ImageSearch:
                 f"none of the {len(names)} images of {where} exist in {self.folder}; "
                 + (advice if outside else f"the first one is {names[0]!r}; copy the images there")
             )
-        if len(there) < len(names):
+        if missing:
             log.warning(
-                f"{len(names) - len(there)} of {len(names)} images of {where} do not exist; using "
+                f"{missing} of {len(names)} images of {where} do not exist; using "
                 f"the other {len(there)}{f'; {advice}' if outside else ''}"
             )
         return there
@@ -86,8 +88,8 @@ class ImageSearch:
         """Return the path of each image, or None if the image does not exist, and log a warning
         about images that are found at another path. `where` is the scene file, for messages."""
         found = [self._named(name) for name in names]
-        other = [path for path in found if path is not None and is_unsupported(path.name)]
-        found = [None if path in other else path for path in found]
+        unread = {i: path for i, path in enumerate(found) if path and is_unsupported(path.name)}
+        found = [None if index in unread else path for index, path in enumerate(found)]
         taken = {path for path in found if path is not None}
         self._as_named += [path for path in found if path is not None]
         elsewhere = {}
@@ -99,8 +101,12 @@ class ImageSearch:
             del elsewhere[index]
         for index, path in elsewhere.items():
             found[index] = path
-        if other and not any(found):
-            raise unsupported(other[0], len(other))
+        skipped = [path for index, path in unread.items() if found[index] is None]
+        if skipped and not any(found):
+            raise unsupported(skipped[0], len(skipped))
+        if skipped:
+            log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
+        self._skipped = len(skipped)
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(

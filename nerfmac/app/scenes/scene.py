@@ -250,6 +250,11 @@ def _decoding(
         yield
     if any(frame.reduce > 1 for frame in frames):
         trim()
+    if kept is not None and not mx.any(kept).item():
+        raise InputError(
+            f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}; "
+            "black marks excluded pixels: invert the masks, or use --no-masks"
+        )
     return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)
 
 

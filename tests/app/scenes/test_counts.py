@@ -40,6 +40,16 @@ def test_masks_and_maps_next_to_images_are_not_counted(tmp_path, caplog):
     assert not [line for line in lines_of(caplog, tmp_path) if "no camera" in line]
 
 
+def test_images_in_a_format_that_is_not_read_are_no_missing_files(tmp_path, caplog):
+    path = write_transforms(tmp_path, 9)
+    path.write_text(path.read_text().replace("007.png", "007.exr").replace("008.png", "gone.png"))
+    (tmp_path / "images/007.png").rename(tmp_path / "images/007.exr")
+    (tmp_path / "images/008.png").unlink()
+    unread, missing = lines_of(caplog, path)
+    assert unread.startswith(f"{tmp_path / 'images/007.exr'} is in the format OpenEXR (.exr)")
+    assert missing.startswith("1 of 9 images of ")
+
+
 def test_images_in_no_split_of_the_files_are_counted(tmp_path, caplog):
     lists = {"train_filenames": [f"images/00{index}.png" for index in range(6)]}
     path = write_transforms(tmp_path, 9, **lists, test_filenames=["images/006.png"])

@@ -73,6 +73,23 @@ def test_a_mask_of_another_aspect_is_refused_by_training_and_by_inspection(tmp_p
             read(load_scene(path, split="none"))
 
 
+def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    for index in range(3):
+        save(tmp_path / f"masks/{index:03d}.png", np.zeros((HEIGHT, WIDTH), np.uint8))
+    scene = load_scene(path, split="none")
+    with pytest.raises(InputError, match="the masks exclude all pixels of all 3 images, such as"):
+        scene.views("train")
+    reported = [line for line in inspect_scene(scene, progress=False).findings if "mask" in line]
+    assert len(reported) == 3
+    assert "images/001.png is excluded by its mask" in reported
+    save(tmp_path / "masks/002.png", mask(1))
+    scene = load_scene(path, split="none")
+    assert np.array(scene.views("train").kept).any()
+    reported = [line for line in inspect_scene(scene, progress=False).findings if "mask" in line]
+    assert len(reported) == 2
+
+
 def test_inspection_counts_the_pixels_as_training_does(tmp_path, monkeypatch):
     monkeypatch.setattr("nerfmac.app.scenes.scene.MAX_PIXELS", 3 * WIDTH * HEIGHT)
     path = write_transforms(tmp_path, 3)
