@@ -74,9 +74,9 @@ class Train(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it, and render a turntable video."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), a video, or
-    a folder of photos. For a video or photos, nerfmac first estimates the camera poses. [default:
-    the built-in scene]"""
+    """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam, NeuS, NSVF),
+    a video, or a folder of photos. For a video or photos, nerfmac first estimates the camera poses.
+    [default: the built-in scene]"""
     out: Annotated[Path | None, Shown("FOLDER")] = None
     """Run folder to write. [default: runs/SCENE-TIME]"""
     steps: int | None = None
