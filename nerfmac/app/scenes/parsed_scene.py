@@ -19,7 +19,7 @@ from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.placement import UP, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
-from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import composed
@@ -242,6 +242,12 @@ def _warn_of_changes(
         log.warning(
             f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run are "
             f"missing in {parsed.source}, such as {gone[0]!r}"
+        )
+    present = {name for part in used.values() for name in part}
+    if changed := sorted(({*masked_views(scene)} ^ {*record.masked}) & present):
+        log.warning(
+            f"the masks of {len(changed)} views of {parsed.source} have been added or removed "
+            f"since the training, such as the mask of {changed[0]!r}"
         )
     try:
         usual = _split(parsed, frames, record.options)

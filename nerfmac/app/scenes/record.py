@@ -54,6 +54,7 @@ class SceneRecord:
     subject: Sphere | None = None  # Sphere around the subject, or None if there is no subject.
     # Names of the views of each split, in order. If the scene changes, these views are still used.
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    masked: tuple[str, ...] = ()  # Names of the views with a mask.
 
     @property
     def name(self) -> str:
@@ -88,7 +89,8 @@ class SceneRecord:
             if part
         }
         cube = path, scene.extent, scene.up
-        return cls(*cube, cameras, options, placement, mean_color, subject, views)
+        masked = masked_views(scene)
+        return cls(*cube, cameras, options, placement, mean_color, subject, views, masked)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -121,6 +123,7 @@ class SceneRecord:
             _color(record),
             _subject(record),
             _views(record.object("views")),
+            record.texts("masked"),
         )
 
     def check_views(self, scene: Scene, run: str) -> None:
@@ -149,6 +152,11 @@ class SceneRecord:
                     f"{run} was trained with another camera for {name!r} than {where} contains; "
                     f"{advice}"
                 )
+
+
+def masked_views(scene: Scene) -> tuple[str, ...]:
+    """Return the names of the views with a mask."""
+    return tuple(frame.name for part in scene.splits.values() for frame in part if frame.mask)
 
 
 def _is_same(one: Camera, other: Camera) -> bool:
