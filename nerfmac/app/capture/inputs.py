@@ -111,8 +111,11 @@ def _searched(folder: Path, others: list[Path] | None = None) -> Iterator[tuple[
 def _is_other(folder: Path) -> bool:
     """Return whether a folder contains masks, depth maps, or other image sizes, judged by its name,
     or a scene, a capture, or a run."""
-    is_result = any((folder / name).is_file() for name in RESULT_FILES)
-    return is_result or OTHER_FOLDERS.fullmatch(folder.name) is not None
+    return _is_result(folder) or OTHER_FOLDERS.fullmatch(folder.name) is not None
+
+
+def _is_result(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in RESULT_FILES)
 
 
 def refuse_unsupported(folder: Path) -> None:
@@ -152,11 +155,18 @@ def _unused(folder: Path) -> list[str]:
     others: list[Path] = []
     for _ in _searched(folder, others):
         pass
-    counts = {path: len(_images_below(path)) for path in others if path.name not in FOLDERS}
+    if results := [str(path) for path in others if _is_result(path)]:
+        verb = "contain" if results[1:] else "contains"
+        lines.append(f"{', '.join(results)} {verb} a scene or a run; to use it, pass its path")
+    counts = {
+        path: len(_images_below(path))
+        for path in others
+        if path.name not in FOLDERS and not _is_result(path)
+    }
     if shown := [f"{path} ({count})" for path, count in counts.items() if count]:
         lines.append(
-            f"the images in {', '.join(shown)} are not used, because these folders contain other "
-            "sizes, masks, or depth maps of images, or a scene"
+            f"the images in {', '.join(shown)} are not used, because folders with such names "
+            "usually contain other sizes, masks, or depth maps of images"
         )
     return lines
 

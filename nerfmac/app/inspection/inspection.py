@@ -194,7 +194,8 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     splits = ", ".join(f"{len(views)} {name}" for name, views in scene.splits.items() if views)
     splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
-    x, y, z = scene.placement.turned_to_file(scene.up) if scene.placement else scene.up
+    up = scene.placement.turned_to_file(scene.up) if scene.placement else np.array(scene.up)
+    x, y, z = np.round(up, 2) + 0.0  # Without -0.00.
     return [
         f"scene      {scene.name}",
         f"views      {splits}",
@@ -202,7 +203,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"camera     {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
         f"cube       {_cube(scene, frames)}",
-        f"up         {x + 0.0:.2f}, {y + 0.0:.2f}, {z + 0.0:.2f} in file coordinates",
+        f"up         {x:.2f}, {y:.2f}, {z:.2f} in file coordinates",
     ]
 
 

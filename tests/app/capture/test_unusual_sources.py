@@ -100,9 +100,10 @@ def test_videos_and_folders_that_are_not_used_are_counted(tmp_path, caplog):
         save(tmp_path / f"masks/{index}.png", pixels(index))
     assert names(tmp_path) == ["IMG_1.jpg"]
     report_unused(tmp_path)
-    videos, folders = caplog.messages
+    videos, scenes, folders = caplog.messages
     assert videos.startswith(f"2 videos such as {tmp_path / 'IMG_1.MOV'} are not used; to use")
-    assert f"{tmp_path / 'depth'} (2), {tmp_path / 'done'} (3) are not used" in folders
+    assert scenes.startswith(f"{tmp_path / 'done'} contains a scene or a run")
+    assert folders.startswith(f"the images in {tmp_path / 'depth'} (2) are not used")
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,10 @@ def test_videos_and_folders_that_are_not_used_are_counted(tmp_path, caplog):
     [
         (["a.mp4"], r"contains no photos: .*a\.mp4 is not used; to use a video, run `nerfmac capt"),
         (["x/a.mp4", "x/b.mov"], r"contains no photos: 2 videos such as .*x/a\.mp4"),
+        (
+            ["a/transforms.json"],
+            r"contains no photos: .*in/a contains a scene or a run; to use it, ",
+        ),
         (["images_4/a.jpg"], r"contains no photos: the images in .*images_4 \(1\) are not used"),
         (["raw/a.dng", "raw/b.dng"], r"2 images such as .*raw/a\.dng are in the format camera raw"),
     ],

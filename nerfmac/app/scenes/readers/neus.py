@@ -20,6 +20,7 @@ from nerfmac.geometry.lenses import Lens
 FILE_NAMES = ("cameras_sphere.npz", "cameras.npz")
 IMAGE_FOLDERS = ("image", "images", "rgb")
 MATRIX = "world_mat_{}"
+DIGITS = 6  # Decimals of intrinsics in pixels. The images of one camera have equal intrinsics.
 MAX_SKEW = 1e-2  # Maximum skew of the pixels, relative to the focal length.
 
 Array = npt.NDArray[np.float64]
@@ -82,7 +83,7 @@ def _camera(matrix: Array, image: Header, where: str) -> tuple[Lens, Array]:
     turn, upper = np.linalg.qr(np.linalg.inv(matrix[:, :3]))
     signs = np.sign(np.diag(upper))
     k = np.linalg.inv(upper * signs[:, None])
-    k /= k[2, 2]
+    k = np.round(k / k[2, 2], DIGITS)
     if abs(k[0, 1]) > MAX_SKEW * abs(k[0, 0]):
         raise InputError(f"{where} has pixels with the skew {k[0, 1]:.3g}; expected no skew")
     eye = -np.linalg.inv(matrix[:, :3]) @ matrix[:, 3]
