@@ -66,6 +66,7 @@ MIN_CONTRAST = 2.0
 
 RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "config.json")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
+PANORAMAS = (".insv", ".insp", ".360")  # File extensions of 360-degree cameras, in lower case.
 SYSTEM = (".", "@", "__")
 """First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
 EDITED = re.compile(r"(IMG_)E(\d+)")
@@ -119,8 +120,11 @@ def _is_result(folder: Path) -> bool:
 
 
 def refuse_unsupported(folder: Path) -> None:
-    """Raise `InputError` if a folder without photos has a known format that cannot be read, or
-    contains images in an unsupported format, videos, or photos in folders that are not searched."""
+    """Raise `InputError` if a file contains 360-degree images, or if a folder without photos has a
+    known format that cannot be read, or contains images in an unsupported format, videos, or photos
+    in folders that are not searched."""
+    if folder.suffix.lower() in PANORAMAS and folder.is_file():
+        raise InputError(f"{folder} contains 360-degree images; expected {PERSPECTIVE}")
     if not folder.is_dir():
         return
     refuse_unread(folder)

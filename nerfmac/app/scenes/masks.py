@@ -28,7 +28,7 @@ from pathlib import Path
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out, spelled, walk
+from nerfmac.common.files import leads_out, spelled
 from nerfmac.common.json_reader import Fields
 
 FOLDERS, KEY = ("masks", "mask"), "mask_path"
@@ -153,10 +153,12 @@ def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> I
 def _like_masks(root: Path) -> list[Path]:
     """Find image files under `root` with a name or a folder name that looks like a mask."""
     found = []
-    for parent, folders, names in walk(root):
-        folders[:] = [folder for folder in folders if not folder.startswith(".")]
-        inside = any(map(LIKE_A_MASK.search, parent.relative_to(root).parts))
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
+        inside = any(map(LIKE_A_MASK.search, Path(parent).relative_to(root).parts))
         found += [
-            parent / name for name in filter(is_image, names) if inside or LIKE_A_MASK.search(name)
+            Path(parent, name)
+            for name in sorted(filter(is_image, names))
+            if inside or LIKE_A_MASK.search(name)
         ]
     return found

@@ -141,6 +141,14 @@ def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):
         capture_scene(tmp_path / "in", tmp_path / "scene", progress=False)
 
 
+@pytest.mark.parametrize("name", ["VID_1.insv", "GS01.360"])
+def test_a_file_of_a_360_degree_camera_is_refused_with_its_reason(tmp_path, name):
+    (tmp_path / name).write_bytes(b"video")
+    for read in (captured, lambda path: capture_scene(path, tmp_path / "out")):
+        with pytest.raises(InputError, match="contains 360-degree images; expected perspective"):
+            read(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", ["b.jpg", "b.webp"])
 def test_a_panorama_is_refused_with_its_reason(tmp_path, bar, name):
     xmp = '<rdf:Description GPano:ProjectionType="{}"/>'

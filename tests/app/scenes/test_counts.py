@@ -58,6 +58,16 @@ def test_images_in_no_split_of_the_files_are_counted(tmp_path, caplog):
     assert line.endswith("are not used, such as 'images/007.png'")
 
 
+def test_a_scene_in_two_formats_says_which_one_is_read(tmp_path, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    write_transforms(tmp_path, 9)
+    write_blender(tmp_path, train=9, test=1)
+    (line,) = lines_of(caplog, tmp_path)
+    assert line == (
+        f"using transforms_train.json in {tmp_path}; to use transforms.json instead, pass its path"
+    )
+
+
 def test_images_of_a_smaller_model_are_counted(tmp_path, caplog):
     write_colmap(tmp_path, 3, sparse="sparse/0")
     write_colmap(tmp_path, 9, sparse="sparse/1")

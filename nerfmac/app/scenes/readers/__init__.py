@@ -55,6 +55,11 @@ def read_scene(path: Path) -> ParsedScene:
             "or a video"
         )
     if (read := reader_of(path)) is not None:
+        if (path / BLENDER_FILES[0]).exists() and (path / transforms.FILE_NAME).exists():
+            log.info(
+                f"using {BLENDER_FILES[0]} in {path}; to use {transforms.FILE_NAME} instead, pass "
+                "its path"
+            )
         return read()
     refuse_unread(path)
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
