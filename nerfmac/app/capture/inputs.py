@@ -38,7 +38,6 @@ from nerfmac.app.scenes.images import (
     formats_of,
     inspect,
     is_image,
-    is_panorama,
     is_unsupported,
     orientation_of,
     same_aspect,
@@ -281,8 +280,6 @@ def _take_image(path: Path, relative: Path, image_folder: Path, longest: int) ->
     """Write a photo to the path `relative` in the image folder, with a suitable file extension."""
     make_folder((image_folder / relative).parent)
     with Image.open(path, formats=formats_of(path)) as image:
-        if is_panorama(image):
-            raise InputError(f"{path} is a 360-degree image; expected {PERSPECTIVE}")
         focal, orientation = _focal_35mm(image), orientation_of(image)
         is_plain = orientation == 1 and path.suffix.lower() in PLAIN and is_srgb(image)
         is_plain = is_plain and max(image.size) <= longest

@@ -99,13 +99,6 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(EXTENSIONS) and not name.startswith(".")
 
 
-def is_panorama(image: Image.Image) -> bool:
-    """Return whether an opened image is a 360-degree image, according to its XMP metadata."""
-    content = image.info.get("xmp") or image.info.get("XML:com.adobe.xmp") or b""
-    content = content.encode() if isinstance(content, str) else content
-    return b"GPano" in content and b"equirectangular" in content.lower()
-
-
 def is_unsupported(name: str) -> bool:
     """Return whether `name` is the file name of an image in an unsupported format."""
     return Path(name).suffix.lower() in UNSUPPORTED and not name.startswith(".")

@@ -149,17 +149,6 @@ def test_a_file_of_a_360_degree_camera_is_refused_with_its_reason(tmp_path, name
             read(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["b.jpg", "b.webp"])
-def test_a_panorama_is_refused_with_its_reason(tmp_path, bar, name):
-    xmp = '<rdf:Description GPano:ProjectionType="{}"/>'
-    for projection in ("cylinder", "equirectangular"):
-        Image.new("RGB", (64, 32)).save(tmp_path / name, xmp=xmp.format(projection).encode())
-        if projection == "cylinder":
-            take_images([tmp_path / name], tmp_path / "images", 32, bar, {})
-    with pytest.raises(InputError, match="is a 360-degree image; expected perspective images: "):
-        take_images([tmp_path / name], tmp_path / "images", 32, bar, {})
-
-
 @pytest.mark.parametrize(("ratio", "size"), [("2/1", (128, 48)), ("3/4", (64, 64))])
 def test_an_anamorphic_video_has_square_pixels(tmp_path, ratio, size, caplog):
     caplog.set_level("INFO", "nerfmac")
