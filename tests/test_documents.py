@@ -97,8 +97,8 @@ def used(tmp_path_factory):
     return folder
 
 
-NEEDED = re.compile(r"path\.json|scene\.ingp|fox|camera_path|frames|mesh|html|glb|ply|ingp")
-"""Commands that need a file which only another program makes, and exports that take long."""
+NEEDED = re.compile(r"--match|path\.json|scene\.ingp|fox|camera_path|frames|mesh|html|glb|ply|ingp")
+"""Commands that need a file which only another program makes or an extra, and slow exports."""
 CHEAP = [
     command
     for command in TOLD

@@ -13,9 +13,10 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import inputs
-from nerfmac.app.capture.pairs import FoldCheck
+from nerfmac.app.capture.panorama import refuse_panoramas
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
+from nerfmac.app.capture.verdict import CONTRADICTIONS, RefusedError, Verdict
 from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
@@ -45,10 +46,6 @@ CHANGEABLE = {"matching", "focal_35mm"}
 MIN_IMAGES = 3  # Minimum number of images that a capture requires.
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
-MIN_FOLDED = 2
-"""Number of ambiguous pairs for which `--matching auto` rejects a capture. One wrong camera may
-cause a single pair."""
-
 log = logging.getLogger("nerfmac")
 
 
@@ -60,7 +57,10 @@ def captured(path: Path) -> Path:
         return path
     inputs.refuse_unsupported(path)
     if (path / RECORD).is_file() and (path / WORK).is_dir():
-        source = read_fields(path / RECORD).values.get("source")
+        values = read_fields(path / RECORD).values
+        source = values.get("source")
+        if reason := values.get("refused"):
+            raise InputError(f"no cameras could be estimated for {source}: {reason}")
         raise InputError(
             f"{path} is an unfinished capture of {source}; run `nerfmac capture {source} --out "
             f"{path}` to continue it"
@@ -81,13 +81,15 @@ def capture_scene(
     frames: int | None = None,
     matching: str = "auto",
     focal_35mm: float | None = None,
+    accept_poses: bool = False,
     progress: bool = True,
 ) -> Path:
     """Estimate the camera poses of a video or of photos and write a scene.
 
     The same call resumes an interrupted capture, and returns immediately if the capture is
-    complete. An interrupted or rejected capture can also be resumed with another `matching` or
-    `focal_35mm`.
+    complete. An interrupted or refused capture can also be resumed with another `matching` or
+    `focal_35mm`. The camera poses are compared with the matches of the images. If the poses
+    contradict the matches, they are estimated again in other ways, and refused if none helps.
 
     Args:
         source: Video file, or folder of photos.
@@ -102,12 +104,14 @@ def capture_scene(
             and, once cameras are known, with images of nearby cameras. `window` matches each image
             with the next 40 images. `exhaustive` matches all pairs. `auto` uses `sequential` for a
             video, and for photos if their names follow the order of capture. If the names do not
-            follow this order, or if cameras are missing or contradict the order, `auto` uses
-            `exhaustive` for up to 99 images and `window` for 100 or more. `auto` returns the
-            result with more cameras that agree with the order.
+            follow this order, or if cameras are missing, `auto` uses `exhaustive` for up to 99
+            images and `window` for 100 or more. `auto` returns the result with more trusted
+            cameras.
         focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
             focal length is read from EXIF. For images without EXIF, several focal lengths are tried
             on a few images.
+        accept_poses: Whether to write the scene even if its camera poses are probably wrong. The
+            reasons are then logged as warnings.
         progress: Whether to show a progress bar for each stage.
 
     Returns:
@@ -115,9 +119,8 @@ def capture_scene(
 
     Raises:
         InputError: If pycolmap is not installed, `source` or `out` is unsuitable, or the cameras of
-            too few images can be estimated. Also if the cameras are probably wrong, because the
-            focal length is unknown or because `auto` finds only cameras that contradict the order
-            of the names.
+            too few images can be estimated. Also if the cameras are probably wrong: the focal
+            length is unknown, the camera turned in place, or the cameras contradict the matches.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
@@ -145,14 +148,24 @@ def capture_scene(
             shutil.rmtree(folder / WORK, ignore_errors=True)
             log.info("%s already contains this capture", folder)
             return folder
+        refused = _refusal(folder, options)
+        if refused and not accept_poses:
+            raise RefusedError(refused)
         chosen = _choose(source, folder, options, bar)
         make_folder(folder)
         with locked(folder):
             _begin(folder, options)
-            images = _images(source, chosen, folder, options, bar)
-            if matching == "auto" and inputs.is_video(source):
+            is_video = inputs.is_video(source)
+            if matching == "auto" and is_video:
                 matching = "sequential"
-            structure = Solver(folder / WORK, folder / "images", images, bar).solve(matching)
+            try:
+                images = _images(source, chosen, folder, options, bar)
+                solver = Solver(folder / WORK, folder / "images", images, bar, is_video=is_video)
+                structure = solver.solve(matching)
+                _check_structure(structure, len(images), is_video, accept_poses)
+            except RefusedError as error:
+                write_json(folder / RECORD, options | {"refused": str(error)})
+                raise
             _finish(folder, options, images, structure)
     except KeyboardInterrupt as interruption:
         kept = f"completed work is in {folder}; run the same command again to continue"
@@ -215,6 +228,14 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
     return is_done
 
 
+def _refusal(folder: Path, options: dict[str, Any]) -> str:
+    """Return why the same capture failed before, or an empty text."""
+    record = folder / RECORD
+    known = read_fields(record).values if record.is_file() else {}
+    is_same = all(known.get(key) == value for key, value in options.items())
+    return str(known["refused"]) if is_same and "refused" in known else ""
+
+
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
     """Describe the source files that have changed since `record` was written, if it exists."""
     if not record.is_file():
@@ -236,7 +257,8 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
         log.warning("%s has changed: %s; restarting its capture", options["source"], what)
         for path in (work, folder / "images", folder / "masks"):
             shutil.rmtree(path, ignore_errors=True)
-    if record.is_file() and read_json(record) != options and work.is_dir():
+    known = read_json(record) if record.is_file() else options
+    if any(known.get(key) != value for key, value in options.items()) and work.is_dir():
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -315,7 +337,32 @@ def _make_images(
         raise InputError(
             f"{source} contains {len(images)} usable images; at least {MIN_IMAGES} are required"
         )
+    refuse_panoramas(source, [image_folder / image.name for image in images])
     return images
+
+
+def _check_structure(structure: Structure, total: int, is_video: bool, accept_poses: bool) -> None:
+    """Raise `RefusedError` if the cameras of too few images were found, or if the verdict refuses
+    the cameras and `accept_poses` is false."""
+    registered = len(structure.model.images)
+    if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
+        raise RefusedError(
+            f"only {registered} of {total} images could be registered: move the camera more slowly "
+            "or take more images, let each image overlap the next one, walk around instead of "
+            "turning in place, and avoid bare walls, glass, and motion blur"
+        )
+    verdict = structure.verdict
+    if verdict.is_refused and not accept_poses:
+        worst = next(finding for finding in verdict.findings if finding.is_refused)
+        reason = worst.line
+        if structure.tried:
+            reason += f"; estimating the cameras with {', '.join(structure.tried)} did not help"
+        if is_video and worst.kind in CONTRADICTIONS:
+            reason += f"; or extract more frames, for example with --frames {2 * total}"
+        raise RefusedError(
+            f"the camera poses are probably wrong: {reason}; to keep them anyway, run `nerfmac "
+            "capture` with the same options and --accept-poses"
+        )
 
 
 def _finish(
@@ -325,16 +372,11 @@ def _finish(
     structure: Structure,
 ) -> None:
     total, registered = len(images), len(structure.model.images)
-    if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
-        raise InputError(
-            f"only {registered} of {total} images could be registered: move the camera more slowly "
-            "or take more images, let each image overlap the next one, walk around instead of "
-            "turning in place, and avoid bare walls, glass, and motion blur"
-        )
     names = [image.name for image in images]
     with_camera = {image.name for image in structure.model.images}
     missing = missing_images(folder / "images", names, with_camera)
-    _report_folds(structure.fold_check, structure.matching, options["matching"])
+    for finding in structure.verdict.findings:
+        log.warning("%s", finding.line)
     some = images[:: max(total // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / image.name) for image in some)
     write_scene(folder, structure, is_object=is_object)
@@ -350,39 +392,28 @@ def _finish(
         "without_camera": missing,
         "mean_reprojection_error": structure.error,
         "points": 0 if scene.points is None else len(scene.points),
-        "fewest_points_of_an_image": min(structure.seen.values()),
         "images_of_each_model": structure.models,
         "matched": structure.matching,
-        "torn": structure.fold_check.torn,
+        "tried": structure.tried,
+        "verdict": structure.verdict.to_json(),
         "focal_trial": structure.trial and structure.trial._asdict(),
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, options | result)
     shutil.rmtree(folder / WORK, ignore_errors=True)
+    repaired = f", estimated again with {structure.tried[-1]}" if structure.tried else ""
     log.info(
-        f"{registered} of {total} images have a camera; the mean reprojection error is "
+        f"{registered} of {total} images have a camera{repaired}; the mean reprojection error is "
         f"{structure.error:.2f} pixels; see cameras.png in {folder}"
     )
 
 
-def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
-    """Log a warning about inconsistent pairs of images, or reject the cameras.
-
-    If inconsistent pairs are caused by ambiguous matches, some of the cameras are on the wrong
-    side. If `requested`, the matching that the user has chosen, is "auto", several such pairs are
-    an error.
-    """
-    if not check.torn:
-        return
-    one, other, degrees = max(check.torn, key=lambda pair: pair[2])
-    message = (
-        f"{one} and {other} show the same content, but their cameras look {degrees:.0f} degrees "
-        f"apart, and {len(check.torn)} pairs are inconsistent in this way; an object that looks "
-        "the same from two sides may have been reconstructed incorrectly"
-    )
-    again = "take the photos again with more of the surroundings in each image"
-    ordered = "try --matching sequential if the names follow the order of capture"
-    if requested == "auto" and len(check.folded) >= MIN_FOLDED:
-        kept = f"use --matching {matching} to keep these cameras with a warning"
-        raise InputError(f"{message}; {again}, in smaller steps; {kept}")
-    log.warning("%s; %s", message, again if matching == "sequential" else ordered)
+def stored_verdict(path: Path | None) -> Verdict:
+    """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
+    The verdict has no findings if the folder contains no capture. `path` is the path of the scene,
+    or None for a scene in memory."""
+    if path is None:
+        return Verdict()
+    record = (path if path.is_dir() else path.parent) / RECORD
+    values = read_fields(record).values if record.is_file() else {}
+    return Verdict.from_json(values.get("verdict", []))

@@ -6,10 +6,13 @@ file, and a crash does not affect nerfmac. The process ends when its standard in
 parent process. The stages are:
 
     features  Extracts SIFT features (Lowe 2004) of each image.
-    matches   Matches the features of the image pairs in the plan. The number of matches that fit an
-              epipolar geometry is written to `FOLDER/matches.json`.
-    mapping   Runs incremental mapping (Schönberger and Frahm 2016). The model is written to the
-              subfolder of `FOLDER` that the key `model` of the plan specifies.
+    matches   Matches the features of the image pairs in the plan. The matches that fit an epipolar
+              geometry are written to `FOLDER/matches.npz`.
+    mapping   Runs incremental mapping (Schönberger and Frahm 2016) or global mapping (Pan et al.
+              2024). The model is written to the subfolder of `FOLDER` that the key `model` of the
+              plan specifies.
+    points    Triangulates the matches with the given cameras of the plan, and writes the model to
+              the subfolder of `FOLDER` that the key `model` of the plan specifies.
 
 The process prints progress as numbers. Each number counts images or pairs that have been completed
 since the previous number.
@@ -42,8 +45,13 @@ def main(stage: str, folder: Path) -> None:
 
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
-    run = {"features": find_features, "matches": match, "mapping": map_cameras}[stage]
-    run(pycolmap, folder, plan)
+    stages = {
+        "features": find_features,
+        "matches": match,
+        "mapping": map_cameras,
+        "points": triangulate,
+    }
+    stages[stage](pycolmap, folder, plan)
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
@@ -95,46 +103,65 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
         print(len(pairs), flush=True)
     with pycolmap.Database.open(folder / "database.db") as opened:
-        names = {image.image_id: image.name for image in opened.read_all_images()}
-        pairs, counts = opened.read_two_view_geometry_num_inliers()
-    numbers = []
-    for pair, count in zip(pairs, counts, strict=True):
-        one, other = sorted(names[image] for image in pycolmap.pair_id_to_image_pair(pair))
-        numbers.append([one, other, count])
-    (folder / "matches.json").write_text(json.dumps(sorted(numbers)), encoding="utf-8")
+        write_matches(pycolmap, opened, folder / "matches.npz")
+
+
+def write_matches(pycolmap: Any, database: Any, path: Path) -> None:
+    """Write the verified matches of a database. `pairs` (p, 2) contains the row numbers of images
+    in `names`, `ends` (p,) the end of each pair in `pixels` (m, 4), the positions of features."""
+    import numpy as np
+
+    names = {image.image_id: image.name for image in database.read_all_images()}
+    order = sorted(names, key=names.__getitem__)
+    row = {image: number for number, image in enumerate(order)}
+    features = {image: database.read_keypoints(image)[:, :2] for image in order}
+    pairs: list[list[int]] = []
+    ends: list[int] = []
+    parts = [np.zeros((0, 4), np.float32)]
+    for pair, geometry in zip(*database.read_two_view_geometries(), strict=True):
+        one, other = sorted(pycolmap.pair_id_to_image_pair(pair), key=row.__getitem__)
+        found = geometry.inlier_matches
+        if len(found):
+            is_swapped = one != pycolmap.pair_id_to_image_pair(pair)[0]
+            first, second = found.T[::-1] if is_swapped else found.T
+            parts.append(np.hstack([features[one][first], features[other][second]]))
+            pairs.append([row[one], row[other]])
+            ends.append((ends[-1] if ends else 0) + len(found))
+    with path.open("wb") as file:
+        np.savez(
+            file,
+            names=np.array([names[image] for image in order], str),
+            pairs=np.array(pairs, np.int32).reshape(-1, 2),
+            ends=np.array(ends, np.int64),
+            pixels=np.concatenate(parts).astype(np.float32),
+        )
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Run incremental mapping, and write the model with the most images.
+    """Estimate the cameras, and write the model with the most images.
 
-    The key `only` of the plan lists the images to map, by default all images. The key `lens`
-    contains [focal length relative to the longer side, k1, k2] for all cameras without parameters.
-    These values are fixed during mapping and optimized at the end. If `lens` is null, cameras are
-    optimized during the whole mapping.
+    The key `only` of the plan lists the images to map, by default all images. The key `kept` lists
+    the pairs whose matches are used, by default all pairs. The key `mapper` is "incremental" or
+    "global". The key `lens` contains [focal length relative to the longer side, k1, k2] for all
+    cameras without parameters. Incremental mapping fixes these values and optimizes them at the
+    end. If `lens` is null, cameras are optimized during the whole mapping.
 
     The file `summary.json` next to the model contains the number of images in each model (`models`)
     and, for the written model, the mean reprojection error in pixels (`error`), the number of
-    `observations`, the number of points that each image observes (`seen`), the sparse `points` as
-    in `Structure`, and the optimized `lens` if the plan contains a lens.
+    `observations`, the sparse `points` as in `Structure`, and the optimized `lens` if the plan
+    contains a lens.
     """
-    options = pycolmap.IncrementalPipelineOptions()
-    options.random_seed = SEED
-    options.min_model_size = plan["fewest"]
-    options.image_names = plan["only"]
-    if plan["lens"]:
-        guessed = _hold_lens(pycolmap, folder, plan, options)
     work, sparse = folder / "partial", folder / plan["model"]
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    progress = _Progress()
-    models = pycolmap.incremental_mapping(
-        folder / "database.db",
-        plan["images"],
-        work,
-        options,
-        initial_image_pair_callback=progress.begin,
-        next_image_callback=progress.add,
-    )
+    database = folder / "database.db"
+    if plan["kept"] is not None:
+        database = _with_pairs(pycolmap, folder, {tuple(pair) for pair in plan["kept"]})
+    guessed = _hold_lens(pycolmap, database, plan) if plan["lens"] else set()
+    if plan["mapper"] == "global":
+        models = _map_globally(pycolmap, database, plan, work)
+    else:
+        models = _map_incrementally(pycolmap, database, plan, work)
     shutil.rmtree(work)
     work.mkdir()
     summary: dict[str, Any] = {"models": [model.num_reg_images() for model in models.values()]}
@@ -142,13 +169,14 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
         best = max(models.values(), key=lambda model: model.num_reg_images())
         if plan["lens"]:
             pycolmap.bundle_adjustment(best, pycolmap.BundleAdjustmentOptions(print_summary=False))
-            best.update_point_3d_errors()
+        # Bundle adjustment may move points behind a camera, where their error has no bound.
+        pycolmap.ObservationManager(best).filter_observations_with_negative_depth()
+        best.update_point_3d_errors()
+        if plan["lens"]:
             summary["lens"] = _most_common_lens(best, guessed)
         best.write_binary(work)
         summary["error"] = best.compute_mean_reprojection_error()
         summary["observations"] = best.compute_num_observations()
-        seen = {image.name: image.num_points3D for image in best.images.values()}
-        summary["seen"] = {image: seen[image] for image in sorted(seen)}
         summary["points"] = [
             [*point.xyz.tolist(), *point.color.tolist(), point.error, point.track.length()]
             for point in best.points3D.values()
@@ -158,16 +186,96 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     work.rename(sparse)
 
 
-def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Set the intrinsics in `lens` of the plan for all cameras without parameters, fix the
-    intrinsics of all cameras during mapping, and return the IDs of the cameras without parameters.
+def triangulate(pycolmap: Any, folder: Path, plan: Any) -> None:
+    """Triangulate the matches with fixed cameras. The key `cameras` of the plan contains, for each
+    image, the name under which it is stored, its COLMAP camera model, image size, and parameters,
+    and its world-to-camera pose (3, 4)."""
+    import numpy as np
 
-    The focal lengths of these cameras are marked as known. If they were unknown, COLMAP could
-    estimate other focal lengths from fundamental matrices and fix them.
+    model, path = pycolmap.Reconstruction(), folder / "points.db"
+    path.unlink(missing_ok=True)
+    with (
+        pycolmap.Database.open(folder / "database.db") as known,
+        pycolmap.Database.open(path) as database,
+    ):
+        for number, name in sorted((im.image_id, im.name) for im in known.read_all_images()):
+            shown, lens, width, height, parameters, pose = plan["cameras"][name]
+            camera = pycolmap.Camera(
+                model=lens, width=width, height=height, params=parameters, camera_id=number
+            )
+            image = pycolmap.Image(name=shown, camera_id=number, image_id=number)
+            rig, frame = pycolmap.Rig(rig_id=number), pycolmap.Frame(frame_id=number, rig_id=number)
+            rig.add_ref_sensor(camera.sensor_id)
+            frame.add_data_id(image.data_id)
+            database.write_camera(camera, use_camera_id=True)
+            database.write_rig(rig, use_rig_id=True)
+            database.write_image(image, use_image_id=True)
+            database.write_frame(frame, use_frame_id=True)
+            database.write_keypoints(number, known.read_keypoints(number))
+            model.add_camera_with_trivial_rig(camera)
+            model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.array(pose)))
+        for pair, geometry in zip(*known.read_two_view_geometries(), strict=True):
+            database.write_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair), geometry)
+    out = folder / plan["model"]
+    out.mkdir(exist_ok=True)
+    pycolmap.triangulate_points(model, path, plan["images"], out).write_binary(out)
+    print(len(plan["cameras"]), flush=True)
+
+
+def _map_incrementally(pycolmap: Any, database: Path, plan: Any, work: Path) -> Any:
+    options = pycolmap.IncrementalPipelineOptions()
+    options.random_seed = SEED
+    options.min_model_size = plan["fewest"]
+    options.image_names = plan["only"]
+    if plan["lens"]:
+        options.ba_refine_focal_length = options.ba_refine_extra_params = False
+        options.mapper.abs_pose_refine_focal_length = False
+        options.mapper.abs_pose_refine_extra_params = False
+    progress = _Progress()
+    return pycolmap.incremental_mapping(
+        database,
+        plan["images"],
+        work,
+        options,
+        initial_image_pair_callback=progress.begin,
+        next_image_callback=progress.add,
+    )
+
+
+def _map_globally(pycolmap: Any, database: Path, plan: Any, work: Path) -> Any:
+    options = pycolmap.GlobalPipelineOptions()
+    options.random_seed = SEED
+    options.min_model_size = plan["fewest"]
+    options.image_names = plan["only"]
+    return pycolmap.global_mapping(database, plan["images"], work, options)
+
+
+def _with_pairs(pycolmap: Any, folder: Path, kept: set[tuple[str, str]]) -> Path:
+    """Write a copy of the database with the matches of the `kept` pairs of sorted names only."""
+    database = folder / "kept.db"
+    database.unlink(missing_ok=True)
+    shutil.copyfile(folder / "database.db", database)
+    with pycolmap.Database.open(database) as opened:
+        names = {image.image_id: image.name for image in opened.read_all_images()}
+        found = zip(*opened.read_two_view_geometries(), strict=True)
+        opened.clear_two_view_geometries()
+        for pair, geometry in found:
+            one, other = pycolmap.pair_id_to_image_pair(pair)
+            if tuple(sorted((names[one], names[other]))) in kept:
+                opened.write_two_view_geometry(one, other, geometry)
+    return database
+
+
+def _hold_lens(pycolmap: Any, database: Path, plan: Any) -> set[int]:
+    """Write the intrinsics in `lens` of the plan for all cameras without parameters, and return the
+    IDs of these cameras.
+
+    Their focal lengths are marked as known. If they were unknown, COLMAP could estimate other focal
+    lengths from fundamental matrices and fix them.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
-    with pycolmap.Database.open(folder / "database.db") as opened:
+    with pycolmap.Database.open(database) as opened:
         for lens in plan["lenses"]:
             if not lens["parameters"]:
                 number = opened.read_image_with_name(lens["images"][0]).camera_id
@@ -177,9 +285,6 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
                 camera.has_prior_focal_length = True
                 opened.update_camera(camera)
                 guessed.add(number)
-    options.ba_refine_focal_length = options.ba_refine_extra_params = False
-    options.mapper.abs_pose_refine_focal_length = False
-    options.mapper.abs_pose_refine_extra_params = False
     return guessed
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nerfmac.app.capture.pairs import MATCHED, Matches
-from nerfmac.common.checks import InputError
+from nerfmac.app.capture.pairs import MATCHED, Counts
+from nerfmac.app.capture.verdict import RefusedError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for
@@ -33,7 +33,7 @@ ADVICE = (
 )
 
 
-class UnknownFocalError(InputError):
+class UnknownFocalError(RefusedError):
     """Exception for images that do not determine the focal length. Their cameras may be wrong."""
 
 
@@ -100,27 +100,27 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
         )
 
 
-def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
+def trial_images(names: Sequence[str], counts: Counts) -> list[str]:
     """Choose up to `TRIAL_IMAGES` images that match each other, and return their sorted names:
     first the image with the most matches, and then images with the smallest sufficient overlap,
     because images from similar positions hardly constrain the focal length."""
     links: dict[str, dict[str, int]] = {name: {} for name in names}
-    for (one, other), count in matches.items():
+    for (one, other), count in counts.items():
         if one in links and other in links and count >= MATCHED:
             links[one][other] = links[other][one] = count
     chosen = sorted(names, key=lambda name: -sum(links[name].values()))[:1]
     while len(chosen) < TRIAL_IMAGES:
-        counts = {
+        best = {
             name: sorted((links[name].get(other, 0) for other in chosen), reverse=True)[:2]
             for name in names
             if name not in chosen
         }
-        firm = [name for name, best in counts.items() if best[-1] >= ENOUGH]
-        weak = [name for name, best in counts.items() if best[-1] >= MATCHED]
+        firm = [name for name, two in best.items() if two[-1] >= ENOUGH]
+        weak = [name for name, two in best.items() if two[-1] >= MATCHED]
         if firm:
-            chosen.append(min(firm, key=lambda name: counts[name][0]))
+            chosen.append(min(firm, key=lambda name: best[name][0]))
         elif weak:
-            chosen.append(max(weak, key=lambda name: counts[name][-1]))
+            chosen.append(max(weak, key=lambda name: best[name][-1]))
         else:
             break
     return sorted(chosen)

@@ -1,6 +1,6 @@
 """Creation of upright images in the folder `images` from a video or a folder of photos, so that all
-programs use the same pixels. Large images are downscaled. Upright, small PNG, JPEG, and WebP files
-are copied. Content hashes reveal identical copies of photos and changes of the source files."""
+programs use the same pixels. Large images are downscaled. Upright, small PNG and JPEG files are
+copied. Content hashes reveal identical copies of photos and changes of the source files."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, counted, make_folder, walk
 from nerfmac.common.installing import needed
 
-PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""File extensions that all programs can read. Upright and small images are copied."""
+PLAIN = (".png", ".jpg", ".jpeg")
+"""File extensions that all programs can read. Upright and small images are copied. COLMAP does not
+read WebP files."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Diagonal of a 35 mm frame in millimeters, the reference of the 35 mm equivalent focal length

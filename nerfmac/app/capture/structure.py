@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,20 +31,30 @@ from nerfmac.app.capture.focal import (
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import (
     LONG_WINDOW,
-    FoldCheck,
+    Counts,
     Pairs,
-    check_folds,
     in_sequence,
     in_space,
     is_walk,
     linked,
 )
+from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
+from nerfmac.app.capture.verdict import (
+    CONTRADICTIONS,
+    Evidence,
+    RefusedError,
+    Verdict,
+    judge,
+    opposing_pairs,
+    turned,
+)
 from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 from nerfmac.app.scenes.masks import FOLDERS
-from nerfmac.app.scenes.readers.colmap import camera_to_file
+from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
+from nerfmac.geometry.cameras import Camera
 
 FOCAL_GUESS = 0.85
 """Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
@@ -53,6 +64,11 @@ MISSING = 0.95
 ALL_BELOW = 100
 """Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
+REPAIR_WINDOWS = (3, 2, 4)
+"""Numbers of next images whose matches are tried if the cameras contradict the order of capture.
+Images that are farther apart may show two sides that look alike."""
+MIN_REPAIRED = 0.5
+"""Minimum fraction of the images that must have a camera after cameras are estimated again."""
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
@@ -70,7 +86,7 @@ STEPS = {
 log = logging.getLogger("nerfmac")
 
 
-class NoCamerasError(InputError):
+class NoCamerasError(RefusedError):
     """Exception that is raised if structure from motion finds no cameras."""
 
 
@@ -79,27 +95,39 @@ class Structure(NamedTuple):
 
     model: ColmapModel
     error: float  # Mean reprojection error in pixels.
-    seen: dict[str, int]  # Number of points that each image observes, by image name.
     points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of observing images.
     models: list[int]  # Number of images in each model that COLMAP created.
     matching: str  # Choice of pairs, as in `capture_scene`.
-    fold_check: FoldCheck
+    verdict: Verdict
     folder: Path  # Folder of COLMAP's files.
     trial: Trial | None = None  # Chosen focal length trial, if EXIF contains no focal length.
     # Final focal length of the images without EXIF, relative to the longer side.
     focal: float = 0.0
+    tried: tuple[str, ...] = ()  # Descriptions of what was tried to repair wrong cameras.
+
+    @property
+    def trusted(self) -> int:
+        """Number of images with trusted cameras, or 0 if the verdict refuses the cameras."""
+        return 0 if self.verdict.is_refused else len(self.model.images)
 
 
 class Solver:
     """Structure from motion for the images of a capture, resumable from a working folder."""
 
     def __init__(
-        self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
+        self,
+        folder: Path,
+        image_folder: Path,
+        images: Sequence[CapturedImage],
+        bar: Any,
+        *,
+        is_video: bool = False,
     ) -> None:
         """Create the solver. Masks, if any, are in the folder `masks` next to the image folder.
-        `bar(name, total)` creates a progress bar."""
+        `bar(name, total)` creates a progress bar. The frames of a video are always in the order of
+        capture, while the order of photos is deduced from their matches."""
         self.folder, self.images = folder, images
-        self._image_folder, self._bar = image_folder, bar
+        self._image_folder, self._bar, self._is_video = image_folder, bar, is_video
         self._names = [image.name for image in images]
         masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
@@ -110,40 +138,65 @@ class Solver:
             "fewest": MIN_CAMERAS,
             "pairs": [],
             "only": [],
+            "kept": None,
+            "mapper": "incremental",
             "lens": None,
         }
         self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
-        """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`."""
+        """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`.
+
+        If the cameras contradict the order of capture, they are estimated again from fewer pairs.
+        """
         self.run("features", len(self._names))
-        if matching == "auto":
-            structure = self._solve_auto()
-        elif matching == "sequential":
-            self._match(in_sequence(self._names))
-            structure = self._solve_in_order()
-        else:
-            structure = self._solve_unordered(matching)
-        if structure.trial is not None:
-            check_focal(structure.trial, structure.focal, structure.error)
+        try:
+            if matching in ("exhaustive", "window"):
+                structure = self._solve_unordered(matching)
+            else:
+                self._match(in_sequence(self._names))
+                structure = self._solve_auto() if matching == "auto" else self._solve_in_order()
+            if structure.trial is not None and not structure.verdict.is_refused:
+                check_focal(structure.trial, structure.focal, structure.error)
+        except (NoCamerasError, UnknownFocalError) as error:
+            # Without parallax, neither cameras nor focal lengths can be found.
+            sizes = {image.name: (image.width, image.height) for image in self.images}
+            if (finding := turned(self._matches, sizes)) is None:
+                raise
+            raise RefusedError(finding.line) from error
+        if structure.verdict.is_refused:
+            structure = self._repaired(structure)
         return structure
+
+    def matches_of(self, pairs: Pairs) -> Matches:
+        """Return the verified matches of image pairs, without estimating cameras."""
+        self.run("features", len(self._names))
+        self._match(pairs)
+        return self._matches
+
+    def triangulated(self, cameras: Mapping[str, Camera], shown: Mapping[str, str]) -> Path:
+        """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
+        `shown` contains the name of each image in the model."""
+        self._plan |= {"model": "points", "cameras": {}}
+        for name, camera in cameras.items():
+            self._plan["cameras"][name] = [shown[name], *to_colmap(camera)]
+        self.run("points", len(cameras))
+        return self.folder / "points"
 
     def _solve_auto(self) -> Structure:
         """Estimate the cameras with sequential matching or, if this is insufficient, with more
         pairs.
 
-        Sequential matching is sufficient if the name order is the order of capture, nearly all
-        images have a camera, and no cameras contradict the order. Otherwise, the result with more
-        consistent images is returned. The choice is logged.
+        Sequential matching is sufficient if the name order is the order of capture and nearly all
+        images have a camera. If the cameras contradict the order, more pairs would contain more
+        wrong matches. Otherwise, the result with more images is returned. The choice is logged.
         """
-        self._match(in_sequence(self._names))
-        matches = self._matches()
-        is_walked = is_walk(self._names, matches)
+        is_walked = self._is_ordered
         # If the sequence of matching images is interrupted, sequential matching cannot find all
         # cameras. In this case, sequential matching is used only after the fallback.
-        is_broken = linked(self._names, matches) < MISSING * len(self._names)
+        is_broken = linked(self._names, self._counts) < MISSING * len(self._names)
         ordered = self._if_any() if is_walked and not is_broken else None
-        if ordered is not None and self._is_whole(ordered):
+        if ordered is not None and (ordered.verdict.is_refused or self._is_whole(ordered)):
             log.info("using sequential matching, because the names follow the order of capture")
             return ordered
         # The fallback uses another folder, because its matches must not affect a resumed sequential
@@ -162,11 +215,10 @@ class Solver:
         if ordered is None:
             log.info("using %s matching, because the names do not follow the capture", matching)
             return other
-        chosen, rejected = sorted((ordered, other), key=_agreeing, reverse=True)
+        chosen, rejected = sorted((ordered, other), key=_trusted, reverse=True)
         log.info(
-            f"using {chosen.matching} matching: the cameras of {_agreeing(chosen)} images agree "
-            f"with the order of capture, compared with {_agreeing(rejected)} for "
-            f"{rejected.matching} matching"
+            f"using {chosen.matching} matching: {len(chosen.model.images)} images have a camera, "
+            f"compared with {len(rejected.model.images)} for {rejected.matching} matching"
         )
         return chosen
 
@@ -177,9 +229,38 @@ class Solver:
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Return whether nearly all images have a camera and no pair of images is inconsistent."""
-        registered = len(structure.model.images)
-        return registered >= MISSING * len(self.images) and not structure.fold_check.torn
+        """Return whether nearly all images have a trusted camera."""
+        return structure.trusted >= MISSING * len(self.images)
+
+    def _repaired(self, refused: Structure) -> Structure:
+        """Estimate cameras that contradict the order of capture again, and return the best result.
+
+        Global mapping estimates the viewing directions from the matches of the next few images
+        only. Incremental mapping then uses all pairs except those that match although their cameras
+        look in opposing directions.
+        """
+        if not any(finding.kind in CONTRADICTIONS for finding in refused.verdict.findings):
+            return refused
+        found, tried = [refused], []
+        for window in REPAIR_WINDOWS:
+            near = in_sequence(self._names, window)
+            with suppress(NoCamerasError):
+                tried.append(f"matches of the next {window} images only")
+                draft = self._map("sequential", "draft", near, mapper="global")
+                opposing = opposing_pairs(draft.model)
+                known = {image.name for image in draft.model.images}
+                kept = [
+                    pair
+                    for pair in self._counts
+                    if pair in near or (known.issuperset(pair) and pair not in opposing)
+                ]
+                found.append(self._map("sequential", f"repaired-{window}", kept))
+            if self._is_whole(found[-1]):
+                break
+        best = max(found, key=_trusted)
+        if best.trusted < MIN_REPAIRED * len(self.images):
+            best = refused
+        return best._replace(tried=tuple(tried))
 
     def _solve_unordered(self, matching: str) -> Structure:
         every = matching == "exhaustive"
@@ -199,34 +280,51 @@ class Solver:
             return first
         self._match(more)
         second = self._map("sequential")
-        return second if _agreeing(second) >= _agreeing(first) else first
+        return second if second.trusted >= first.trusted else first
 
     def _match(self, pairs: Pairs) -> None:
         self._plan["pairs"] = pairs
         self.run("matches", len(pairs))
+        self.__dict__.pop("_matches", None)
 
-    def _matches(self) -> dict[tuple[str, str], int]:
-        counts = read_json(self.folder / "matches.json")
-        return {(one, other): count for one, other, count in counts}
+    @cached_property
+    def _matches(self) -> Matches:
+        return read_matches(self.folder / MATCHES)
 
-    def _map(self, matching: str, to: str = "sparse") -> Structure:
+    @property
+    def _counts(self) -> Counts:
+        return {pair: len(pixels) for pair, pixels in self._matches.items()}
+
+    @property
+    def _is_ordered(self) -> bool:
+        return self._is_video or is_walk(self._names, self._counts)
+
+    def _map(
+        self,
+        matching: str,
+        to: str = "sparse",
+        kept: Pairs | None = None,
+        mapper: str = "incremental",
+    ) -> Structure:
         if self._trial is None:
             self._trial = self._try_guesses()
         lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
-        self._plan |= {"model": to, "only": [], "lens": lens}
-        self.run("mapping", len(self.images))
+        kept = None if kept is None else [(min(pair), max(pair)) for pair in kept]
+        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
+        self.run("mapping", len(self.images), "" if kept is None else "repair")
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
         model = read_model(self.folder / to)
+        focals = {image.name: image.focal for image in self.images if image.focal}
+        evidence = Evidence(self._names, self._matches, model, self._is_ordered, focals)
         return Structure(
             model,
             summary["error"],
-            summary["seen"],
             np.array(summary["points"], np.float64).reshape(-1, 8),
             summary["models"],
             matching,
-            check_folds(self._names, _poses(model), self._matches()),
+            judge(evidence),
             self.folder / to,
             self._trial,
             summary["lens"][0] if lens else 0.0,
@@ -237,20 +335,20 @@ class Solver:
         trial, or return None if too few of these images match. `NoCamerasError` is raised if no
         trial finds cameras, and `UnknownFocalError` if the trials contradict each other."""
         unknown = [image.name for image in self.images if not image.focal]
-        names = trial_images(unknown, self._matches()) if unknown else []
+        names = trial_images(unknown, self._counts) if unknown else []
         if len(names) < MIN_CAMERAS:
             return None
         trials: list[Trial] = []
         for guess in GUESSES:
             self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0]}
+            self._plan |= {"kept": None, "mapper": "incremental"}
             self.run("mapping", len(names), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
                 focal, k1, k2 = summary["lens"]
                 error, observations = summary["error"], summary["observations"]
-                trials.append(
-                    Trial(guess, focal, k1, k2, error, observations, len(summary["seen"]))
-                )
+                images = max(summary["models"])
+                trials.append(Trial(guess, focal, k1, k2, error, observations, images))
             if is_settled(trials):
                 break
         if not trials:
@@ -319,8 +417,8 @@ def _poses(model: ColmapModel) -> dict[str, Any]:
     return {image.name: camera_to_file(image) for image in model.images}
 
 
-def _agreeing(structure: Structure) -> int:
-    return structure.fold_check.agreeing
+def _trusted(structure: Structure) -> int:
+    return structure.trusted
 
 
 def _failure(stage: str, log_path: Path, code: int) -> InputError:

@@ -47,12 +47,14 @@ class Capture:
     nearby cameras. window matches each image with the next 40 images. auto uses sequential for
     videos, and for photos if their names follow the order of capture. For other photos, auto uses
     exhaustive, or window for 100 or more images. If sequential matching registers too few images,
-    or if the camera poses contradict the order of capture, auto also tries exhaustive or window,
-    and uses the result that agrees better with the order of capture."""
+    auto also tries exhaustive or window, and uses the result with more trusted camera poses. If the
+    poses contradict the order of capture, nerfmac estimates them again from fewer pairs."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
     has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF
     data contains no focal length, nerfmac compares several values]"""
+    accept_poses: bool = False
+    """Write the scene even if nerfmac finds that the camera poses are probably wrong."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,13 @@ class Inspect(SceneFlags):
     against: Annotated[Path | None, Shown("SCENE")] = None
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
     reports their differences."""
+    match: bool = False
+    """Match the images, and compare the matches with the camera poses. nerfmac reports wrong camera
+    axes, mirrored coordinates, wrong focal lengths, exchanged images, and single wrong cameras.
+    Requires the extra capture, and takes minutes."""
+    keep_points: bool = False
+    """Write the sparse points that --match triangulates to the folder matched of the scene.
+    Training uses them like the points of a capture. Requires --match."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from nerfmac.app.cli.options import Capture, Data, Inspect
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 from nerfmac.app.inspection import compare_cameras, inspect_scene
 from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
 
 
 def data(arguments: Data) -> int:
@@ -37,8 +38,11 @@ def capture(arguments: Capture) -> int:
 def inspect(arguments: Inspect) -> int:
     """Run `nerfmac inspect` and return the exit code, which is 0 even if problems are found."""
     options = arguments.options()  # Reports invalid options before a long capture.
+    if arguments.keep_points and not arguments.match:
+        raise InputError("--keep-points requires --match; add --match")
     against = load_scene(arguments.against) if arguments.against else None
-    inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
+    scene = load_scene(captured(arguments.scene), **vars(options))
+    inspection = inspect_scene(scene, match=arguments.match, keep_points=arguments.keep_points)
     compared = compare_cameras(inspection.scene, against) if against else None
     print(inspection)
     if compared:

@@ -1,16 +1,11 @@
-"""Detection of images that are blurred, poorly exposed, copies of other images, or matched
-ambiguously, and formatting of findings as text.
-
-Ambiguous matches (see `capture.pairs`) are probable if consecutive images look similar although
-their cameras look in very different directions. Thumbnails are compared, without feature matching.
-"""
+"""Detection of images that are blurred, poorly exposed, or copies of other images, and formatting
+of findings as text."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.capture.pairs import WALKED, angles, folded_leaps
 from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.common.files import counted
-from nerfmac.geometry.cameras import Camera
 
 SIZE = 640  # Maximum length of the longer side of a measured image in pixels.
 THUMBNAIL = (32, 32)
@@ -168,62 +160,3 @@ def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         else frame.name
         for frame in frames
     ]
-
-
-MIN_IMAGES = 12
-"""An order of capture is recognized only if there are at least this number of images."""
-NEAR = 30.0  # Maximum angle in degrees between the viewing axes of neighboring images.
-CORRELATED = (
-    0.1  # Quantile of the correlations between neighboring images that similar images reach.
-)
-
-
-def fold_findings(
-    names: Sequence[str],
-    cameras: Sequence[Camera],
-    thumbnail: Callable[[int], npt.NDArray[np.floating]],
-) -> list[str]:
-    """Report ambiguous pairs of images that are consecutive in name order.
-
-    The result is empty for fewer than `MIN_IMAGES` images, or if the name order is not the order of
-    capture. `thumbnail` returns the thumbnail of the image with an index, all with the same size.
-    It is called only if the cameras alone do not exclude ambiguous matches.
-    """
-    order = sorted(range(len(names)), key=lambda index: counted(names[index]))
-    if len(order) < MIN_IMAGES:
-        return []
-    axes = np.stack([cameras[index].pose[:, 2] for index in order]).astype(np.float64)
-    difference = angles(axes)
-    step = np.diagonal(difference, 1)
-    if (step < NEAR).mean() < WALKED:
-        return []
-
-    @cache
-    def likeness() -> npt.NDArray[np.float64]:
-        small = normalized([thumbnail(index) for index in order])
-        return small @ small.T
-
-    lines = [
-        f"{names[order[leap]]} and {names[order[leap + 1]]} are successive and look alike, but "
-        f"their cameras look {step[leap]:.0f} degrees apart: an object that looks the same from "
-        "two sides may have been reconstructed incorrectly"
-        for leap in folded_leaps(difference, likeness).tolist()
-        if likeness()[leap, leap + 1]
-        >= np.quantile(np.diagonal(likeness(), 1)[step < NEAR], CORRELATED)
-    ]
-    return summed_up(lines, "look like the next one, but their cameras are inconsistent")
-
-
-def folds_of_training(scene: Scene) -> list[str]:
-    """Return the `fold_findings` of the training images, from the images on the device."""
-    views = scene.views("train", progress=False)
-
-    def thumbnail(index: int) -> npt.NDArray[np.floating]:
-        image = views.image(index)
-        step = max(min(image.shape[:2]) // (4 * THUMBNAIL[0]), 1)
-        gray = Image.fromarray(np.array(image[::step, ::step, :3])).convert("L")
-        return np.asarray(gray.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
-
-    frames = scene.splits["train"]
-    cameras = [frame.camera for frame in frames]
-    return fold_findings(shown_names(scene, frames), cameras, thumbnail)

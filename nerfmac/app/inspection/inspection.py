@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture import captured
+from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import (
     axis_findings,
     bent_findings,
@@ -25,13 +25,12 @@ from nerfmac.app.inspection.cameras import (
     lens_findings,
 )
 from nerfmac.app.inspection.images import (
-    fold_findings,
-    folds_of_training,
     image_findings,
     measure_images,
     shown_names,
     summed_up,
 )
+from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described
@@ -120,18 +119,29 @@ class Inspection:
         return turntable(self.scene, str(self))
 
 
-def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
+def inspect_scene(
+    scene: Scene | str | os.PathLike[str],
+    *,
+    match: bool = False,
+    keep_points: bool = False,
+    progress: bool = True,
+) -> Inspection:
     """Inspect a scene for possible problems. Every image of every split is decoded once.
 
     Args:
         scene: Scene or its path. For a video or photos, camera poses are estimated first.
+        match: Whether to match the images, and to compare the matches with the camera poses.
+            Requires the extra `capture`.
+        keep_points: Whether to write the sparse points that `match` triangulates to the folder
+            `matched` of the scene, where `load_scene` finds them.
         progress: Whether to show a progress bar.
 
     Returns:
         Facts and findings about the scene.
 
     Raises:
-        InputError: If the scene cannot be loaded or an image cannot be decoded.
+        InputError: If the scene cannot be loaded or an image cannot be decoded, or if pycolmap is
+            required and not installed.
     """
     if not isinstance(scene, Scene):
         scene = load_scene(captured(Path(scene)))
@@ -152,11 +162,15 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         ),
         *camera_findings(names, cameras, scene.up),
         *axis_findings(cameras, scene.points),
-        *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
+        *_pose_findings(scene),
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
     ]
-    return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+    facts = _facts(scene, frames)
+    if match:
+        matching = match_scene(scene, keep_points=keep_points, progress=progress)
+        facts, findings = facts + matching.facts, findings + matching.findings
+    return Inspection(scene, tuple(facts), tuple(findings))
 
 
 def training_findings(scene: Scene) -> list[str]:
@@ -166,7 +180,12 @@ def training_findings(scene: Scene) -> list[str]:
     names = shown_names(scene, frames)
     findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
     findings += axis_findings(scene.cameras("train"), scene.points)
-    return findings + _split_findings(scene) + folds_of_training(scene)
+    return findings + _split_findings(scene) + _pose_findings(scene)
+
+
+def _pose_findings(scene: Scene) -> list[str]:
+    """Return the evidence of the verdict on the camera poses, if nerfmac estimated them."""
+    return [finding.evidence for finding in stored_verdict(scene.path).findings]
 
 
 def _split_findings(scene: Scene) -> list[str]:

@@ -19,7 +19,7 @@ import traitlets
 from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture import captured
+from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.paths import CameraPath
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import (
@@ -119,6 +119,8 @@ class Viewer(anywidget.AnyWidget):
             if out is not None:
                 check_unused(user_path(out))  # Reports an unsuitable folder before a capture.
             source = captured(user_path(source))
+            for finding in stored_verdict(source).findings:
+                log.warning("%s", finding.evidence)
         self._worker = the_worker()
 
         def begin() -> Session:

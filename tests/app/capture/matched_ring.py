@@ -1,10 +1,10 @@
 """A database of COLMAP's with matches of cameras that are known, made without photos."""
 
-import json
 from itertools import combinations
 
 import numpy as np
 
+from nerfmac.app.capture import colmap_process, two_views
 from nerfmac.app.capture.inputs import CapturedImage
 
 WIDTH, HEIGHT = 800, 533
@@ -13,7 +13,7 @@ NOISE = 0.4
 
 
 def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
-    """Write and return `database.db` and `matches.json` of a ring of images in `folder`.
+    """Write and return `database.db` and `matches.npz` of a ring of images in `folder`.
 
     The cameras are evenly spaced on an `arc` in degrees with radius 3 and look at the center of a
     square table with 400 points up to `depth` above it. `focal` is relative to the longer side.
@@ -24,7 +24,6 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
     points = random.uniform(-1.2, 1.2, (400, 3)) * [1, 1, depth / 1.2]
     lens = focal * WIDTH, WIDTH / 2, HEIGHT / 2
     images = [CapturedImage(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
-    found = []
     with pycolmap.Database.open(folder / "database.db") as database:
         guess = pycolmap.Camera.create_from_model_name(1, "RADIAL", 0.85 * WIDTH, WIDTH, HEIGHT)
         guess.camera_id = database.write_camera(guess)
@@ -56,8 +55,7 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
                 guess, places[one], guess, places[other], pairs
             )
             database.write_two_view_geometry(numbers[one], numbers[other], geometry)
-            found.append([images[one].name, images[other].name, len(geometry.inlier_matches)])
-    (folder / "matches.json").write_text(json.dumps(found), encoding="utf-8")
+        colmap_process.write_matches(pycolmap, database, folder / two_views.MATCHES)
     return images
 
 

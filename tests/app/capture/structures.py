@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import Structure
+from nerfmac.app.capture.verdict import Verdict
 from nerfmac.app.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
 TO_OPENCV = np.array([1.0, -1.0, -1.0])
@@ -39,9 +39,7 @@ def ring_of(count, *, scale, rotation, offset):
     rows[:, 3:6], rows[:, 7] = random.integers(0, 255, (200, 3)), 5
     camera = ColmapCamera("OPENCV", 64, 48, LENS | BENT)
     model = ColmapModel({1: camera}, images, rows[:, :3])
-    seen = {image.name: 150 for image in images}
-    kept = FoldCheck([set(seen)], [])
-    return Structure(model, 0.5, seen, rows, [count], "sequential", kept, Path("sparse"))
+    return Structure(model, 0.5, rows, [count], "sequential", Verdict(), Path("sparse"))
 
 
 def write_images(folder, names):

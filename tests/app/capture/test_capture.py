@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import capture, capture_scene, captured, structure
+from nerfmac.app.capture import capture, capture_scene, captured, stored_verdict, structure
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
-from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import Solver
+from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -73,49 +73,67 @@ def test_photos_become_a_scene_with_a_report(photos, tmp_path, solved, caplog):
     assert solved["calls"] == [(12, "auto")]
 
 
-TORN = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+ORDER = Finding("order", "03.png and 04.png look 171 degrees apart", "record again")
+FAR = Finding("far", "07.png is far away", "remove this image", is_refused=False)
 
 
 @pytest.fixture
-def folded(solved, monkeypatch):
-    """Return the pairs in TORN that are attributed to ambiguous matches, at first one."""
-    solve, pairs = Solver.solve, TORN[:1]
+def judged(solved, monkeypatch):
+    """Return the findings of the verdict on every capture, at first a warning."""
+    solve, findings = Solver.solve, [FAR]
 
-    def fold(self, matching):
-        found = solve(self, matching)
-        check = FoldCheck(found.fold_check.groups, TORN, pairs)
-        used = found.matching if matching == "auto" else matching
-        return found._replace(fold_check=check, matching=used)
+    def judge(self, matching):
+        verdict = Verdict(tuple(findings))
+        return solve(self, matching)._replace(verdict=verdict, tried=("fewer matches",))
 
-    monkeypatch.setattr(Solver, "solve", fold)
-    return pairs
+    monkeypatch.setattr(Solver, "solve", judge)
+    return findings
 
 
-def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
-    photos, tmp_path, folded, caplog
+def test_a_warning_about_poses_is_logged_and_stored(photos, tmp_path, judged, caplog, capsys):
+    capture_scene(photos, tmp_path / "scene", progress=False)
+    assert caplog.messages == ["07.png is far away; remove this image"]
+    assert stored_verdict(tmp_path / "scene") == Verdict((FAR,))
+    assert nerfmac("inspect", tmp_path / "scene", "--out", tmp_path / "cameras.png") == 0
+    assert "07.png is far away\n" in capsys.readouterr().out
+
+
+def test_training_reports_a_stored_warning(photos, tmp_path, judged, caplog, on_the_cpu):
+    scene = capture_scene(photos, tmp_path / "scene", progress=False)
+    caplog.clear()
+    flags = "--preset", "tiny", "--steps", 1, "--no-video"
+    assert nerfmac("train", scene, "--out", tmp_path / "run", *flags) == 0
+    assert "07.png is far away" in caplog.text
+
+
+def test_wrong_poses_are_refused_with_what_was_tried_and_can_be_kept(
+    photos, tmp_path, judged, solved, capsys, caplog
 ):
-    capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
-    (line,) = caplog.messages
-    assert line.startswith(
-        "03.png and 04.png show the same content, but their cameras look 171 degrees"
-    )
-    assert "2 pairs are inconsistent" in line
-    assert "--matching sequential" in line
-    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
-    assert report["torn"] == [list(pair) for pair in TORN]
-    assert (report["matching"], report["matched"]) == ("exhaustive", "exhaustive")
+    judged.append(ORDER)
+    out = tmp_path / "scene"
+    assert nerfmac("capture", photos, "--out", out) == 2
+    said = capsys.readouterr().err
+    assert "03.png and 04.png look 171 degrees apart; record again" in said
+    assert "fewer matches did not help" in said
+    assert "--frames" not in said
+    assert not (out / "transforms.json").exists()
+    for command in (("capture", photos, "--out", out), ("inspect", out), ("train", out)):
+        assert nerfmac(*command) == 2
+        assert "03.png and 04.png look 171 degrees apart" in capsys.readouterr().err
+    assert len(solved["calls"]) == 1
+    assert nerfmac("capture", photos, "--out", out, "--accept-poses") == 0
+    assert ORDER.evidence in caplog.text
+    assert stored_verdict(out).is_refused
+    assert (out / "transforms.json").exists()
 
 
-def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(photos, tmp_path, folded):
-    capture_scene(photos, tmp_path / "rig", progress=False)
-    folded.append(TORN[1])
-    with pytest.raises(
-        InputError, match=r"03\.png and 04\.png .*use --matching sequential to keep"
-    ):
-        capture_scene(photos, tmp_path / "folded", progress=False)
-    assert not (tmp_path / "folded" / "transforms.json").exists()
-    capture_scene(photos, tmp_path / "folded", matching="sequential", progress=False)
-    assert (tmp_path / "folded" / "transforms.json").exists()
+def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
+    random = np.random.default_rng(0)
+    frames = random.integers(0, 255, (12, 48, 64, 3), np.uint8)
+    write_video(tmp_path / "walk.mp4", frames, fps=8)
+    judged.insert(0, ORDER)
+    with pytest.raises(InputError, match=r"or extract more frames, .* --frames 10"):
+        capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
 
 
 def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
@@ -197,11 +215,11 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
         capture_scene(photos, tmp_path / "scene", progress=False)
     assert (tmp_path / "scene" / "capture" / "images.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
-    with pytest.raises(InputError, match=f"scene is an unfinished capture of {photos}; run"):
+    with pytest.raises(InputError, match=f"estimated for {photos}: only 3 of 12"):
         captured(tmp_path / "scene")
     solved["cameras"] = 9
     monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    capture_scene(photos, tmp_path / "scene", progress=False)
+    capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 

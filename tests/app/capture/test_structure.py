@@ -9,8 +9,8 @@ from PIL import Image, ImageFilter
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
 from nerfmac.app.capture.inputs import CapturedImage
-from nerfmac.app.capture.pairs import FoldCheck
 from nerfmac.app.capture.structure import NoCamerasError, Solver, missing_images, step_name
+from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
@@ -27,23 +27,25 @@ def photos(tmp_path, monkeypatch):
         done["pairs"].append((self.folder.name, len(pairs)))
         (self.folder / "database.db").touch()
 
-    def matches(self):
+    @property
+    def counts(self):
         walked = dict.fromkeys(pairwise(NAMES), done["neighbors"])
         return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
 
-    def mapped(self, matching, to="sparse"):
-        done["mapped"].append(matching)
-        found, torn = done["sequential" if matching == "sequential" else "any"]
+    def mapped(self, matching, to="sparse", kept=None, mapper="incremental"):
+        done["mapped"].append(to if kept else matching)
+        found, wrong = done["sequential" if matching == "sequential" else "any"]
+        found, wrong = done.get(to, (found, wrong))
         if not found:
             raise NoCamerasError("no two")
         ring = ring_of(found, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
-        together = FoldCheck([set(NAMES[: found - torn])], [("00.png", "01.png", 170.0)] * torn)
-        return ring._replace(matching=matching, fold_check=together)
+        verdict = Verdict((Finding("order", "two sides look alike", "record again"),) * wrong)
+        return ring._replace(matching=matching, verdict=verdict)
 
     def run(self, stage, total):
         done["pairs"].append((self.folder.name, stage))
 
-    for name, stub in (("_match", match), ("_matches", matches), ("_map", mapped), ("run", run)):
+    for name, stub in (("_match", match), ("_counts", counts), ("_map", mapped), ("run", run)):
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(structure, "in_space", lambda *_: [])
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
@@ -80,8 +82,7 @@ def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
     ("in_order", "in_any", "chosen"),
     [
         ((12, 0), (20, 0), "exhaustive"),
-        ((20, 3), (20, 0), "exhaustive"),
-        ((18, 0), (20, 9), "sequential"),
+        ((18, 0), (20, 1), "sequential"),
         ((18, 0), (18, 0), "sequential"),
         ((0, 0), (7, 0), "exhaustive"),
     ],
@@ -104,7 +105,7 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     ("in_any", "chosen", "mapped"),
     [
         ((20, 0), "exhaustive", ["exhaustive"]),
-        ((20, 9), "sequential", ["exhaustive", "sequential"]),
+        ((20, 1), "sequential", ["exhaustive", "sequential"]),
         ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
     ],
 )
@@ -115,6 +116,25 @@ def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_w
     photos["sequential"], photos["any"] = (12, 0), in_any
     assert photos["solver"].solve("auto").matching == chosen
     assert photos["mapped"] == mapped
+
+
+def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(photos):
+    photos["sequential"] = 20, 1
+    photos["repaired-3"], photos["repaired-2"] = (20, 1), (20, 0)
+    found = photos["solver"].solve("auto")
+    assert photos["mapped"] == ["sequential", "draft", "repaired-3", "draft", "repaired-2"]
+    assert not found.verdict.is_refused
+    assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
+
+
+@pytest.mark.parametrize("repaired", [(20, 1), (9, 0)])
+def test_the_first_cameras_are_refused_if_no_other_ones_are_better(photos, repaired):
+    photos["sequential"] = 20, 1
+    photos |= dict.fromkeys(("repaired-3", "repaired-2", "repaired-4"), repaired)
+    found = photos["solver"].solve("sequential")
+    assert found.verdict.is_refused
+    assert len(found.model.images) == 20
+    assert len(found.tried) == 3
 
 
 def test_a_walk_that_ends_a_image_early_is_not_broken(photos):

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
@@ -113,6 +115,14 @@ def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(scene, told, tmp_pat
     assert Run.load(tmp_path / "run").state.step == 20
     with pytest.raises(InputError, match="exists already"):
         nerfmac.Viewer(scene.path, out=tmp_path / "run", **SETTINGS)
+
+
+def test_a_viewer_reports_the_verdict_on_captured_poses(scene, told, tmp_path, caplog):
+    folder = shutil.copytree(scene.path, tmp_path / "captured")
+    verdict = Verdict((Finding("far", "07.png is far away", "remove it", is_refused=False),))
+    (folder / "capture.json").write_text(json.dumps({"verdict": verdict.to_json()}))
+    nerfmac.Viewer(folder, **SETTINGS).close()
+    assert "07.png is far away" in caplog.messages
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")

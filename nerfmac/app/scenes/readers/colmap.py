@@ -18,6 +18,7 @@ from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
 from nerfmac.app.scenes.readers.colmap_model import (
+    PARAMETERS,
     ColmapCamera,
     ColmapImage,
     ColmapModel,
@@ -27,6 +28,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
 )
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.files import composed
+from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.tracks import Tracks
@@ -36,6 +38,8 @@ MODEL_FOLDERS = (
     *("dense/0/sparse", "dense/sparse", ""),
 )
 """Folders in a scene that may contain a model or numbered model folders."""
+MATCHED_POINTS = "matched"
+"""Folder in a scene with the model whose points were triangulated with the poses of the scene."""
 IMAGE_FOLDERS = ("images", "input")  # Folders in a scene that may contain its images.
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
@@ -156,6 +160,17 @@ def camera_to_file(entry: ColmapImage) -> np.ndarray:
     """Return the camera-to-world pose (3, 4) of a registered image, with OpenGL camera axes."""
     rotation = entry.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
+
+
+def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[float]]]:
+    """Return the COLMAP camera model, image width and height, parameters, and world-to-camera pose
+    (3, 4) of a camera. The inverse of `lens_of` and `camera_to_file`."""
+    lens, pose = camera.lens, camera.pose.astype(np.float64)
+    model = FISHEYE[0] if lens.is_fisheye else "OPENCV"
+    parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
+    rotation = (pose[:, :3] * TO_OPENGL).T
+    matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])
+    return model, lens.width, lens.height, parameters, matrix.tolist()
 
 
 def tracks_of(

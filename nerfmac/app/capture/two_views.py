@@ -1,0 +1,168 @@
+"""Matches of image pairs, and their comparison with camera poses.
+
+COLMAP matches the features of two images and verifies the matches with an epipolar geometry,
+without regard to other images. Camera poses agree with a pair if the viewing rays of most of its
+matches intersect, within a tolerance in pixels and in front of both cameras. Matches of different
+objects that look alike also have an epipolar geometry, so a pair alone does not prove poses wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.rays import rays_through
+
+Floats = npt.NDArray[np.float64]
+Pair = tuple[str, str]
+"""Sorted names of two images."""
+Matches = Mapping[Pair, npt.NDArray[np.float32]]
+"""Verified matches of each pair: the pixel positions (m, 4) of the features, x and y in the first
+image and x and y in the second image."""
+MATCHES = "matches.npz"
+TOLERANCE = 0.0025
+"""Maximum error of a match, relative to the longer side of the image: 4 pixels of 1,600."""
+MIN_TOLERANCE = 1.5  # Minimum of this error in pixels, for small images.
+ROUNDS = 10  # Iterations of the robust fit of a rotation.
+FOCALS = np.geomspace(0.5, 2.0, 20)
+"""Focal lengths, relative to the longer side, for which rotations are fitted."""
+MIN_TURNED, MIN_MOTION = 50, 0.03
+"""Minimum number of matches and minimum median motion, relative to the longer side, of the pairs to
+which rotations are fitted."""
+MAX_PAIRS, MAX_MATCHES = 40, 200
+"""Approximate maximum number of pairs, and of matches of a pair, to which rotations are fitted."""
+
+
+def read_matches(path: Path) -> dict[Pair, npt.NDArray[np.float32]]:
+    """Read the file that the stage `matches` of `colmap_process` writes."""
+    with np.load(path) as stored:
+        names, pairs, ends = stored["names"].tolist(), stored["pairs"], stored["ends"]
+        rows = np.split(stored["pixels"], ends[:-1]) if len(pairs) else []
+    return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}
+
+
+def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Floats]:
+    """Return the epipolar error (m,) of each match in pixels, for pairs with two cameras.
+
+    The error is the angle between a viewing ray and the epipolar plane of the other ray, multiplied
+    by the focal length. It is infinite if the rays intersect behind a camera.
+    """
+    pairs = [pair for pair in matches if pair[0] in cameras and pair[1] in cameras]
+    if not pairs:
+        return {}
+    first, second = _directions(matches, pairs, cameras)
+    counts = [len(matches[pair]) for pair in pairs]
+    eyes = np.array([[cameras[name].pose[:, 3] for name in pair] for pair in pairs], np.float64)
+    between = np.repeat(eyes[:, 1] - eyes[:, 0], counts, axis=0)
+    focal = np.repeat([cameras[one].lens.fl_x for one, _ in pairs], counts)
+    error = focal * _out_of_plane(first, second, between)
+    normal = np.cross(first, second)
+    ahead = [(np.cross(between, ray) * normal).sum(1) for ray in (second, first)]
+    # The sign of a depth is unreliable if the rays are nearly parallel.
+    is_far = focal * np.linalg.norm(normal, axis=1) < MIN_TOLERANCE
+    error[~is_far & ((ahead[0] <= 0) | (ahead[1] <= 0))] = np.inf
+    parts = np.split(error, np.cumsum(counts)[:-1])
+    return dict(zip(pairs, parts, strict=True))
+
+
+def agreements(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, float]:
+    """Return the fraction of the matches of each pair that agree with the cameras."""
+    return {
+        pair: float((error < tolerance(size_of(cameras[pair[0]]))).mean())
+        for pair, error in errors(matches, cameras).items()
+    }
+
+
+def tolerance(size: tuple[int, int]) -> float:
+    """Return the maximum error of a match in pixels, for the size of the image."""
+    return max(TOLERANCE * max(size), MIN_TOLERANCE)
+
+
+def size_of(camera: Camera) -> tuple[int, int]:
+    """Return the width and height of a camera's image in pixels."""
+    return camera.lens.width, camera.lens.height
+
+
+def _directions(
+    matches: Matches, pairs: Sequence[Pair], cameras: Mapping[str, Camera]
+) -> tuple[Floats, Floats]:
+    """Return the unit viewing directions (m, 3) of all matches, in both images of each pair."""
+    names = sorted({name for pair in pairs for name in pair})
+    index = {name: number for number, name in enumerate(names)}
+    stacked = Cameras.stack([cameras[name] for name in names])
+    counts = [len(matches[pair]) for pair in pairs]
+    pixels = np.concatenate([matches[pair] for pair in pairs]).astype(np.float32)
+    found = []
+    for side in (0, 1):
+        views = np.repeat([index[pair[side]] for pair in pairs], counts).astype(np.int32)
+        at = mx.array(pixels[:, 2 * side : 2 * side + 2])
+        rays = rays_through(stacked, mx.array(views), at)
+        found.append(np.array(rays.direction).astype(np.float64))
+    return found[0], found[1]
+
+
+def _out_of_plane(first: Floats, second: Floats, between: Floats) -> Floats:
+    """Return the angles (m,) in radians between rays and epipolar planes, as the larger of the two
+    angles of a match. Without a distance between the cameras, it is the angle between the rays."""
+    angles = []
+    for one, other in ((first, second), (second, first)):
+        normal = np.cross(between, one)
+        length = np.linalg.norm(normal, axis=1)
+        sine = np.abs((normal * other).sum(1)) / np.maximum(length, 1e-12)
+        straight = np.linalg.norm(np.cross(one, other), axis=1)
+        angles.append(np.where(length > 1e-9, sine, straight))
+    return np.arcsin(np.minimum(np.maximum(*angles), 1.0))
+
+
+def turned_share(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> float:
+    """Return the median fraction of a pair's matches that a rotation of the camera alone explains.
+
+    `sizes` contains the width and height of each image in pixels. Pairs with few matches or little
+    motion are ignored. The result is close to 1 if the camera turned in place. The focal length is
+    fitted, because COLMAP's estimate is unreliable without parallax.
+    """
+    pairs = [
+        pair
+        for pair, some in matches.items()
+        if len(some) >= MIN_TURNED
+        and np.median(np.linalg.norm(some[:, 2:] - some[:, :2], axis=1))
+        > MIN_MOTION * max(sizes[pair[0]])
+    ]
+    pairs = pairs[:: max(len(pairs) // MAX_PAIRS, 1)]
+    if not pairs:
+        return 0.0
+
+    def share(focal: float) -> float:
+        shares = []
+        for pair in pairs:
+            some = matches[pair][:: max(len(matches[pair]) // MAX_MATCHES, 1)]
+            error = _rotation_errors(some, [sizes[name] for name in pair], focal)
+            shares.append((error < tolerance(sizes[pair[0]])).mean())
+        return float(np.median(shares))
+
+    best = max(FOCALS, key=share)
+    return max(share(best * factor) for factor in (0.97, 0.985, 1.0, 1.015, 1.03))
+
+
+def _rotation_errors(
+    pixels: npt.NDArray[np.float32], sizes: Sequence[tuple[int, int]], focal: float
+) -> Floats:
+    """Return the errors (m,) of a pair's matches in pixels, for the best rotation."""
+    rays = []
+    for side, (width, height) in enumerate(sizes):
+        size = focal * max(width, height)
+        at = (pixels[:, 2 * side : 2 * side + 2] - [width / 2, height / 2]) / size
+        ray = np.column_stack([at, np.ones(len(at))])
+        rays.append(ray / np.linalg.norm(ray, axis=1, keepdims=True))
+    (first, second), weight = rays, np.ones(len(pixels))
+    for _ in range(ROUNDS):  # Iteratively reweighted least squares, for the sum of distances.
+        left, _, right = np.linalg.svd((second * weight[:, None]).T @ first)
+        turn = left * [1.0, 1.0, np.sign(np.linalg.det(left @ right))] @ right
+        distance = np.linalg.norm(second - first @ turn.T, axis=1)
+        weight = 1 / np.maximum(distance, MIN_TOLERANCE / size)
+    return distance * size

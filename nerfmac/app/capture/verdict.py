@@ -1,0 +1,451 @@
+"""The verdict on a reconstruction: whether its camera poses can be trusted.
+
+The reprojection error and the number of registered images do not reveal wrong poses. If an object
+looks the same from two sides, structure from motion may place all cameras on one side ("folding"),
+with small errors. Evidence against a reconstruction is a pair of images with many matches that
+contradict the poses. Matches between images of two similar sides are wrong, but the images before
+and after each other in a video or a walk around the object do show the same content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.capture.pairs import in_sequence
+from nerfmac.app.capture.two_views import (
+    Matches,
+    Pair,
+    agreements,
+    size_of,
+    tolerance,
+    turned_share,
+)
+from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
+from nerfmac.app.scenes.readers.colmap_model import ColmapModel
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+
+Floats = npt.NDArray[np.float64]
+
+NEXT = 2
+"""Maximum distance, in the order of capture, of images whose matches are trusted."""
+VERIFIED = 20  # Minimum number of matches that contradict the poses.
+CONTRADICTED = 0.5
+"""Fraction of matches that agree with the poses below which a pair contradicts the poses."""
+APART = 60.0
+"""Angle in degrees between viewing axes above which SIFT finds no correct matches."""
+STRONG = 0.4
+"""Minimum number of matches of an ambiguous pair, relative to the best pair of each of its images.
+Wrong matches that do not affect the poses are few: at most 0.15 in captures with correct poses."""
+SHARED = 15  # Minimum number of sparse points that two connected images share.
+TURNED = 0.6
+"""Fraction of matches explained by a rotation above which the camera turned in place. In captures
+with a moving camera, the fraction is at most 0.2."""
+FAR = 20.0
+"""Distance of a camera from the median position, relative to the median distance, above which its
+position is wrong."""
+MAX_ERROR = 2.0
+"""Median reprojection error of an image, relative to the tolerance of matches, above which its pose
+or its intrinsics are wrong."""
+GRID, CELL_POINTS = 8, 3
+"""Rows and columns of the cells of an image in which sparse points are compared, and the minimum
+number of points of each image in a cell."""
+CONFLICT, MIN_CELLS, MIN_CONFLICTS = 0.5, 6, 3
+"""Fraction of cells with different content above which two images show different places, minimum
+number of these cells, and minimum number of such pairs of images."""
+NEARBY, NEARBY_ANGLE = 0.4, 25.0
+"""Maximum distance of two cameras relative to the median depth, and maximum angle in degrees, for
+comparing their content."""
+SAME_LENS = 1.2
+"""Maximum ratio of the estimated focal length and the focal length in EXIF."""
+MIN_FOCAL, MAX_FOCAL = 0.35, 6.0
+"""Focal lengths, relative to the longer side, of real photo lenses that are not fisheye lenses."""
+CONTRADICTIONS = ("order", "jump", "background")
+"""Kinds of findings that estimating the cameras from fewer pairs may avoid."""
+MAX_SHAPES = 2
+"""Maximum number of aspect ratios of uncropped photos. Cameras and phones offer several."""
+EXAMPLES = 3  # Maximum number of images that a finding lists.
+
+
+class RefusedError(InputError):
+    """Exception for images from which no trusted camera poses can be estimated. The reason is
+    stored, so that the same capture fails with the same message."""
+
+
+class Finding(NamedTuple):
+    """Reason to distrust the poses, with its evidence and advice.
+
+    Attributes:
+        kind: Name of the check that failed.
+        evidence: Clause that describes what was found.
+        advice: Clause in the imperative that describes what to do.
+        is_refused: Whether the reconstruction is refused. Otherwise, it is accepted with a warning.
+    """
+
+    kind: str
+    evidence: str
+    advice: str
+    is_refused: bool = True
+
+    @property
+    def line(self) -> str:
+        """The evidence and the advice, as one line."""
+        return f"{self.evidence}; {self.advice}"
+
+
+class Verdict(NamedTuple):
+    """Findings about a reconstruction. Without findings, its poses are accepted."""
+
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether at least one finding refuses the reconstruction."""
+        return any(finding.is_refused for finding in self.findings)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the findings as JSON values."""
+        return [finding._asdict() for finding in self.findings]
+
+    @classmethod
+    def from_json(cls, values: Any) -> Verdict:
+        """Return the verdict that `to_json` stored. Unreadable values result in no findings."""
+        try:
+            return cls(tuple(Finding(**value) for value in values))
+        except TypeError:
+            return cls()
+
+
+WALK = (
+    "walk around the subject instead of turning in place, so that each photo is taken from another "
+    "position"
+)
+SURROUNDINGS = "record again in smaller steps, with more of the surroundings in each image"
+
+
+class Evidence(NamedTuple):
+    """What a verdict is based on.
+
+    Attributes:
+        names: All image names, in the order of capture if `is_ordered`.
+        matches: Verified matches of the image pairs.
+        model: COLMAP model.
+        is_ordered: Whether the images are a video or a walk.
+        focals: Focal lengths from EXIF in pixels, by image name, if known.
+    """
+
+    names: Sequence[str]
+    matches: Matches
+    model: ColmapModel
+    is_ordered: bool
+    focals: Mapping[str, float] = {}
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """Judge a reconstruction. Refusals come first."""
+    model = evidence.model
+    lenses = {number: lens_of(camera, "camera") for number, camera in model.cameras.items()}
+    cameras = {im.name: Camera(lenses[im.camera], camera_to_file(im)) for im in model.images}
+    points = seen_points(model)
+    sizes = {name: size_of(camera) for name, camera in cameras.items()}
+    among = {pair: some for pair, some in evidence.matches.items() if sizes.keys() >= {*pair}}
+    in_place = turned(among, sizes)
+    found = [
+        *([in_place] if in_place else []),
+        *_contradictions(evidence, cameras, points),
+        *_different_content(evidence, cameras, points),
+        *_far_cameras(cameras),
+        *_large_errors(model, cameras, points),
+        *_lenses(evidence, cameras),
+        *_crops(cameras),
+    ]
+    return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
+
+
+def seen_points(model: ColmapModel) -> dict[str, npt.NDArray[np.int64]]:
+    """Return the row numbers in `model.points` of the points that each image observes."""
+    row = {int(number): index for index, number in enumerate(model.numbers)}
+    return {
+        image.name: np.array([row[int(p)] for p in image.points if int(p) in row], np.int64)
+        for image in model.images
+    }
+
+
+def turned(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> Finding | None:
+    """Return a finding if the camera turned in place, from matches alone. Without parallax, no
+    position can be known. `sizes` contains the width and height of each image in pixels."""
+    share = turned_share(matches, sizes)
+    if share <= TURNED:
+        return None
+    return Finding(
+        "turned",
+        f"the camera turned in place: a rotation explains {share:.0%} of the matches, and without "
+        "a change of position neither positions nor depth can be estimated",
+        WALK,
+    )
+
+
+def _contradictions(
+    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
+) -> Iterable[Finding]:
+    """Report pairs of images with matches that contradict the poses."""
+    matches, names = evidence.matches, [name for name in evidence.names if name in cameras]
+    agreeing = agreements(matches, cameras)
+    wrong = [
+        pair
+        for pair, share in agreeing.items()
+        if share < CONTRADICTED and len(matches[pair]) >= VERIFIED
+    ]
+    if evidence.is_ordered:
+        close = {(min(pair), max(pair)) for pair in in_sequence(names, NEXT)}
+        torn = [pair for pair in wrong if pair in close]
+        jumps = [pair for pair in _jumps(evidence, cameras, points) if pair not in torn]
+        if torn:
+            one, other = max(torn, key=lambda pair: len(matches[pair]))
+            yield Finding(
+                "order",
+                f"{len(torn)} of {len(close & agreeing.keys())} pairs of consecutive images "
+                f"contradict their cameras: {one} and {other} have {len(matches[one, other])} "
+                f"matches, but their cameras look {_angle(cameras, one, other):.0f} degrees apart, "
+                "as if two sides of an object that look alike had been confused",
+                SURROUNDINGS,
+            )
+        elif jumps:
+            one, other = jumps[0]
+            yield Finding(
+                "jump",
+                f"the cameras of {one} and {other} look {_angle(cameras, one, other):.0f} degrees "
+                "apart and share no sparse points, and no image between them has a camera, so that "
+                "one of them may be on the wrong side",
+                SURROUNDINGS,
+            )
+        return
+    best: dict[str, int] = {}
+    for pair in agreeing:
+        best |= {name: max(best.get(name, 0), len(matches[pair])) for name in pair}
+    alike = [
+        pair
+        for pair in wrong
+        if _angle(cameras, *pair) > APART
+        and len(matches[pair]) >= STRONG * min(best[name] for name in pair)
+    ]
+    if alike:
+        one, other = max(alike, key=lambda pair: len(matches[pair]))
+        yield Finding(
+            "alike",
+            f"{one} and {other} have {len(matches[one, other])} matches, but their cameras look "
+            f"{_angle(cameras, one, other):.0f} degrees apart, and {len(alike)} pairs are "
+            "inconsistent in this way: two sides of the scene look alike, and some of the cameras "
+            "may be on the wrong side",
+            "name the images in the order of capture and use --matching sequential, or "
+            f"{SURROUNDINGS}",
+            is_refused=False,
+        )
+
+
+def _jumps(
+    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
+) -> Iterable[Pair]:
+    """Return consecutive images without common points that look in very different directions, if
+    images between them are missing. Photos may be taken from separate places, but only a wrong
+    reconstruction places the cameras on both sides of missing images at random."""
+    index = {name: number for number, name in enumerate(evidence.names)}
+    names = [name for name in evidence.names if name in cameras]
+    for one, other in in_sequence(names, 1):
+        is_gap = index[other] - index[one] > 1
+        shared = np.intersect1d(points[one], points[other])
+        if is_gap and len(shared) < SHARED and _angle(cameras, one, other) > APART:
+            yield (min(one, other), max(one, other))
+
+
+def _angle(cameras: Mapping[str, Camera], one: str, other: str) -> float:
+    """Return the angle between two viewing axes in degrees."""
+    cosine = cameras[one].pose[:, 2] @ cameras[other].pose[:, 2]
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
+def _different_content(
+    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
+) -> Iterable[Finding]:
+    """Report nearby cameras with different backgrounds.
+
+    If the images of two cameras overlap, sparse points of both images that are close to each other
+    should be the same points (Heinly et al., Correcting for duplicate scene structure in sparse 3D
+    reconstruction, 2014). Only pairs with verified matches are compared.
+    """
+    positions = evidence.model.points
+    conflicts, compared = [], 0
+    depth = {name: _depth(cameras[name], positions[points[name]]) for name in cameras}
+    for one, other in evidence.matches:
+        if one not in cameras or other not in cameras:
+            continue
+        away = np.linalg.norm(cameras[one].pose[:, 3] - cameras[other].pose[:, 3])
+        is_near = away < NEARBY * min(depth[one], depth[other])
+        if not is_near or _angle(cameras, one, other) > NEARBY_ANGLE:
+            continue
+        common = np.intersect1d(points[one], points[other])
+        cells = conflicting = 0
+        for seen, camera in ((one, cameras[other]), (other, cameras[one])):
+            by = points[other if seen == one else one]
+            shared = _counts(camera, positions[common])
+            alone = [
+                _counts(camera, positions[np.setdiff1d(rows, common)])
+                for rows in (points[seen], by)
+            ]
+            differs = (np.minimum(*alone) >= CELL_POINTS) & (shared == 0)
+            conflicting += int(differs.sum())
+            cells += int(differs.sum() + (shared > 0).sum())
+        compared += cells >= MIN_CELLS
+        if cells >= MIN_CELLS and conflicting > CONFLICT * cells:
+            conflicts.append((one, other))
+    if len(conflicts) >= MIN_CONFLICTS:
+        one, other = conflicts[0]
+        yield Finding(
+            "background",
+            f"{len(conflicts)} of {compared} pairs of nearby cameras, such as {one} and {other}, "
+            "show the same object in front of different backgrounds: two objects, or two sides of "
+            "an object, that look alike have probably been confused",
+            SURROUNDINGS,
+        )
+
+
+def _project(camera: Camera, positions: Floats) -> tuple[Floats, Floats]:
+    """Return the pixel positions (n, 2), without lens distortion, and depths (n,) of points."""
+    local = (positions - camera.pose[:, 3]) @ camera.pose[:, :3]
+    depth, lens = -local[:, 2], camera.lens
+    ahead = np.maximum(depth, 1e-9)
+    across = local[:, 0] / ahead * lens.fl_x + lens.cx
+    return np.column_stack([across, lens.cy - local[:, 1] / ahead * lens.fl_y]), depth
+
+
+def _depth(camera: Camera, positions: Floats) -> float:
+    return float(np.median(_project(camera, positions)[1])) if len(positions) else 0.0
+
+
+def _counts(camera: Camera, positions: Floats) -> npt.NDArray[np.intp]:
+    """Return the number of points (GRID, GRID) in each cell of an image."""
+    pixels, depth = _project(camera, positions)
+    cells = np.floor(pixels / [camera.lens.width, camera.lens.height] * GRID)
+    inside = (depth > 0) & ((cells >= 0) & (cells < GRID)).all(axis=1)
+    rows = (cells[inside, 1] * GRID + cells[inside, 0]).astype(np.intp)
+    return np.bincount(rows, minlength=GRID**2).reshape(GRID, GRID)
+
+
+def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report cameras that are orders of magnitude farther away than the others."""
+    names = sorted(cameras)
+    eyes = np.stack([cameras[name].pose[:, 3] for name in names]).astype(np.float64)
+    distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
+    median = max(float(np.median(distance)), 1e-12)
+    far = [name for name, at in zip(names, distance, strict=True) if at > FAR * median]
+    if far:
+        yield Finding(
+            "far",
+            f"{_some(far)} {'is' if len(far) == 1 else 'are'} more than {FAR:g} times as far away "
+            "as the other cameras",
+            f"remove {'this image' if len(far) == 1 else 'these images'}, or {WALK}",
+            is_refused=len(far) > max(1, len(names) // 10),
+        )
+
+
+def _large_errors(
+    model: ColmapModel,
+    cameras: Mapping[str, Camera],
+    points: Mapping[str, npt.NDArray[np.int64]],
+) -> Iterable[Finding]:
+    """Report images with large reprojection errors. Medians ignore single wrong points."""
+    errors = reprojection_errors(model, cameras, points)
+    bad = [
+        name
+        for name, size in errors.items()
+        if size > MAX_ERROR * tolerance(size_of(cameras[name]))
+    ]
+    if bad:
+        yield Finding(
+            "error",
+            f"the median reprojection error of {_some(bad)} is "
+            f"{max(errors[name] for name in bad):.1f} pixels, more than sharp images of a static "
+            "scene have",
+            "remove blurred, cropped, and edited images, and record a scene in which nothing moves",
+            is_refused=2 * len(bad) > len(errors),
+        )
+
+
+def reprojection_errors(
+    model: ColmapModel,
+    cameras: Mapping[str, Camera],
+    points: Mapping[str, npt.NDArray[np.int64]],
+) -> dict[str, float]:
+    """Return the median reprojection error of each image in pixels, from the errors of its points,
+    which are means over all images that observe a point."""
+    return {
+        name: float(np.median(model.errors[points[name]])) for name in cameras if len(points[name])
+    }
+
+
+def _lenses(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report focal lengths that contradict EXIF or that no lens has."""
+    contradicting, impossible = [], []
+    for name, camera in sorted(cameras.items()):
+        lens, known = camera.lens, evidence.focals.get(name, 0.0)
+        relative = lens.fl_x / max(lens.width, lens.height)
+        if known and max(lens.fl_x / known, known / lens.fl_x) > SAME_LENS:
+            contradicting.append(name)
+        elif not lens.is_fisheye and not MIN_FOCAL < relative < MAX_FOCAL:
+            impossible.append(name)
+    if contradicting:
+        name = contradicting[0]
+        yield Finding(
+            "focal length",
+            f"the estimated focal length of {_some(contradicting)} is "
+            f"{cameras[name].lens.fl_x:.0f} pixels, but EXIF specifies {evidence.focals[name]:.0f}",
+            "use uncropped photos without zoom, or pass the focal length with --focal-35mm",
+            is_refused=False,
+        )
+    if impossible:
+        name = impossible[0]
+        lens = cameras[name].lens
+        yield Finding(
+            "focal length",
+            f"the estimated focal length of {_some(impossible)} is {lens.fl_x:.0f} pixels at "
+            f"{lens.width}x{lens.height}, which is not plausible for a photo lens",
+            "pass the focal length with --focal-35mm",
+            is_refused=False,
+        )
+
+
+def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report images with many shapes. The principal point of a cropped photo is unknown."""
+    shapes: dict[float, str] = {}
+    for name, camera in sorted(cameras.items()):
+        size = size_of(camera)
+        shapes.setdefault(round(max(size) / min(size), 2), name)
+    if len(shapes) > MAX_SHAPES:
+        yield Finding(
+            "crops",
+            f"the images have {len(shapes)} different aspect ratios, such as those of "
+            f"{', '.join([*shapes.values()][:EXAMPLES])}: cropped photos have unknown principal "
+            "points, so that their cameras may look in wrong directions",
+            "use uncropped photos",
+            is_refused=False,
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:EXAMPLES])
+    return shown if len(names) <= EXAMPLES else f"{len(names)} images, such as {shown},"
+
+
+def opposing_pairs(model: ColmapModel) -> set[Pair]:
+    """Return the pairs of images with viewing axes that differ by more than `APART` degrees."""
+    axes = {image.name: image.pose[2, :3] for image in model.images}
+    return {
+        (one, other)
+        for one, other in combinations(sorted(axes), 2)
+        if axes[one] @ axes[other] < np.cos(np.radians(APART))
+    }

@@ -1,0 +1,188 @@
+"""Wrong poses are found by matches, and poses that are nearly right are not reported."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nerfmac.app.inspection import inspect_scene, matching
+from nerfmac.app.inspection.matching import compare_poses, pairs_to_match
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
+from nerfmac.geometry.cameras import Camera
+from tests.app.capture import corner
+from tests.app.capture.reconstructions import around_a_can, matches_of, model_of
+from tests.app.scenes.scene_files import save, write_json
+from tests.scene_factory import nerfmac
+
+COUNT = 16
+NAMES = {f"{number:02}.png": f"photos/{number:02}.png" for number in range(COUNT)}
+
+
+@pytest.fixture(scope="module")
+def captured():
+    """Return matches of sixteen images on an arc around a can, and their cameras."""
+    images = around_a_can(COUNT, background=900, arc=200.0, alike=False, uneven=0.2)
+    model = model_of(images)
+    lens = lens_of(model.cameras[1], "camera")
+    cameras = {image.name: Camera(lens, camera_to_file(image)) for image in model.images}
+    return matches_of(images), cameras
+
+
+def posed(cameras, change):
+    """Return cameras with changed poses."""
+    poses = {name: camera.pose.astype(float) for name, camera in cameras.items()}
+    return {name: Camera(cameras[name].lens, change(pose)) for name, pose in poses.items()}
+
+
+def findings(captured, cameras):
+    return compare_poses(captured[0], cameras, NAMES).findings
+
+
+def test_true_poses_agree(captured):
+    found = compare_poses(*captured, NAMES)
+    assert found.findings == []
+    pairs = len(captured[0])
+    assert found.facts[0].startswith(f"matches    {pairs} of {pairs} pairs of images agree")
+
+
+MIRROR = np.diag([1.0, -1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p: p * [1, -1, -1, 1], "if the camera axes are those of OpenCV"),
+        (lambda p: np.column_stack([MIRROR @ p[:, :3] @ MIRROR, MIRROR @ p[:, 3]]), "mirrored"),
+        (lambda p: np.column_stack([p[:, :3], MIRROR @ p[:, 3]]), "y coordinates of the positions"),
+        (
+            lambda p: np.column_stack([p[:, :3].T, -p[:, :3].T @ p[:, 3]]),
+            "if the matrices map world to camera coordinates",
+        ),
+        (lambda p: p[:, [1, 0, 2, 3]] * [1, -1, 1, 1], "are the camera axes -y, x, z"),
+    ],
+)
+def test_another_reading_of_all_poses_is_named(captured, change, words):
+    (line,) = findings(captured, posed(captured[1], change))
+    assert line.startswith("the camera poses contradict the images")
+    assert words in line
+
+
+def reordered(cameras, sources):
+    order = sorted(cameras)
+    return {
+        name: Camera(cameras[name].lens, cameras[source].pose)
+        for name, source in zip(order, sources, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (lambda names: names[1:] + names[:1], "the pose of the previous image"),
+        (lambda names: names[-1:] + names[:-1], "the pose of the next image"),
+        (lambda names: names[::-1], "in the reverse order"),
+        (lambda names: names[::2] + names[1::2], "no other reading of the poses fits"),
+    ],
+)
+def test_poses_in_another_order_than_the_images_are_reported(captured, order, words):
+    (line,) = findings(captured, reordered(captured[1], order(sorted(captured[1]))))
+    assert words in line
+
+
+def test_names_that_were_sorted_as_text_are_recognized(captured):
+    matches, cameras = captured
+    names = {name: f"photo{int(name[:2]) + 1}.png" for name in cameras}
+    as_text = sorted(cameras, key=lambda name: names[name])
+    swapped = reordered(cameras, [sorted(cameras)[as_text.index(n)] for n in sorted(cameras)])
+    (line,) = compare_poses(matches, swapped, names).findings
+    assert "names sorted as" in line
+
+
+@pytest.mark.parametrize(("factor", "is_reported"), [(1.1, True), (0.9, True), (1.02, False)])
+def test_a_wrong_focal_length_is_reported(captured, factor, is_reported):
+    cameras = {}
+    for name, camera in captured[1].items():
+        lens = camera.lens
+        wrong = replace(lens, fl_x=lens.fl_x * factor, fl_y=lens.fl_y * factor)
+        cameras[name] = Camera(wrong, camera.pose)
+    found = findings(captured, cameras)
+    assert len(found) == is_reported
+    if is_reported:
+        said = int(found[0].split("with ")[1].split()[0])
+        assert said == pytest.approx(700, rel=0.03)
+
+
+def test_two_exchanged_images_are_named(captured):
+    names = sorted(captured[1])
+    names[3], names[9] = names[9], names[3]
+    (line,) = findings(captured, reordered(captured[1], names))
+    assert "are exchanged" in line
+    assert "photos/03.png" in line
+    assert "photos/09.png" in line
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize(("degrees", "is_reported"), [(5.0, True), (0.1, False)])
+def test_a_camera_that_is_turned_is_named_with_the_angle(captured, axis, degrees, is_reported):
+    turn = matching._rotation(np.radians(degrees) * np.eye(3)[axis])
+    camera = captured[1]["05.png"]
+    pose = np.column_stack([turn @ camera.pose[:, :3], camera.pose[:, 3]])
+    found = findings(captured, {**captured[1], "05.png": Camera(camera.lens, pose)})
+    assert len(found) == is_reported
+    if is_reported:
+        assert found[0].startswith("the pose of photos/05.png is wrong")
+        assert "if the camera is turned by 5.0 degrees" in found[0]
+
+
+def test_a_camera_at_another_place_is_named(captured):
+    camera = captured[1]["05.png"]
+    pose = camera.pose + np.eye(3, 4, 3) * 0.5
+    (line,) = findings(captured, {**captured[1], "05.png": Camera(camera.lens, pose)})
+    assert line.startswith("the pose of photos/05.png is wrong")
+
+
+def test_images_that_do_not_match_are_not_judged(captured):
+    assert compare_poses({}, captured[1], NAMES).findings == []
+
+
+def test_many_images_are_matched_with_the_next_and_the_nearest(captured):
+    cameras = captured[1]
+    assert len(pairs_to_match(cameras)) == COUNT * (COUNT - 1) // 2
+    lens, pose = cameras["00.png"].lens, cameras["00.png"].pose
+    line = {
+        f"{number:03}.png": Camera(lens, pose + np.eye(3, 4, 3) * (number % 50))
+        for number in range(100)
+    }
+    pairs = pairs_to_match(line)
+    assert ("000.png", "010.png") in pairs
+    assert ("007.png", "057.png") in pairs
+    assert ("000.png", "030.png") not in pairs
+
+
+def test_points_are_kept_only_with_match(tmp_path, capsys):
+    assert nerfmac("inspect", tmp_path, "--keep-points") == 2
+    assert "--keep-points requires --match" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_points_of_given_poses_are_found_by_load_scene(tmp_path):
+    pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
+    frames, sheets = [], corner.papers()
+    for number, camera in enumerate(corner.cameras(12)):
+        save(tmp_path / f"corner/{number:02}.png", corner.seen(camera, sheets))
+        pose = [*camera.pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
+        frames.append({"file_path": f"{number:02}.png", "transform_matrix": pose})
+    lens = {"fl_x": corner.LENS.fl_x, "w": corner.LENS.width, "h": corner.LENS.height}
+    path = write_json(tmp_path / "corner/transforms.json", {**lens, "frames": frames})
+    found = inspect_scene(load_scene(path.parent), match=True, keep_points=True, progress=False)
+    assert found.findings == ()
+    assert any(fact.startswith("kept ") for fact in found.facts)
+    scene = load_scene(path.parent, split="none")
+    assert scene.tracks is not None
+    points = scene.placement.to_file(scene.tracks.points)
+    # The walls of the corner are the coordinate planes, and the box is in front of them.
+    on_wall = np.abs(points).min(axis=1) < 0.02
+    on_box = (np.abs(points[:, None] - corner.BOX) < 0.02).any(axis=(1, 2))
+    assert len(points) > 100
+    assert (on_wall | on_box).mean() > 0.95
