@@ -64,7 +64,7 @@ QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
-RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "config.json")
+RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
 PANORAMAS = (".insv", ".insp", ".360")  # File extensions of 360-degree cameras, in lower case.
 SYSTEM = (".", "@", "__")
