@@ -141,6 +141,28 @@ def test_an_hdr_video_is_tone_mapped_to_srgb(tmp_path, colors, transfer, name, c
     assert caplog.messages == [f"{path} is an HDR video ({name}); tone-mapping its frames to sRGB"]
 
 
+@pytest.mark.parametrize(
+    ("primaries", "matrix", "name"),
+    [("bt2020", "bt2020nc", "BT.2020"), ("smpte432", "bt709", "Display P3")],
+)
+def test_a_wide_gamut_video_is_converted_to_srgb(tmp_path, colors, primaries, matrix, name, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = tmp_path / "clip.mkv"
+    wide = f"p={primaries}:t=bt709:m={'2020_ncl' if primaries == 'bt2020' else '709'}:r=limited"
+    coded = f"format=gbrp,zscale=min=gbr:rin=full:pin=bt709:tin=bt709:{wide},format=yuv444p10le"
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "{}x{}".format(*SIZE), "-i", "-"]
+    command = [get_ffmpeg_exe(), "-v", "error", *source, "-vf", coded, "-c:v", "ffv1"]
+    command += ["-color_trc", "bt709", "-color_primaries", primaries]
+    command += ["-colorspace", matrix, "-color_range", "tv", path]
+    subprocess.run(command, input=colors.tobytes(), check=True)
+    report_conversions(path)
+    (frame,) = full_frames(path, [0], 640)
+    assert np.abs(frame.astype(int) - colors).mean() < 2
+    assert caplog.messages == [
+        f"{path} is a wide-gamut video ({name}); converting its frames to sRGB"
+    ]
+
+
 def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, caplog, monkeypatch):
     path = tmp_path / "clip.mkv"
     write_video(path, colors, "arib-std-b67")
