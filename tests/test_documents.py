@@ -23,6 +23,9 @@ import nerfmac
 from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.arguments import checked
 from nerfmac.app.cli.options import OPTIONS
+from nerfmac.app.scenes.images import SUPPORTED
+from nerfmac.app.scenes.readers.colmap import SUPPORTED as COLMAP_MODELS
+from nerfmac.app.scenes.readers.unread import UNREAD
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
 from tests.scene_factory import FLAGS, write_scene
@@ -328,3 +331,31 @@ def test_the_smallest_text_model_of_colmap_is_read(tmp_path):
         name = re.match(r"# (\w+\.txt)", part)[1]
         (model / name).write_text(part, encoding="utf-8")
     assert len(nerfmac.load_scene(tmp_path, split="none").splits["train"]) == 1
+
+
+def sentence_with(path: Path, words: str) -> str:
+    """The text from `words` to the next full stop."""
+    text = " ".join(path.read_text(encoding="utf-8").split())
+    assert words in text
+    return text.split(words, 1)[1].split(". ", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("docs/formats.md", "Images can be "),
+        ("SECURITY.md", "nerfmac decodes only "),
+        ("CHANGELOG.md", "to the scene folder, and images to "),
+    ],
+)
+def test_the_image_formats_are_listed_as_the_program_reads_them(path, words):
+    listed = sentence_with(ROOT / path, words).split("images,")[0]
+    assert set(re.findall(r"\b[A-Z][A-Za-z]*\b", listed)) == set(SUPPORTED)
+
+
+def test_the_formats_of_scenes_are_listed_as_the_program_knows_them():
+    unread = sentence_with(ROOT / "docs/formats.md", "nerfmac recognizes the formats of ")
+    names = re.split(r", (?:and )?", unread.split(", but does")[0])
+    assert sorted(names) == sorted({entry.name for entry in UNREAD})
+    models = sentence_with(ROOT / "docs/formats.md", "nerfmac supports the COLMAP camera models")
+    assert set(CODE.findall(models)) == set(COLMAP_MODELS)

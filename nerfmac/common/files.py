@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -27,8 +28,43 @@ _appearing: dict[Path, Path] = {}  # Final path of each partial file that this p
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """Expand a leading ~ in a path entered by a user to the home folder."""
-    return Path(path).expanduser()
+    """Expand a leading ~ in a path entered by a user to the home folder, and use the Unicode
+    normalization of an existing path, see `spelled`."""
+    return spelled(Path(path).expanduser())
+
+
+def spelled(path: Path) -> Path:
+    """Return `path` or, if only a path with another Unicode normalization of its characters exists,
+    that path. File names from a Mac often contain decomposed characters (NFD), and scene files
+    contain composed ones (NFC)."""
+    if str(path).isascii() or os.path.exists(path):
+        return path
+    found = next((above for above in path.parents if os.path.exists(above)), path)
+    for part in path.parts[len(found.parts) :]:
+        names = [part, *(unicodedata.normalize(form, part) for form in ("NFC", "NFD"))]
+        there = [found / name for name in names if os.path.exists(found / name)]
+        if not there:
+            return path
+        found = there[0]
+    return found
+
+
+def composed(name: str) -> str:
+    """Return a file name with composed characters (NFC), for comparing names."""
+    return unicodedata.normalize("NFC", name)
+
+
+def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Yield (folder, names of subfolders, names of files) of a folder and its subfolders, like
+    `os.walk`, in name order. Links to folders are followed, but each folder is visited once."""
+    visited = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(parent)) in visited:  # A link to a parent folder.
+            folders.clear()
+            continue
+        visited.add(real)
+        folders.sort()
+        yield Path(parent), folders, sorted(names)
 
 
 def partial_path(path: Path) -> Path:
@@ -172,7 +208,7 @@ def check_free(folder: Path) -> None:
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
     if folder.exists() and not (folder.is_dir() and not visible_names(folder)):
-        raise InputError(f"{folder} exists already; resume it or choose another folder")
+        raise InputError(f"{folder} exists already; choose another folder")
 
 
 def visible_names(folder: Path) -> set[str]:

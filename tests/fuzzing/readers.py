@@ -30,6 +30,7 @@ from nerfmac.training.state import TrainState
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, write_blender, write_json, write_transforms
 from tests.app.scenes.test_phone_captures import polycam, record3d, write_llff
+from tests.app.scenes.test_research_formats import write_neus, write_nsvf
 from tests.app.snapshots import instant_ngp
 from tests.scene_factory import CONFIG, write_scene
 
@@ -230,6 +231,8 @@ READERS: dict[str, Reader] = {
         partial(write_colmap, count=3, binary=False), load_scene, ("sparse/0/*",)
     ),
     "llff": Reader(partial(write_llff, count=3), load_scene, ("*.npy",)),
+    "neus": Reader(partial(write_neus, count=3), load_scene, ("*.npz",)),
+    "nsvf": Reader(write_nsvf, load_scene, ("*.txt", "pose/*.txt")),
     "record3d": Reader(partial(record3d, count=4), load_scene, ("metadata",)),
     "polycam": Reader(polycam, load_scene, ("keyframes/cameras/*7*0.json",)),
     "ply": Reader(_write_points, _read_points, ("*.ply",)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.geometry import tracks as tracks_module
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -109,6 +110,24 @@ def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_p
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
 
 
+@pytest.mark.parametrize("with_tracks", [True, False])
+def test_a_transforms_json_has_the_points_of_the_model_that_it_was_made_of(tmp_path, with_tracks):
+    path = beside(tmp_path, turned)
+    if not with_tracks:
+        write_colmap(tmp_path, COUNT)
+    scene = load_scene(path, split="none")
+    turn = np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]])
+    expected = scene.placement.to_scene(0.4 * POINTS @ turn.T + [1.0, 2.0, -3.0])
+    np.testing.assert_allclose(scene.points, expected, atol=1e-6)
+    assert (scene.tracks is not None) == with_tracks
+    listed = np.array([[0.5, 0.25, 0.125]])
+    write_ply_points(tmp_path / "own.ply", listed, np.full((1, 3), 9, np.uint8))
+    values = json.loads(path.read_text())
+    write_json(path, values | {"ply_file_path": "own.ply"})
+    own = load_scene(path, split="none")
+    np.testing.assert_allclose(own.points, own.placement.to_scene(listed), atol=1e-6)
+
+
 def test_an_image_that_was_cut_since_has_no_tracks(tmp_path):
     beside(tmp_path, turned)
     save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
@@ -125,7 +144,7 @@ def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path
     images.write_bytes(images.read_bytes()[:-30])
     assert load_scene(tmp_path).tracks is None
     assert "images.bin" in caplog.text
-    assert "without its tracks" in caplog.text
+    assert "without its sparse points" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["mouse_colmap", "phone_beer/sparse/0"])

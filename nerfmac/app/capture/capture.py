@@ -17,7 +17,7 @@ from nerfmac.app.capture.panorama import refuse_panoramas
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.structure import Solver, Structure, missing_images, step_name
 from nerfmac.app.capture.verdict import CONTRADICTIONS, RefusedError, Verdict
-from nerfmac.app.capture.video import report_colors
+from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
@@ -322,7 +322,7 @@ def _make_images(
     make_folder(folder / WORK)
     make_folder(image_folder)
     if inputs.is_video(source):
-        report_colors(source)
+        report_conversions(source)
     with bar("images", None) as counting:
         if inputs.is_video(source):
             images = inputs.take_frames(source, chosen, image_folder, longest, counting)
@@ -331,6 +331,7 @@ def _make_images(
             skipped = [path for path in inputs.unsupported_in(source) if path.stem not in stems]
             if skipped:
                 log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
+            inputs.report_unused(source)
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
             images = inputs.take_images(list(chosen), image_folder, longest, counting, masks)

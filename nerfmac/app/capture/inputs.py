@@ -7,15 +7,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from nerfmac.app.capture.video import (
     full_frames,
@@ -25,10 +27,10 @@ from nerfmac.app.capture.video import (
     open_video,
     select_frames,
 )
+from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
+from nerfmac.app.scenes.image_search import OTHER_FOLDERS
 from nerfmac.app.scenes.images import (
-    ALPHA_MODES,
     HEIF,
-    ORIENTATION_TAG,
     UNREADABLE,
     UPRIGHT,
     Header,
@@ -37,11 +39,16 @@ from nerfmac.app.scenes.images import (
     inspect,
     is_image,
     is_unsupported,
+    orientation_of,
+    same_aspect,
     unsupported,
 )
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
+from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
+from nerfmac.app.scenes.readers.json_keys import PERSPECTIVE
+from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, counted, make_folder
+from nerfmac.common.files import appearing, counted, make_folder, walk
 from nerfmac.common.installing import needed
 
 PLAIN = (".png", ".jpg", ".jpeg")
@@ -56,6 +63,14 @@ MIN_35MM, MAX_35MM = 4.0, 2000.0
 QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
+
+RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
+"""Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
+PANORAMAS = (".insv", ".insp", ".360")  # File extensions of 360-degree cameras, in lower case.
+SYSTEM = (".", "@", "__")
+"""First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
+EDITED = re.compile(r"(IMG_)E(\d+)")
+"""File name of an edited photo of an iPhone, which is stored in addition to the original."""
 
 log = logging.getLogger("nerfmac")
 
@@ -75,30 +90,98 @@ def is_input(path: Path) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder`, or else in its subfolder `images`, in natural name order.
-    Masks next to their photos are excluded."""
-    paths = _files(folder, is_image)
-    return [paths[0].with_name(name) for name in without_masks([path.name for path in paths])]
+    """Return the image files in `folder` and its subfolders, in natural order of their paths. Masks
+    next to their photos, and the folders that `_is_other` describes, are excluded."""
+    found = []
+    for parent, names in _searched(folder):
+        found += [parent / name for name in without_masks([*filter(is_image, names)])]
+    return sorted(found, key=lambda path: counted(path.relative_to(folder).as_posix()))
 
 
-def _files(folder: Path, fits: Callable[[str], bool]) -> list[Path]:
-    for parent in (folder, folder / "images"):
-        names = os.listdir(parent) if parent.is_dir() else []
-        if chosen := sorted(filter(fits, names), key=counted):
-            return [parent / name for name in chosen]
-    return []
+def _searched(folder: Path, others: list[Path] | None = None) -> Iterator[tuple[Path, list[str]]]:
+    """Yield `folder` and each subfolder that may contain photos, with the names of its files, and
+    append the other subfolders to `others`."""
+    for parent, folders, names in walk(folder):
+        below = [parent / name for name in folders if not name.startswith(SYSTEM)]
+        if others is not None:
+            others += filter(_is_other, below)
+        folders[:] = [path.name for path in below if not _is_other(path)]
+        yield parent, names
+
+
+def _is_other(folder: Path) -> bool:
+    """Return whether a folder contains masks, depth maps, or other image sizes, judged by its name,
+    or a scene, a capture, or a run."""
+    return _is_result(folder) or OTHER_FOLDERS.fullmatch(folder.name) is not None
+
+
+def _is_result(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in RESULT_FILES)
 
 
 def refuse_unsupported(folder: Path) -> None:
-    """Raise `InputError` if a folder without photos contains images in an unsupported format."""
+    """Raise `InputError` if a file contains 360-degree images, or if a folder without photos has a
+    known format that cannot be read, or contains images in an unsupported format, videos, or photos
+    in folders that are not searched."""
+    if folder.suffix.lower() in PANORAMAS and folder.is_file():
+        raise InputError(f"{folder} contains 360-degree images; expected {PERSPECTIVE}")
+    if not folder.is_dir():
+        return
+    refuse_unread(folder)
+    if images_in(folder):
+        return
     found = unsupported_in(folder)
-    if found and not images_in(folder):
+    if found:
         raise unsupported(found[0], len(found))
+    if unused := _unused(folder):
+        raise InputError(f"{folder} contains no photos: {'; '.join(unused)}")
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images in unsupported formats in `folder`, or else in its subfolder `images`."""
-    return _files(folder, is_unsupported)
+    """Return the images in unsupported formats in `folder` and its subfolders."""
+    return _files(folder, lambda path: is_unsupported(path.name))
+
+
+def report_unused(folder: Path) -> None:
+    """Log the number of videos, and of images in folders that are not searched, in a folder of
+    photos."""
+    for line in _unused(folder):
+        log.warning("%s", line)
+
+
+def _unused(folder: Path) -> list[str]:
+    videos, lines = _files(folder, is_video), []
+    if videos:
+        count = f"{len(videos)} videos such as {videos[0]} are" if videos[1:] else f"{videos[0]} is"
+        lines.append(
+            f"{count} not used; to use a video, run `nerfmac capture {quote(str(videos[0]))}`"
+        )
+    others: list[Path] = []
+    for _ in _searched(folder, others):
+        pass
+    if results := [str(path) for path in others if _is_result(path)]:
+        verb = "contain" if results[1:] else "contains"
+        lines.append(f"{', '.join(results)} {verb} a scene or a run; to use it, pass its path")
+    counts = {
+        path: len(_images_below(path))
+        for path in others
+        if path.name not in FOLDERS and not _is_result(path)
+    }
+    if shown := [f"{path} ({count})" for path, count in counts.items() if count]:
+        lines.append(
+            f"the images in {', '.join(shown)} are not used, because folders with such names "
+            "usually contain other sizes, masks, or depth maps of images"
+        )
+    return lines
+
+
+def _images_below(folder: Path) -> list[str]:
+    return [name for _, _, names in walk(folder) for name in names if is_image(name)]
+
+
+def _files(folder: Path, fits: Callable[[Path], bool]) -> list[Path]:
+    found = [parent / name for parent, names in _searched(folder) for name in names]
+    return sorted(filter(fits, found), key=lambda path: counted(str(path)))
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
@@ -138,7 +221,8 @@ def take_frames(
 def take_images(
     paths: list[Path], image_folder: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
 ) -> list[CapturedImage]:
-    """Write photos to an image folder. Unreadable photos are skipped with a warning.
+    """Write photos to an image folder. Unreadable photos are skipped with a warning. Photos from
+    several folders are written to subfolders with the same names.
 
     Masks are written to the folder `masks` next to the image folder, with black for excluded
     pixels. COLMAP expects a mask for each image, so a white mask is written for each image without
@@ -148,12 +232,13 @@ def take_images(
         make_folder(image_folder.with_name(FOLDERS[0]))
     if any(path.suffix.lower() in HEIF for path in paths):
         needed("pillow_heif", "capture", "HEIC images need").register_heif_opener()
+    root = Path(os.path.commonpath([path.parent for path in paths]))
     paths = _without_copies(paths)
     bar.reset(len(paths))
 
     def take(path: Path) -> CapturedImage | None:
         try:
-            image = _take_image(path, image_folder, longest)
+            image = _take_image(path, path.relative_to(root), image_folder, longest)
             if masks:
                 to = image_folder.with_name(FOLDERS[0]) / f"{image.name}.png"
                 _take_mask(masks.get(path), inspect(path), image, to)
@@ -177,35 +262,41 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """Drop paths that differ from an earlier path only in the file extension, and log their number.
-    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG."""
-    kept = {path.stem: path for path in reversed(paths)}
+    """Drop paths that differ from an earlier path only in the file extension or in the E of edited
+    photos, and log their number. Some phones store a photo in two formats, such as IMG_1.HEIC and
+    IMG_1.JPG, and iPhones store an edited photo as IMG_E1.JPG."""
+    keys = {path: path.with_name(EDITED.sub(r"\1\2", path.stem)) for path in paths}
+    kept = {keys[path]: path for path in reversed(paths)}
     if len(kept) < len(paths):
-        gone = next(path for path in paths if kept[path.stem] != path)
+        gone = next(path for path in paths if kept[keys[path]] != path)
         log.warning(
             f"skipping {len(paths) - len(kept)} of {len(paths)} images, because others differ only "
-            f"in the file extension, such as {gone} and {kept[gone.stem].name}"
+            "in the file extension or are the originals of edited photos, such as "
+            f"{gone} and {kept[keys[gone]].name}"
         )
-    return [path for path in paths if kept[path.stem] == path]
+    return [path for path in paths if kept[keys[path]] == path]
 
 
-def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
+def _take_image(path: Path, relative: Path, image_folder: Path, longest: int) -> CapturedImage:
+    """Write a photo to the path `relative` in the image folder, with a suitable file extension."""
+    make_folder((image_folder / relative).parent)
     with Image.open(path, formats=formats_of(path)) as image:
-        focal = _focal_35mm(image)
-        is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
+        focal, orientation = _focal_35mm(image), orientation_of(image)
+        is_plain = orientation == 1 and path.suffix.lower() in PLAIN and is_srgb(image)
         is_plain = is_plain and max(image.size) <= longest
-        upright = ImageOps.exif_transpose(image)
-        upright.load()  # Raises if the image is truncated.
+        image.load()  # Raises if the image is truncated.
+        name, size = relative.as_posix(), image.size
         if is_plain:
-            name, size = path.name, image.size
             with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
-            has_alpha = upright.mode in ALPHA_MODES or "transparency" in upright.info
-            name = f"{path.stem}{'.png' if has_alpha else '.jpg'}"
-            upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
-            _save(upright.convert("RGBA" if has_alpha else "RGB"), image_folder / name)
-            size = upright.size
+            pixels = in_srgb(image, path)
+            name = relative.with_suffix(".png" if pixels.mode == "RGBA" else ".jpg").as_posix()
+            if orientation in UPRIGHT:
+                pixels = pixels.transpose(UPRIGHT[orientation])
+            pixels.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
+            _save(pixels, image_folder / name)
+            size = pixels.size
     return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
@@ -213,13 +304,15 @@ def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path)
     """Write a photo's mask, or a white one, with the orientation and size of the image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
-    if kept.size not in (photo[:2], photo.stored_size):
+    is_stored = same_aspect(kept.size, photo.stored_size)
+    if not is_stored and not same_aspect(kept.size, photo[:2]):
         raise InputError(
-            f"{path} has {kept.width}x{kept.height} pixels; a mask must have the size of its "
-            f"photo, {photo.width}x{photo.height}"
+            f"{path} has {kept.width}x{kept.height} pixels; a mask must have the aspect ratio of "
+            f"its photo, {photo.width}x{photo.height}"
         )
-    if kept.size == photo.stored_size and photo.orientation in UPRIGHT:
+    if is_stored and photo.orientation in UPRIGHT:
         kept = kept.transpose(UPRIGHT[photo.orientation])
+    make_folder(to.parent)
     with appearing(to) as partial:
         kept.resize((image.width, image.height), Image.Resampling.NEAREST).save(partial)
 
@@ -275,7 +368,8 @@ def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]
     if copies:
         log.warning(
             f"skipping {len(copies)} of {len(paths)} photos, because they are identical copies of "
-            f"others, such as {copies[0].name} of {kept[digest[copies[0]]].name}"
+            f"others, such as {copies[0].relative_to(root)} of "
+            f"{kept[digest[copies[0]]].relative_to(root)}"
         )
     return [path for path in paths if path not in copies]
 

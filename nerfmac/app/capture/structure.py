@@ -361,10 +361,12 @@ class Solver:
         return best
 
     def _no_cameras(self) -> NoCamerasError:
+        # A trial of the focal length may have found cameras for a few images.
+        found = f"only {self._trial.images}" if self._trial else "no two"
         return NoCamerasError(
-            f"COLMAP found no two of the {len(self.images)} images that show the same content from "
-            "clearly different positions: walk slowly around the subject in good light, and let "
-            "each image overlap the next one"
+            f"COLMAP found {found} of the {len(self.images)} images that show the same content "
+            "from clearly different positions: walk slowly around the subject in good light, and "
+            "let each image overlap the next one"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:

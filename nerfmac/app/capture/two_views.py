@@ -40,7 +40,7 @@ MAX_PAIRS, MAX_MATCHES = 40, 200
 
 def read_matches(path: Path) -> dict[Pair, npt.NDArray[np.float32]]:
     """Read the file that the stage `matches` of `colmap_process` writes."""
-    with np.load(path) as stored:
+    with np.load(path, allow_pickle=False) as stored:
         names, pairs, ends = stored["names"].tolist(), stored["pairs"], stored["ends"]
         rows = np.split(stored["pixels"], ends[:-1]) if len(pairs) else []
     return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}

@@ -41,6 +41,8 @@ CUT = ("partial file", "corrupt input packet", "ended prematurely")
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
 """Common names of the transfer functions of HDR videos, keyed by their ffmpeg names."""
+WIDE = {"bt2020": "BT.2020", "smpte432": "Display P3", "smpte431": "DCI-P3"}
+"""Common names of the wide-gamut color primaries of videos, keyed by their ffmpeg names."""
 WHITE = 203  # Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408.
 
 
@@ -89,30 +91,40 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR video are tone-mapped to sRGB.
-    `numbers` is in ascending order, and `longest` is the maximum length of the longer side in
-    pixels."""
+    """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR or wide-gamut video are converted
+    to sRGB. `numbers` is in ascending order, and `longest` is the maximum length of the longer side
+    in pixels."""
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
 
 
-def report_colors(path: Path) -> None:
-    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
-    transfer = _hdr(path)
-    if transfer and _has_filters():
-        log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
-    elif transfer:
+def report_conversions(path: Path) -> None:
+    """Log how anamorphic frames are scaled, and how the colors of an HDR or wide-gamut video are
+    converted to sRGB, or that they cannot be."""
+    ratio = re.search(r"SAR (\d+:\d+)", _stream(path))
+    if ratio and ratio[1] not in ("1:1", "0:1"):
+        log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
+    transfer, primaries = _hdr(path), _wide(path)
+    kind = f"an HDR video ({HDR[transfer]})" if transfer else ""
+    kind = kind or (f"a wide-gamut video ({WIDE[primaries]})" if primaries else "")
+    if kind and _has_filters():
+        what = "tone-mapping" if transfer else "converting"
+        log.info(f"{path} is {kind}; {what} its frames to sRGB")
+    elif kind:
         log.warning(
-            f"{path} is an HDR video ({HDR[transfer]}), but this ffmpeg has no filters zscale and "
+            f"{path} is {kind}, but this ffmpeg has no filters zscale and "
             "tonemap, so the images will be pale; unset IMAGEIO_FFMPEG_EXE to use the bundled one"
         )
 
 
 def _tone_map(path: Path) -> str:
-    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma; otherwise ""."""
-    transfer = _hdr(path)
-    if not transfer or not _has_filters():
+    """Return the ffmpeg filters that map HDR or wide-gamut colors to sRGB, after a comma; otherwise
+    ""."""
+    transfer, primaries = _hdr(path), _wide(path)
+    if not (transfer or primaries) or not _has_filters():
         return ""
+    if not transfer:
+        return f",zscale=tin=bt709:t=bt709:pin={primaries}:p=bt709:m=gbr:r=full,format=gbrp"
     to_linear = f"zscale=tin={transfer}:pin=bt2020:min=2020_ncl:t=linear:npl={WHITE}"
     to_srgb = "zscale=t=iec61966-2-1:m=gbr:r=full,format=gbrp"
     tone_map = "tonemap=tonemap=mobius:param=0.6:desat=0"
@@ -121,11 +133,21 @@ def _tone_map(path: Path) -> str:
 
 def _hdr(path: Path) -> str:
     """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
+    return next((name for name in HDR if name in _stream(path)), "")
+
+
+def _wide(path: Path) -> str:
+    """Return the ffmpeg name of the color primaries of a wide-gamut video; otherwise ""."""
+    found = re.search(r"\((?:tv|pc), [\w-]+/([\w-]+)/", _stream(path))
+    return found[1] if found and found[1] in WIDE else ""
+
+
+def _stream(path: Path) -> str:
+    """Return ffmpeg's description of the video stream of a file, or "" if there is none."""
     command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
-    stream = next((line for line in lines if "Video:" in line), "")
-    return next((name for name in HDR if name in stream), "")
+    return next((line for line in lines if "Video:" in line), "")
 
 
 def _has_filters() -> bool:
@@ -144,8 +166,11 @@ def _any_of(numbers: Sequence[int]) -> str:
 
 
 def _within(longest: int) -> str:
+    """Return the ffmpeg filters that scale anamorphic frames to square pixels, and then fit frames
+    into a square with the side length `longest`."""
+    square = "scale='trunc(iw*max(sar,1)/2)*2':'trunc(ih*max(1/sar,1)/2)*2',setsar=1,"
     fitting = f"scale='min({longest},iw)':'min({longest},ih)'"
-    return fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
+    return square + fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:

@@ -45,9 +45,13 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCE
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     """Run a command with the arguments `rest`, and exit with a code listed in `cli.main`."""
-    # Handle SIGTERM, for example at the time limit of a job, like Ctrl-C, so that results are saved
-    # and incomplete files are removed.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Handle SIGTERM, for example at the time limit of a job, and SIGHUP, when the terminal is
+    # closed, like Ctrl-C, so that results are saved and incomplete files are removed. With `nohup`,
+    # SIGHUP is ignored.
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # SIGHUP does not exist on Windows.
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
     try:
         refuse_windows()
         from_environment()  # Rejects an invalid NERFMAC_VARIANTS before any file is written.

@@ -59,14 +59,13 @@ class Capture:
 
 @dataclass(frozen=True)
 class Inspect(SceneFlags):
-    """Summarize a scene, report possible problems, and draw its cameras and points."""
+    """Summarize a scene, report possible problems, and optionally draw its cameras and points."""
 
     scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
     """Scene folder, video, or folder of photos. For a video or photos, nerfmac first estimates the
     camera poses."""
     out: Annotated[Path | None, Shown("FILE")] = None
-    """PNG file for the drawing of cameras and sparse points. [default: NAME-cameras.png in the
-    current folder]"""
+    """PNG file for a drawing of cameras and sparse points. [default: no drawing]"""
     against: Annotated[Path | None, Shown("SCENE")] = None
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
     reports their differences."""
@@ -84,9 +83,9 @@ class Train(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it, and render a turntable video."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), a video, or
-    a folder of photos. For a video or photos, nerfmac first estimates the camera poses. [default:
-    the built-in scene]"""
+    """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam, NeuS, NSVF),
+    a video, or a folder of photos. For a video or photos, nerfmac first estimates the camera poses.
+    [default: the built-in scene]"""
     out: Annotated[Path | None, Shown("FOLDER")] = None
     """Run folder to write. [default: runs/SCENE-TIME]"""
     steps: int | None = None

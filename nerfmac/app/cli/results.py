@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,14 +23,14 @@ from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.outputs import protocol, quality, surface_summary
-from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes import read_again
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, appearing_if, write_json
+from nerfmac.common.files import appearing, appearing_if, user_path, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
@@ -54,8 +55,7 @@ def _run_of(arguments: Eval, method: Method) -> Run:
         return load_snapshot(arguments.run, arguments.scene)
     if arguments.scene is None:
         return Run.load(arguments.run, method=method)
-    options = read_record(arguments.run).options
-    scene = load_scene(arguments.scene, **vars(options))
+    scene = read_again(read_record(arguments.run), user_path(arguments.scene))
     return Run.load(arguments.run, method=method, source=scene)
 
 
@@ -224,6 +224,8 @@ def report(arguments: Report, method: Method = CONFIGURED) -> int:
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)
     path = arguments.out or arguments.run / "report.html"
+    if arguments.out is None and not os.access(arguments.run, os.W_OK):
+        raise InputError(f"{path} cannot be written; choose another file with --out FILE.html")
     write_report(run, arguments.run, path, seconds=arguments.seconds)
     print(path)
     return 0

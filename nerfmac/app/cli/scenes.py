@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.cli.options import Capture, Data, Inspect
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
@@ -46,10 +44,10 @@ def inspect(arguments: Inspect) -> int:
     scene = load_scene(captured(arguments.scene), **vars(options))
     inspection = inspect_scene(scene, match=arguments.match, keep_points=arguments.keep_points)
     compared = compare_cameras(inspection.scene, against) if against else None
-    out = arguments.out or Path(f"{inspection.scene.name}-cameras.png")
-    inspection.draw(out)
     print(inspection)
     if compared:
         print(f"\ncompared with {arguments.against}:\n{compared}")
-    print(f"\nThe cameras, the points, and the scene cube are drawn in {out}.")
+    if arguments.out:  # Last, because the report must be printed even if this file is not writable.
+        inspection.draw(arguments.out)
+        print(f"\nThe cameras, the points, and the scene cube are drawn in {arguments.out}.")
     return 0

@@ -22,7 +22,7 @@ class SceneFlags:
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the
     views listed in FILE, one per line. [default: the test split of the scene, otherwise every 8th
-    view]"""
+    view, or none if the scene has fewer than 8 views]"""
     extent: Annotated[float | None, Shown("SIDE")] = None
     """Side length of the scene cube in scene units. [default: the value in the scene file,
     otherwise an estimate]"""

@@ -19,6 +19,7 @@ from nerfmac.app.scenes.options import described
 from nerfmac.app.video import render_video
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.variants import tuning_hint
+from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
@@ -50,8 +51,12 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
     arguments = parsed(Train, argv, default=Train(**settings))
     signal.signal(signal.SIGCONT, note_continued)
-    config = arguments.config(default.preset)
-    keeps_config = arguments.resume and config == default and not _select(argv, "--model")
+    typed = [word.partition("=")[0] for word in argv if _is_setting(word)]
+    if arguments.resume and typed:
+        raise InputError(
+            f"a resumed run uses its configuration; remove {' and '.join(typed)}, or start a new "
+            "run without --resume"
+        )
     if not join().is_first:
         log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
     with nullcontext() if arguments.compile else uncompiled():
@@ -60,8 +65,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             steps=arguments.steps,
             seconds=arguments.seconds,
             device=arguments.device,
-            preset=early.preset if arguments.resume else "auto",
-            config=None if keeps_config else config,
+            config=None if arguments.resume else arguments.config(default.preset),
             method=method,
             out=arguments.out or "auto",
             resume=arguments.resume,
@@ -91,6 +95,12 @@ class _Early:
 def _select(argv: list[str], *flags: str) -> list[str]:
     """Return the words in `argv`, as normalized by `checked`, that set one of `flags`."""
     return [word for word in argv if word.partition("=")[0] in flags]
+
+
+def _is_setting(word: str) -> bool:
+    """Return whether a word in `argv` is an option that sets a field of the configuration."""
+    name = word.partition("=")[0].removeprefix("--").removeprefix("no-").split(".")[0]
+    return word.startswith("--") and name.replace("-", "_") in {f.name for f in fields(Config)}
 
 
 def _summary(run: Run, out: Path) -> str:

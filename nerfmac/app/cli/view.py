@@ -94,7 +94,14 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
     if file.exists():
         values = _read_shown(file, shown)
         return file, _first_code(values) == _first_code(notebook(cells, shows=shown))
-    write_json(file, notebook(cells, shows=shown))
+    try:
+        write_json(file, notebook(cells, shows=shown))
+    except InputError as error:
+        place = "copy the run to" if path is not None and is_run(path) else "start the command in"
+        raise InputError(
+            f"{error}; {place} a folder where you may write, or create a notebook there with "
+            f"`nerfmac.Viewer({str(path.resolve()) if path else BUILTIN!r})`"
+        ) from error
     return file, True
 
 

@@ -28,12 +28,14 @@ from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, w
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
+from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import nearest_distance
+from nerfmac.geometry.placement import Direction
 from nerfmac.rendering.crop import Box
 
 Vertices = npt.NDArray[np.float64]
@@ -54,6 +56,8 @@ class Mesh:
     normals: npt.NDArray[np.float32]  # (vertices, 3), unit vectors pointing outwards.
     colors: npt.NDArray[np.uint8]  # (vertices, 3), sRGB.
     faces: npt.NDArray[np.int32]  # (faces, 3), vertex indices.
+    up: Direction = UP  # Up direction of the scene, which is the y axis in a GLB file.
+    name: str = "mesh"  # Name of the mesh in a GLB file.
 
     def __repr__(self) -> str:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
@@ -157,7 +161,8 @@ def extract_mesh(
     normals, colors = source.surface(source.placement.to_scene(position), reach)
     if is_fused:  # The density of a textureless surface may have no clear gradient.
         normals = _normals(position, faces)
-    return Mesh(position, normals, colors, faces)
+    up = source.placement.turned_to_file(run.scene.up)
+    return Mesh(position, normals, colors, faces, unit(up), run.scene.name)
 
 
 def _level_set(

@@ -6,8 +6,9 @@ precision. GLB supports only single precision, so an offset is subtracted from l
 stored as `offset` in the extras of the file and of the node.
 
 GLB is the binary form of glTF 2.0. In glTF, y is up and colors are linear. The root node of the
-file rotates the z axis to the y axis. Programs with z as the up axis, such as Blender, undo this
-rotation. The material is unlit, because the colors of a field include the illumination.
+file rotates the up direction of the scene to the y axis. Programs with z as the up axis, such as
+Blender, rotate the y axis to the z axis. The material is unlit, because the colors of a field
+include the illumination.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.placement import UP, leveling
 from nerfmac.app.scenes.ply_points import COLORS, ply_bytes
 from nerfmac.common import installing
 from nerfmac.geometry.color import srgb_to_linear
+from nerfmac.geometry.placement import Direction
 
 EXTENSIONS = (".ply", ".obj", ".glb")
 FAR = 100.0
 """Maximum ratio of the largest coordinate to the longest side of a shape for single precision.
 Rounding steps are then about 1e-5 times the longest side."""
-Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
+Z_TO_Y = ((1, 0, 0), (0, 0, 1), (0, -1, 0))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
     "extensions": {"KHR_materials_unlit": {}},
@@ -56,9 +59,12 @@ def write_shape(
     colors: npt.NDArray[np.uint8],
     *,
     faces: npt.NDArray[np.int32],
+    up: Direction = UP,
+    name: str = "mesh",
 ) -> None:
     """Write positions (v, 3), unit normals (v, 3), and sRGB colors (v, 3), with triangles of vertex
-    indices (f, 3), or points if f is 0. The file extension determines the format."""
+    indices (f, 3), or points if f is 0. The file extension determines the format. A GLB file also
+    contains the up direction, in the coordinates of the positions, and the name of the mesh."""
     if path.suffix.lower() == ".ply":
         precise = vertices.T.astype("<f8" if _is_far(vertices) else "<f4")
         columns = [*zip("xyz", precise, strict=True)]
@@ -80,7 +86,10 @@ def write_shape(
         vertices - offset, faces, vertex_normals=normals, vertex_colors=colors, process=False
     )
     if is_glb:
-        content = _glb(trimesh, shape, colors, offset)
+        shape.metadata["name"] = name
+        turn = np.eye(4)
+        turn[:3, :3] = Z_TO_Y @ leveling([], up)
+        content = _glb(trimesh, shape, colors, offset, turn)
     else:
         exporter = needed("trimesh.exchange.obj")
         content = exporter.export_obj(shape, include_normals=True, header=None).encode()
@@ -94,7 +103,11 @@ def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
 
 
 def _glb(
-    trimesh: Any, shape: Any, colors: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
+    trimesh: Any,
+    shape: Any,
+    colors: npt.NDArray[np.uint8],
+    offset: npt.NDArray[np.float64],
+    turn: npt.NDArray[np.float64],
 ) -> bytes:
     # trimesh stores colors in bytes, but linear colors need a higher precision. Custom attributes
     # are stored in float32, so the colors are written as a custom attribute and then renamed.
@@ -102,7 +115,8 @@ def _glb(
     linear = srgb_to_linear(mx.array(colors).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)
     scene = trimesh.Scene()
-    scene.add_geometry(shape, transform=np.array(Z_TO_Y, np.float64))
+    name = shape.metadata["name"]
+    scene.add_geometry(shape, node_name=name, geom_name=name, transform=turn)
 
     def finish(tree: dict[str, Any]) -> None:
         tree["materials"], tree["extensionsUsed"] = [UNLIT], ["KHR_materials_unlit"]

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.inspection.images import measure_images, normalized, shown_names, summed_up
 from nerfmac.app.scenes import Frame, Scene, load_scene
+from nerfmac.app.scenes.placement import in_image
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.cameras import Camera, nearest_to_axes
@@ -44,6 +45,9 @@ MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 OFF_CENTER = 0.2
 """Maximum distance of the principal point from the image center, relative to the image size. In
 real cameras, it is below 0.1."""
+BEHIND = 4.0
+"""Ratio of the points behind the cameras to the points in front of them that is reported."""
+MAX_POINTS = 2000  # Maximum number of points that are used for this, evenly spaced.
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
 principal point. With action cameras, it is up to 0.2."""
@@ -88,6 +92,34 @@ def camera_findings(
         *summed_up(rolled, "are rolled, unlike the others"),
         *summed_up(twice, "have the same camera as an earlier image"),
     ]
+
+
+def axis_findings(cameras: Sequence[Camera], points: npt.NDArray[np.floating] | None) -> list[str]:
+    """Report if the cameras probably have OpenCV axes, because the sparse points (n, 3) are behind
+    them or, without points, because all of them look away from their common target."""
+    poses = [np.asarray(camera.pose, np.float64) for camera in cameras]
+    advice = (
+        "if the poses have OpenCV axes (y down, z forward), negate the second and the third column "
+        "of each transform_matrix"
+    )
+    if points is not None and len(points):
+        points = np.asarray(points, np.float64)[:: -(-len(points) // MAX_POINTS)]
+        counts = [
+            sum(
+                int(in_image(points, pose * (1, sign, sign, 1), camera.lens.tangents)[1].sum())
+                for pose, camera in zip(poses, cameras, strict=True)
+            )
+            for sign in (1, -1)
+        ]
+        if counts[1] > BEHIND * counts[0]:
+            return [
+                f"the sparse points are behind the cameras instead of in front of them; {advice}"
+            ]
+        return []
+    eyes, axes = np.stack([p[:, 3] for p in poses]), -np.stack([p[:, 2] for p in poses])
+    if len(poses) >= MIN_COMMON and (_angles_to_target(eyes, axes) > 180 - ASTRAY).all():
+        return [f"all cameras look outward, as in a room, away from their common center; {advice}"]
+    return []
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:

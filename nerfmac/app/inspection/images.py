@@ -15,7 +15,6 @@ from PIL import Image
 
 from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.app.scenes.images import decode
 
 SIZE = 640  # Maximum length of the longer side of a measured image in pixels.
 THUMBNAIL = (32, 32)
@@ -38,6 +37,7 @@ class ImageMeasures(NamedTuple):
     white: float  # Fraction of white pixels.
     black: float  # Fraction of black pixels.
     thumbnail: npt.NDArray[np.float32]  # Gray image with the size THUMBNAIL.
+    is_kept: bool = True  # Whether the mask does not exclude all pixels.
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
@@ -51,7 +51,7 @@ def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
 
 
 def _measure(frame: Frame) -> ImageMeasures:
-    pixels = decode(frame.image, 4, frame.name, frame.reduce, upright=frame.is_upright)
+    pixels, mask = frame.decode(4)  # Also checks the mask, like training.
     over_white = Image.new("RGBA", pixels.shape[1::-1], "white")
     over_white.alpha_composite(Image.fromarray(pixels))
     image = over_white.convert("L")
@@ -64,7 +64,9 @@ def _measure(frame: Frame) -> ImageMeasures:
         shown = inside if len(inside) else gray
     small = np.asarray(image.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
     white, black = float((shown >= 254).mean()), float((shown <= 1).mean())
-    return ImageMeasures(laplacian_variance(gray), float(shown.mean()), white, black, small)
+    is_kept = mask is None or bool(mask.any())
+    sharpness, brightness = laplacian_variance(gray), float(shown.mean())
+    return ImageMeasures(sharpness, brightness, white, black, small, is_kept)
 
 
 def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:

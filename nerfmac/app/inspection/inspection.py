@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import (
+    axis_findings,
     bent_findings,
     camera_findings,
     impossible_findings,
@@ -27,17 +28,20 @@ from nerfmac.app.inspection.images import (
     image_findings,
     measure_images,
     shown_names,
+    summed_up,
 )
 from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described
 from nerfmac.app.scenes.placement import shown_coordinates
+from nerfmac.app.scenes.scene import check_count
 from nerfmac.common.files import user_path
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 
 MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
+MIN_VIEWS = 8  # Minimum number of views, including held-out training views, that is not reported.
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -144,12 +148,20 @@ def inspect_scene(
     frames = [frame for some in scene.splits.values() for frame in some]
     unique = list({id(frame): frame for frame in frames}.values())
     names = shown_names(scene, unique)
+    for part in filter(None, scene.splits.values()):
+        check_count([frame.camera for frame in part])
     with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
         measures = measure_images(unique, bar)
+    kept = zip(names, (image.is_kept for image in measures), strict=True)
     cameras = [frame.camera for frame in unique]
     findings = [
         *image_findings(names, measures),
+        *summed_up(
+            [f"{name} is excluded by its mask" for name, is_kept in kept if not is_kept],
+            "are excluded completely by their masks, in which black marks excluded pixels",
+        ),
         *camera_findings(names, cameras, scene.up),
+        *axis_findings(cameras, scene.points),
         *_pose_findings(scene),
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
@@ -167,6 +179,7 @@ def training_findings(scene: Scene) -> list[str]:
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
     findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    findings += axis_findings(scene.cameras("train"), scene.points)
     return findings + _split_findings(scene) + _pose_findings(scene)
 
 
@@ -176,10 +189,15 @@ def _pose_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """Report if there is only one training view, or if two splits contain the same images."""
+    """Report if there are few training views, or if two splits contain the same images."""
     findings = []
-    if len(scene.splits["train"]) == 1:
-        findings.append("there is only one training view; depth requires several views")
+    count, held_out = len(scene.splits["train"]), scene.splits.get("test", ())
+    if count + len(held_out) * (scene.options.split is not None) < MIN_VIEWS:
+        views = "is only one training view" if count == 1 else f"are only {count} training views"
+        findings.append(
+            f"there {views}; depth requires several views of each surface: use at least "
+            f"{MIN_VIEWS} images, preferably 30 or more from all sides"
+        )
     images = {
         name: {frame.image for frame in frames if isinstance(frame.image, Path)}
         for name, frames in scene.splits.items()
@@ -195,7 +213,8 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     splits = ", ".join(f"{len(views)} {name}" for name, views in scene.splits.items() if views)
     splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
-    x, y, z = scene.up
+    up = scene.placement.turned_to_file(scene.up) if scene.placement else np.array(scene.up)
+    x, y, z = np.round(up, 2) + 0.0  # Without -0.00.
     return [
         f"scene      {scene.name}",
         f"views      {splits}",
@@ -203,7 +222,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"camera     {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
         f"cube       {_cube(scene, frames)}",
-        f"up         {x:.2f}, {y:.2f}, {z:.2f}",
+        f"up         {x:.2f}, {y:.2f}, {z:.2f} in file coordinates",
     ]
 
 

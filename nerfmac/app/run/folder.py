@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from nerfmac.app.scenes import Scene, holds_scene
-from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.record import is_run as is_run
 from nerfmac.common.checks import InputError
@@ -37,8 +35,14 @@ def read_record(folder: Path) -> SceneRecord:
 def check_unused(folder: Path) -> None:
     """Raise `InputError` unless `folder` is absent or empty. It may contain a lock file and the
     `BEGINNING` files of a run that was killed before its first checkpoint."""
-    if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
-        check_free(folder)
+    if (folder / LOCK).exists() and visible_names(folder) <= BEGINNING:
+        return
+    if is_run(folder):
+        raise InputError(
+            f"the run {folder} exists already; continue its training with --resume (resume=True), "
+            "or choose another folder"
+        )
+    check_free(folder)
 
 
 def check_saved(folder: Path) -> None:
@@ -68,21 +72,17 @@ def beginning(folder: Path) -> Iterator[None]:
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
     """Return a scene record with the path of `source`, the same scene at another path. The training
-    views, the extent, and the `masks` option must be the same as in the record. The up direction,
-    the placement, the mean color, the subject, and other options may differ."""
-
-    def views(record: SceneRecord) -> dict[str, Any]:
-        options = SceneOptions(masks=record.options.masks)
-        alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
-        return replace(alike, options=options, mean_color=None, subject=None).to_json()
-
-    record = SceneRecord.of(source)
-    if views(scene) != views(record):
+    views, the extent, and the `masks` option must be the same as in the record. Other options may
+    differ."""
+    scene.check_views(source, str(folder))
+    ours, theirs = ((x.extent, x.options.masks) for x in (scene, source))
+    if ours != theirs:
         raise InputError(
-            f"{folder} was trained on other views of {scene.path} than the scene {source.name!r} "
-            "contains; resume it with its original scene and options"
+            f"{folder} was trained with extent {ours[0]:g} and masks {ours[1]}, but the scene "
+            f"{source.name!r} was loaded with extent {theirs[0]:g} and masks {theirs[1]}; load it "
+            "with the options of the run"
         )
-    return replace(scene, path=record.path)
+    return replace(scene, path=str(source.path.resolve()) if source.path else None)
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:

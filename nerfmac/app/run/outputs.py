@@ -27,8 +27,9 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.backend.watchdog import confirm
+from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
@@ -62,6 +63,13 @@ class Outputs:
         self._scalars: Scalars | None = None
         if run.folder is not None:
             self._scalars = Scalars(run.folder, step=run.state.step, tensorboard=tensorboard)
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether the run folder contains the metrics of the current step."""
+        path = self._run.folder and self._run.folder / "metrics.json"
+        known = read_json(path) if path and path.is_file() else None
+        return isinstance(known, dict) and known.get("steps") == self._run.state.step
 
     def add(self, report: Report) -> None:
         """Append a report to `scalars.jsonl`, and then call `on_report`."""
@@ -113,7 +121,10 @@ class Outputs:
         if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
-        save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * remaining())
+        try:
+            save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * remaining())
+        except InputError as problem:  # The metrics are written in any case.
+            log.warning("%s", problem)
         wall_seconds = time.perf_counter() - self._start
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
         confirm()

@@ -134,8 +134,9 @@ class Scalars:
         """Write the preview and the mean quality of the test views as TensorBoard events."""
         if self._board is None:
             return
-        pixels = np.asarray(Image.open(image).convert("RGB"))
-        self._board.add_image("preview", pixels, step, dataformats="HWC")
+        if image.is_file():
+            pixels = np.asarray(Image.open(image).convert("RGB"))
+            self._board.add_image("preview", pixels, step, dataformats="HWC")
         for name in ("psnr", "ssim") if views else ():
             mean = float(np.mean([getattr(view, name) for view in views]))
             self._board.add_scalar(f"test/{name}", mean, step)

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -52,6 +53,7 @@ from nerfmac.training.trainer import Trainer
 
 CURVE_POINTS = 100  # Maximum number of points in `Run.curve`.
 SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
+log = logging.getLogger("nerfmac")
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
 Item = TypeVar("Item")
@@ -246,6 +248,14 @@ class Run:
         configuration.check_limits(steps, seconds)
         if steps is None and seconds is None:
             steps = self.config.train.steps
+        if Goal(steps, seconds).progress(self.state) >= 1.0:
+            limit_name = f"steps={steps} (--steps)" if steps else f"seconds={seconds:g} (--seconds)"
+            log.warning(
+                f"the run has already been trained for {self.state.step} steps and "
+                f"{self.state.train_seconds:.1f} s; {limit_name} is the total, so there is nothing "
+                "to train: increase it to continue"
+            )
+            return
         done = self.state.step if steps else self.state.train_seconds
         limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(Goal(steps, seconds))

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from nerfmac.app.run.configuration import (
 from nerfmac.app.run.folder import check_unused, read_record
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
-from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, recorded_path
+from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
 from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
@@ -153,8 +152,10 @@ def train(
             closing(Outputs(run, start, tensorboard, on_report)) as outputs,
             _explained(run, folder, Goal(steps, seconds), memory),
         ):
+            before = run.state.step
             run.train(steps=steps, seconds=seconds, progress=progress, on_report=outputs.add)
-            outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
+            if run.state.step > before or all_views or not outputs.are_complete:
+                outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
     except KeyboardInterrupt:
         if not interruptible:
             raise
@@ -215,15 +216,17 @@ def _scene_and_folder(
     if resume and not is_named:
         raise InputError("resume requires the folder of the run; pass out=FOLDER, or --out FOLDER")
     folder = user_path(out) if out is not None and is_named else None
-    path = builtin_scene_path
-    if folder is not None and resume:
-        record = read_record(folder)
+    record = read_record(folder) if folder is not None and resume else None
+    if folder is not None and record is not None:
         _check_as_in(record, folder, {name: getattr(requested, name) for name in options})
-        requested, path = record.options, partial(recorded_path, record)
     elif folder is not None and is_first:
         check_unused(folder)
     if not isinstance(scene, Scene):
-        scene = load_scene(path() if scene is None else captured(Path(scene)), **vars(requested))
+        path = None if scene is None else captured(Path(scene))
+        if record is not None:
+            scene = read_again(record, path)
+        else:
+            scene = load_scene(path or builtin_scene_path(), **vars(requested))
     if out == "auto":
         folder = Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     return scene, folder
@@ -234,9 +237,10 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
     known = vars(record.options) | {"extent": record.extent}
     for option in requested:
         if requested[option] != known[option]:
+            flag = "--no-masks" if option == "masks" else f"--{option.replace('_', '-')}"
             raise InputError(
-                f"{option} is {requested[option]}, but the run {run} uses {known[option]}; remove "
-                "the option to resume the run, or start a new run"
+                f"{flag} sets {option} to {requested[option]}, but the run {run} uses "
+                f"{known[option]}; remove the option to resume the run, or start a new run"
             )
 
 

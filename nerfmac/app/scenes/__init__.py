@@ -42,7 +42,7 @@ def load_scene(
             for evenly spaced views, view names or a file that lists one name per line, or "none" to
             train on all views. By default, the splits in the scene files are used (Blender's files,
             or lists such as `train_filenames` in `transforms.json`). If the files contain no
-            splits, the default is 8.
+            splits, the default is 8, or "none" for scenes with fewer than 8 views.
         extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
             scene files or, if they specify none, an estimate. If the scene files do not specify a
             placement, one scene unit is the mean distance of the cameras from the scene center.
@@ -77,7 +77,7 @@ def holds_scene(path: Path) -> bool:
     """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
     if path.is_dir():
         return reader_of(path) is not None
-    return path.is_file() and path.suffix.lower() in (".json", ".npy")
+    return path.is_file() and path.suffix.lower() in (".json", ".npy", ".npz")
 
 
 def recorded_path(record: SceneRecord) -> Path:
@@ -95,9 +95,12 @@ def recorded_path(record: SceneRecord) -> Path:
     return Path(record.path)
 
 
-def read_again(record: SceneRecord) -> Scene:
-    """Load a run's scene again with the same options."""
-    return load_scene(recorded_path(record), **vars(record.options))
+def read_again(record: SceneRecord, path: Path | None = None) -> Scene:
+    """Load a run's scene again, with the options, the placement, and the views of the run. `path`
+    is the new path of a scene that has been moved. If the scene has other views or cameras than the
+    run, `InputError` is raised."""
+    path = path or recorded_path(record)
+    return assemble(read_scene(path), path, record.options, record)
 
 
 def builtin_scene_path() -> Path:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from shlex import quote
 
 from nerfmac.app.scenes.images import (
     EXTENSIONS,
@@ -22,9 +23,9 @@ from nerfmac.app.scenes.images import (
     unsupported,
 )
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out
+from nerfmac.common.files import composed, leads_out, spelled, walk
 
-OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
+OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
 """Folders of masks, depth maps, or other image sizes, with the file names of the images."""
 
 log = logging.getLogger("nerfmac")
@@ -44,30 +45,51 @@ class ImageSearch:
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
         self._as_named: list[Path] = []
+        self._skipped = 0  # Number of images in an unsupported format in the last search.
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
         """Return the index and the path of each image that exists, and log a warning about missing
         images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
         there = [(index, path) for index, path in enumerate(found) if path]
+        missing = len(names) - len(there) - self._skipped
+        outside = [
+            name for name, path in zip(names, found, strict=True) if self._is_out(name, path)
+        ]
+        if outside:
+            advice = (
+                f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "
+                "folder, and nerfmac reads such images only through a symbolic link in the folder: "
+                f"run `{self._link(outside[0])}`"
+            )
         if not there:
             raise InputError(
-                f"none of the {len(names)} images of {where} exist in {self.folder}; the first one "
-                f"is {names[0]!r}; copy the images there"
+                f"none of the {len(names)} images of {where} exist in {self.folder}; "
+                + (advice if outside else f"the first one is {names[0]!r}; copy the images there")
             )
-        if len(there) < len(names):
+        if missing:
             log.warning(
-                f"{len(names) - len(there)} of {len(names)} images of {where} do not exist; using "
-                f"the other {len(there)}"
+                f"{missing} of {len(names)} images of {where} do not exist; using "
+                f"the other {len(there)}{f'; {advice}' if outside else ''}"
             )
         return there
+
+    def _is_out(self, name: str, found: Path | None) -> bool:
+        """Return whether an image was not found, and its path leads out of the scene folder."""
+        base = os.path.normpath(self.folder / name.replace("\\", "/"))
+        return found is None and leads_out(Path(base), self.folder)
+
+    def _link(self, name: str) -> str:
+        """Return the command that links the folder of an image in the scene folder."""
+        target = Path(os.path.normpath(self.folder.absolute() / name)).parent
+        return f"ln -s {quote(str(target))} {quote(str(self.folder / target.name))}"
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
         """Return the path of each image, or None if the image does not exist, and log a warning
         about images that are found at another path. `where` is the scene file, for messages."""
         found = [self._named(name) for name in names]
-        other = [path for path in found if path is not None and is_unsupported(path.name)]
-        found = [None if path in other else path for path in found]
+        unread = {i: path for i, path in enumerate(found) if path and is_unsupported(path.name)}
+        found = [None if index in unread else path for index, path in enumerate(found)]
         taken = {path for path in found if path is not None}
         self._as_named += [path for path in found if path is not None]
         elsewhere = {}
@@ -79,8 +101,12 @@ class ImageSearch:
             del elsewhere[index]
         for index, path in elsewhere.items():
             found[index] = path
-        if other and not any(found):
-            raise unsupported(other[0], len(other))
+        skipped = [path for index, path in unread.items() if found[index] is None]
+        if skipped and not any(found):
+            raise unsupported(skipped[0], len(skipped))
+        if skipped:
+            log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
+        self._skipped = len(skipped)
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(
@@ -127,7 +153,7 @@ class ImageSearch:
                 if leads_out(base, self.folder):
                     continue
                 for extension in ("", *TRIED):
-                    path = base.with_name(base.name + extension)
+                    path = spelled(base.with_name(base.name + extension))
                     if os.path.isfile(path):  # Path.is_file fails for names that are too long.
                         return path
         return None
@@ -150,7 +176,7 @@ class ImageSearch:
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
-            if part != folder:
+            if composed(part).casefold() != composed(folder).casefold():
                 break
             count += 1
         is_other = any(OTHER_FOLDERS.fullmatch(folder) for folder in folders)
@@ -158,14 +184,14 @@ class ImageSearch:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
-        """All images in the scene folder, keyed by file name without extension. Images in hidden
-        folders are excluded."""
+        """All images in the scene folder, keyed by file name without extension, case, and Unicode
+        normalization. Images in hidden folders are excluded."""
         found = defaultdict(list)
-        for root, folders, names in os.walk(self.folder):
-            folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
-            for name in sorted(names):
+        for root, folders, names in walk(self.folder):
+            folders[:] = [folder for folder in folders if not folder.startswith(".")]
+            for name in names:
                 if is_image(name):
-                    found[_stem(name)].append(Path(root, name))
+                    found[_stem(name)].append(root / name)
         return found
 
 
@@ -181,4 +207,5 @@ def _parts(name: str) -> tuple[str, ...]:
 
 def _stem(name: str) -> str:
     extensions = (*EXTENSIONS, *UNSUPPORTED)
-    return name[: name.rindex(".")] if name.lower().endswith(extensions) else name
+    stem = name[: name.rindex(".")] if name.lower().endswith(extensions) else name
+    return composed(stem).casefold()

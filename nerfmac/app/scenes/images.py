@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from nerfmac.app.scenes.color_profiles import has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
@@ -32,7 +33,17 @@ Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
 """File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
+SUPPORTED = {
+    "PNG": (".png",),
+    "JPEG": (".jpg", ".jpeg"),
+    "WebP": (".webp",),
+    "TIFF": (".tif", ".tiff"),
+    "BMP": (".bmp",),
+    "GIF": (".gif",),
+    "HEIC": HEIF,
+}
+"""Names of the supported image formats, with their file extensions in lower case."""
+EXTENSIONS = tuple(extension for extensions in SUPPORTED.values() for extension in extensions)
 """File extensions of supported images, in lower case. Upper case is also supported."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
@@ -41,7 +52,7 @@ UNSUPPORTED = {
     **{f".{extension}": "camera raw" for extension in _RAW},
     **{".exr": "OpenEXR", ".hdr": "Radiance HDR", ".pfm": "PFM", ".dpx": "DPX"},
     **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
-    **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
+    **{".svg": "SVG", ".tga": "Targa"},
 }
 """Names of unsupported image formats, keyed by file extension in lower case."""
 INVERTED = "dynamic_mask_"
@@ -58,9 +69,8 @@ UPRIGHT = {
 }
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 OPAQUE = 250  # Minimum alpha (0 to 255) of an opaque pixel. The value allows for rounding errors.
-ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)  # Pillow decoders may raise exceptions of any type for invalid files.
-FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
+FORMATS = tuple(name.upper() for name in SUPPORTED if name != "HEIC")
 """Formats that image files may have, independent of their names. Pillow would read some other
 formats with external programs: Ghostscript would execute a PostScript file."""
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
@@ -113,16 +123,23 @@ def inspect(path: Path) -> Header:
     """Read the header of an image file."""
     with _opened(path) as image:
         width, height = image.size
-        orientation = _orientation(image)
+        orientation = orientation_of(image)
         if orientation >= 5:
             width, height = height, width
-        return Header(width, height, _has_alpha(image), orientation)
+        return Header(width, height, has_alpha(image), orientation)
+
+
+def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether two sizes (width, height) have the same aspect ratio, up to rounding to whole
+    pixels."""
+    # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
+    return abs(other[0] * size[1] - other[1] * size[0]) <= sum(size)
 
 
 def is_cut_out(path: Path) -> bool:
     """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
     with _opened(path) as image:
-        if not _has_alpha(image):
+        if not has_alpha(image):
             return False
         return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
 
@@ -206,7 +223,8 @@ def _refuse_bomb(image: Image.Image, path: Path) -> None:
         )
 
 
-def _orientation(image: Image.Image) -> int:
+def orientation_of(image: Image.Image) -> int:
+    """Return the EXIF orientation (1 to 8) of an opened image."""
     # For PNG, Pillow decodes the whole image to find EXIF after the pixels, where it is very rare.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
@@ -214,32 +232,18 @@ def _orientation(image: Image.Image) -> int:
     return orientation if orientation in UPRIGHT else 1
 
 
-def _has_alpha(image: Image.Image) -> bool:
-    return image.mode in ALPHA_MODES or "transparency" in image.info
-
-
 def _decode_file(path: Path, upright: bool) -> Pixels:
     with _opened(path) as image:
-        transpose = UPRIGHT.get(_orientation(image)) if upright else None
-        mode = "RGBA" if _has_alpha(image) else "RGB"
-        if image.mode.startswith("I"):
-            pixels = _from_sixteen_bits(image)
-        elif image.mode == "F":
+        transpose = UPRIGHT.get(orientation_of(image)) if upright else None
+        if image.mode == "F":
             raise InputError(f"{path} contains floating-point pixels; convert it to 8 or 16 bits")
-        else:
-            pixels = image if image.mode == mode else image.convert(mode)
+        pixels = in_srgb(image, path)
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
-
-
-def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    # Pillow's conversion clips at 255, so almost every pixel would become white.
-    gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
-    return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")
 
 
 MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
 MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
-METHOD = "mean of blocks"
+METHOD = "mean of blocks of sRGB values"
 """Part of the cache keys. Change this name if the downscaling method changes pixels."""
 
 log = logging.getLogger("nerfmac")

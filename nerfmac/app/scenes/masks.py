@@ -28,7 +28,7 @@ from pathlib import Path
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out
+from nerfmac.common.files import leads_out, spelled
 from nerfmac.common.json_reader import Fields
 
 FOLDERS, KEY = ("masks", "mask"), "mask_path"
@@ -44,8 +44,8 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
         return None
     path = Path(os.path.normpath(folder / frame.text(KEY).replace("\\", "/")))
     if leads_out(path, folder):
-        raise frame.wrong(KEY, f"a file in {folder}")
-    return path
+        raise frame.wrong(KEY, f"a file in {folder}, or a symbolic link there to another folder")
+    return spelled(path)
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
@@ -78,8 +78,9 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
     found, known = {}, dict.fromkeys(photos)
     for photo in known:
         for candidate in _candidates(photo, root, is_folder):
-            if os.path.isfile(candidate) and candidate not in known:
-                found[photo] = candidate
+            mask = spelled(candidate)
+            if os.path.isfile(mask) and mask not in known:
+                found[photo] = mask
                 break
     uses = Counter(found.values())
     return {photo: mask for photo, mask in found.items() if uses[mask] == 1}

@@ -130,4 +130,4 @@ def described(split: Split | None) -> str:
         return f"{len(split)} by name"
     if isinstance(split, float):
         return f"{split:g} of the views"
-    return "no views held out" if split == "none" else f"every {split}th view"
+    return "none" if split == "none" else f"every {split}th view"

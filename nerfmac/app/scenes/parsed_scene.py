@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -12,21 +14,30 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.images import is_cut_out
-from nerfmac.app.scenes.masks import masked
+from nerfmac.app.scenes.images import is_cut_out, is_image
+from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.placement import UP, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
+from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import composed
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
-TEST_EVERY = 8  # Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF).
+TEST_EVERY = 8
+"""Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF). If a scene has fewer
+views, no views are held out by default."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
 Splits = dict[str, Frames]
+
+OTHER_IMAGES = re.compile(
+    r"(^|[_.-])(mask|depth|normal|alpha|disparity|label|semantic)s?([_.-]|$)", re.IGNORECASE
+)
+"""File names of masks, depth maps, and other images that are not photos."""
 
 log = logging.getLogger("nerfmac")
 
@@ -56,25 +67,26 @@ class ParsedScene(NamedTuple):
     tracks: Tracks | None = None
 
 
-def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
+def assemble(
+    parsed: ParsedScene, path: Path, options: SceneOptions, record: SceneRecord | None = None
+) -> Scene:
     """Create a scene from parsed files: choose image orientations, placement, and splits, and apply
-    the scene options.
+    the scene options. If `record` is the record of a run, the result has the placement and the
+    splits of the record.
 
     A warning is logged if a view is in both the training and the test split, or if symbolic links
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     parsed = parsed._replace(images=read)
-    placement = parsed.placement or _fitted(parsed, options)
     images = _in_order(parsed)
-    if np.linalg.det(images[0].pose[:, :3]) < 0:
-        placement = placement.mirrored()
+    placement = (record and record.placement) or _placed(parsed, options)
     frames = tuple(image.placed(placement) for image in images)
     if parsed.splits is None and options.split is None:
-        options = replace(options, split=TEST_EVERY if len(frames) > 1 else "none")
-    splits = _split(parsed, frames, options.split)
-    factor, max_images = int(options.downscale), options.max_images
-    splits = {name: _fewer(part, max_images) for name, part in splits.items()}
+        options = replace(options, split=TEST_EVERY if len(frames) >= TEST_EVERY else "none")
+    splits = _recorded(parsed, frames, record.views) if record else _split(parsed, frames, options)
+    factor = int(options.downscale)
+    used = {id(frame) for part in splits.values() for frame in part}
     tracks, held_out = _tracks(parsed, images, frames, splits, factor)
     splits = {
         name: tuple(_reduced(frame, factor, options.masks) for frame in part)
@@ -90,12 +102,17 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         placement = placement._replace(extent=options.extent)
     points = parsed.points
     points = None if points is None or not len(points) else placement.to_scene(points)
+    up = UP if parsed.up is None else placement.turned_to_scene(options.up or parsed.up)
     scene = Scene(
         name=name,
         extent=placement.extent,
         splits=splits,
-        up=UP if parsed.up is None else placement.turned_to_scene(options.up or parsed.up),
-        has_alpha=any(image.header.has_alpha for image in images),
+        up=record.up if record else up,
+        has_alpha=any(
+            image.header.has_alpha
+            for image, frame in zip(images, frames, strict=True)
+            if id(frame) in used
+        ),
         path=path,
         options=options,
         placement=placement,
@@ -103,8 +120,12 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         tracks=tracks and tracks.transformed(placement),
         held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
+    if record:
+        record.check_views(scene, "the run")
+        _warn_of_changes(parsed, frames, record, scene)
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
+    _warn_of_unused(parsed)
     return scene
 
 
@@ -151,6 +172,12 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
     return tracks.observed(np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1))
 
 
+def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
+    placement = parsed.placement or _fitted(parsed, options)
+    is_mirrored = np.linalg.det(parsed.images[0].pose[:, :3]) < 0
+    return placement.mirrored() if is_mirrored else placement
+
+
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
     is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
     poses = [image.pose for image in images]
@@ -173,17 +200,68 @@ def _are_cut_out(images: Sequence[PosedImage]) -> bool:
     return any(map(is_cut_out, checked))
 
 
-def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """Return the frames of each split, keyed by split name. Without a `split` option, the result is
-    the splits of the files. With a `split` option, the "train" views of the files are divided into
-    "train" and "test" views, and the "test" views of the files are not used."""
+def _split(parsed: ParsedScene, frames: Frames, options: SceneOptions) -> Splits:
+    """Return the frames of each split, keyed by split name, at most `max_images` for each split.
+    Without a `split` option, the result is the splits of the files. With a `split` option, the
+    "train" views of the files are divided into "train" and "test" views, and the "test" views of
+    the files are not used."""
+    split, splits = options.split, {}
     if parsed.splits is None:
-        return _held_out(frames, "none" if split is None else split, parsed.source)
-    splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
-    if split is not None:
-        splits.pop("test", None)
-        splits |= _held_out(splits["train"], split, parsed.source)
+        splits = _held_out(frames, "none" if split is None else split, parsed.source)
+    else:
+        splits = _listed(parsed.splits, frames)
+        if split is not None:
+            splits.pop("test", None)
+            splits |= _held_out(splits["train"], split, parsed.source)
+    return {name: _fewer(part, options.max_images) for name, part in splits.items()}
+
+
+def _listed(splits: Mapping[str, Sequence[int]], frames: Frames) -> Splits:
+    return {name: tuple(frames[index] for index in part) for name, part in splits.items()}
+
+
+def _recorded(parsed: ParsedScene, frames: Frames, views: Mapping[str, Sequence[str]]) -> Splits:
+    """Return the frames of the recorded views of a run. Missing views are omitted."""
+    listed, splits = _listed(parsed.splits or {}, frames), {}
+    for split, names in views.items():
+        by_name = defaultdict(list)
+        for frame in (*listed.get(split, ()), *frames):
+            by_name[frame.name].append(frame)
+        splits[split] = tuple(by_name[name].pop(0) for name in names if by_name[name])
     return splits
+
+
+def _warn_of_changes(
+    parsed: ParsedScene, frames: Frames, record: SceneRecord, scene: Scene
+) -> None:
+    """Log a warning about recorded views that are missing, and if the scene would now be split
+    differently."""
+    used = {split: _names(part) for split, part in scene.splits.items()}
+    gone = [name for split in used for name in record.views[split] if name not in used[split]]
+    if gone:
+        log.warning(
+            f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run are "
+            f"missing in {parsed.source}, such as {gone[0]!r}"
+        )
+    present = {name for part in used.values() for name in part}
+    if changed := sorted(({*masked_views(scene)} ^ {*record.masked}) & present):
+        log.warning(
+            f"the masks of {len(changed)} views of {parsed.source} have been added or removed "
+            f"since the training, such as the mask of {changed[0]!r}"
+        )
+    try:
+        usual = _split(parsed, frames, record.options)
+    except InputError:  # For example, the scene no longer contains a view that an option lists.
+        usual = {}
+    if {split: _names(part) for split, part in usual.items() if part} != dict(record.views):
+        log.warning(
+            f"the views of {parsed.source} have changed since the training; using only the views "
+            f"of the run ({', '.join(f'{len(used[split])} {split}' for split in used)})"
+        )
+
+
+def _names(frames: Sequence[Frame]) -> tuple[str, ...]:
+    return tuple(frame.name for frame in frames)
 
 
 def _held_out(frames: Frames, split: Split, where: str) -> Splits:
@@ -212,8 +290,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view with `name` as its name, file name, or stem."""
-    wanted = PurePosixPath(name.replace("\\", "/"))
-    paths = [PurePosixPath(frame.name) for frame in frames]
+    wanted = PurePosixPath(composed(name.replace("\\", "/")))
+    paths = [PurePosixPath(composed(frame.name)) for frame in frames]
     for matches in (
         [path == wanted for path in paths],
         [path.name == wanted.name for path in paths],
@@ -261,6 +339,33 @@ def _warn_of_shared(scene: Scene) -> None:
             f"{shared} of {len(test)} test images of {scene.name} are also training images, so "
             "their quality is not meaningful"
         )
+
+
+def _warn_of_unused(parsed: ParsedScene) -> None:
+    """Log how many images next to the images of the scene have no camera, and how many images with
+    a camera are in no split of the scene files."""
+    used = {os.path.normcase(image.image.resolve()) for image in parsed.images}
+    folders = dict.fromkeys(image.image.parent for image in parsed.images)
+    files = [folder / name for folder in folders for name in _photos_in(folder)]
+    unused = [path for path in files if os.path.normcase(path.resolve()) not in used]
+    if unused:
+        log.warning(
+            f"{len(unused)} of {len(files)} images have no camera in {parsed.source} and are "
+            f"skipped, such as {unused[0]}"
+        )
+    listed = {index for part in (parsed.splits or {}).values() for index in part}
+    if parsed.splits is not None and len(listed) < len(parsed.images):
+        names = [image.name for i, image in enumerate(parsed.images) if i not in listed]
+        log.warning(
+            f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source} and "
+            f"are not used, such as {names[0]!r}"
+        )
+
+
+def _photos_in(folder: Path) -> list[str]:
+    """Return the names of the images in a folder, without masks, depth maps, and normal maps."""
+    names = [name for name in sorted(os.listdir(folder)) if is_image(name)]
+    return [name for name in without_masks(names) if not OTHER_IMAGES.search(Path(name).stem)]
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:

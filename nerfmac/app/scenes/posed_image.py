@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.scenes.images import Header, decode_reduced, inspect
+from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
@@ -104,9 +104,8 @@ def headers_of(images: Sequence[Path]) -> list[Header]:
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether the aspect ratios are equal, up to rounding to whole pixels."""
-    # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
-    return abs(width * lens.height - height * lens.width) <= lens.width + lens.height
+    """Return whether the intrinsics and an image have the same aspect ratio."""
+    return same_aspect((lens.width, lens.height), (width, height))
 
 
 def oriented(

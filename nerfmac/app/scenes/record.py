@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,10 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.views import Color
+
+SAME_WITHIN = 1e-4
+"""Maximum difference of equal cameras: of poses in scene units, and of intrinsics relative to their
+values. Different machines round the placement of a scene differently."""
 
 
 def is_run(folder: Path) -> bool:
@@ -36,7 +41,7 @@ def refuse_run(path: Path) -> None:
 
 @dataclass(frozen=True)
 class SceneRecord:
-    """Path, options, and cube of a scene, and the cameras of its training views."""
+    """Path, options, and cube of a scene, the cameras of its training views, and the view names."""
 
     path: str | None  # Path of the scene, or None for a scene in memory.
     extent: float
@@ -47,6 +52,15 @@ class SceneRecord:
     # Mean sRGB color of the training images, or None if it is unknown or the images have alpha.
     mean_color: Color | None = None
     subject: Sphere | None = None  # Sphere around the subject, or None if there is no subject.
+    # Names of the views of each split, in order. If the scene changes, these views are still used.
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    masked: tuple[str, ...] = ()  # Names of the views with a mask.
+
+    @property
+    def name(self) -> str:
+        """Name of the scene folder, or "scene" for a scene in memory."""
+        path = Path(self.path or "scene")
+        return path.parent.name if path.suffix in (".json", ".npy", ".npz") else path.name
 
     @property
     def backdrop(self) -> Color:
@@ -69,7 +83,14 @@ class SceneRecord:
         cameras = scene.cameras("train")
         options = scene.options
         subject = find_subject(scene.points, cameras)
-        return cls(path, scene.extent, scene.up, cameras, options, placement, mean_color, subject)
+        views = {
+            split: tuple(frame.name for frame in part)
+            for split, part in scene.splits.items()
+            if part
+        }
+        cube = path, scene.extent, scene.up
+        masked = masked_views(scene)
+        return cls(*cube, cameras, options, placement, mean_color, subject, views, masked)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -101,7 +122,53 @@ class SceneRecord:
             _placement(record),
             _color(record),
             _subject(record),
+            _views(record.object("views")),
+            record.texts("masked"),
         )
+
+    def check_views(self, scene: Scene, run: str) -> None:
+        """Raise `InputError` unless the training views of `scene` have the names and the cameras of
+        the record, and its held-out views are held-out views of the record. `run` is the name of
+        the run, for the message."""
+        names = {split: [frame.name for frame in part] for split, part in scene.splits.items()}
+        where = f"the scene {scene.path or scene.name}"
+        advice = "use the scene and the options that the run was trained with, or train a new run"
+        for split, part in names.items():
+            known = self.views.get(split, ())
+            other = [name for name in part if name not in known]
+            other += [name for name in known if split == "train" and name not in part]
+            if other:
+                raise InputError(
+                    f"{run} was trained with other views of {self.path} than {where} contains: "
+                    f"{len(other)} {split} views differ, such as {other[0]!r}; {advice}"
+                )
+        if names["train"] != list(self.views["train"]):
+            raise InputError(f"{where} has the training views of {run} in another order; {advice}")
+        for name, ours, theirs in zip(
+            names["train"], self.cameras, scene.cameras("train"), strict=True
+        ):
+            if not _is_same(ours, theirs):
+                raise InputError(
+                    f"{run} was trained with another camera for {name!r} than {where} contains; "
+                    f"{advice}"
+                )
+
+
+def masked_views(scene: Scene) -> tuple[str, ...]:
+    """Return the names of the views with a mask."""
+    return tuple(frame.name for part in scene.splits.values() for frame in part if frame.mask)
+
+
+def _is_same(one: Camera, other: Camera) -> bool:
+    ours, theirs = (np.array(astuple(camera.lens), np.float64) for camera in (one, other))
+    return bool(
+        np.allclose(ours, theirs, rtol=SAME_WITHIN, atol=SAME_WITHIN)
+        and np.allclose(one.pose, other.pose, rtol=0.0, atol=SAME_WITHIN)
+    )
+
+
+def _views(views: Fields) -> dict[str, tuple[str, ...]]:
+    return {split: views.texts(split) for split in views.values}
 
 
 def _color(record: Fields) -> Color | None:

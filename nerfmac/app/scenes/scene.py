@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.app.scenes.images import decode, decode_mask, trim
+from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
@@ -48,8 +49,8 @@ class Frame:
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
         is_upright: Whether the camera belongs to the image after applying the EXIF orientation
             (True) or to the image as stored (False).
-        mask: Mask image with the same size as the image (see `scenes.masks`), or None if the photo
-            has no mask.
+        mask: Mask image with the aspect ratio of the image (see `scenes.masks`), or None if the
+            photo has no mask.
     """
 
     camera: Camera
@@ -58,6 +59,43 @@ class Frame:
     reduce: int = 1
     is_upright: bool = True
     mask: Path | None = None
+
+    def decode(self, channels: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
+        """Decode the image and the mask.
+
+        Args:
+            channels: 3 for RGB, or 4 for RGBA.
+
+        Returns:
+            Pixels (h, w, channels), and a mask (h, w) that is True for the pixels to use, or None.
+
+        Raises:
+            InputError: If a file cannot be decoded, the image has another size than the camera, or
+                the mask has another aspect ratio.
+        """
+        lens = self.camera.lens
+        image = decode(self.image, channels, self.name, self.reduce, upright=self.is_upright)
+        if image.shape[:2] != (lens.height, lens.width):
+            raise InputError(
+                f"{self.name} has {image.shape[1]}x{image.shape[0]} pixels, but its camera is for "
+                f"{lens.width}x{lens.height}; replace the image by one of that size"
+            )
+        return image, None if self.mask is None else self._decoded_mask(self.mask)
+
+    def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
+        """Return the mask (h, w), True where no mask pixel in the averaged block is black."""
+        lens, reduce = self.camera.lens, self.reduce
+        mask = decode_mask(path, upright=self.is_upright)
+        size, wanted = mask.shape[::-1], (lens.width * reduce, lens.height * reduce)
+        if not all(0 <= side - other < reduce for side, other in zip(size, wanted, strict=True)):
+            if not same_aspect((size[0], size[1]), wanted):
+                raise InputError(
+                    f"{path} has {size[0]}x{size[1]} pixels, but its image {self.name} has another "
+                    f"aspect ratio; the mask must show the same area as the image"
+                )
+            mask = np.asarray(Image.fromarray(mask).resize(wanted, Image.Resampling.NEAREST))
+        blocks = mask[: wanted[1], : wanted[0]].reshape(lens.height, reduce, lens.width, reduce)
+        return np.asarray(blocks.all(axis=(1, 3)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,29 +215,28 @@ class Scene:
         raise InputError(message)
 
 
-def _decoding(
-    frames: tuple[Frame, ...], channels: int, progress: bool
-) -> Generator[None, None, Views]:
-    cameras = Cameras.stack([frame.camera for frame in frames])
-    if cameras.pixels >= MAX_PIXELS:
+def check_count(cameras: Sequence[Camera]) -> Cameras:
+    """Return the cameras of a split. If their images have too many pixels, raise `InputError`."""
+    stacked = Cameras.stack(cameras)
+    if stacked.pixels >= MAX_PIXELS:
         raise InputError(
-            f"{len(frames)} images of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} pixels "
+            f"{len(cameras)} images of {shown_sizes(stacked.sizes)} have {stacked.pixels:,} pixels "
             f"in total; the maximum is {MAX_PIXELS - 1:,}: reduce them with downscale=2 "
             "(--downscale 2) or max_images (--max-images)"
         )
+    return stacked
+
+
+def _decoding(
+    frames: tuple[Frame, ...], channels: int, progress: bool
+) -> Generator[None, None, Views]:
+    cameras = check_count([frame.camera for frame in frames])
     has_mask = any(frame.mask for frame in frames)
     pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
     kept = mx.ones(cameras.pixels, mx.bool_) if has_mask else None
 
     def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
-        frame, (width, height) = frames[index], cameras.sizes[index]
-        image = decode(frame.image, channels, frame.name, frame.reduce, upright=frame.is_upright)
-        if image.shape[:2] != (height, width):
-            raise InputError(
-                f"{frame.name} has {image.shape[1]}x{image.shape[0]} pixels, but its camera is for "
-                f"{width}x{height}; replace the image by one of that size"
-            )
-        mask = _mask_of(frame, width, height) if frame.mask else None
+        image, mask = frames[index].decode(channels)
         return image.reshape(-1, channels), None if mask is None else mask.ravel()
 
     # MLX may be used only on this thread.
@@ -213,6 +250,11 @@ def _decoding(
         yield
     if any(frame.reduce > 1 for frame in frames):
         trim()
+    if kept is not None and not mx.any(kept).item():
+        raise InputError(
+            f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}; "
+            "black marks excluded pixels: invert the masks, or use --no-masks"
+        )
     return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)
 
 
@@ -222,22 +264,6 @@ def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     copy of the images is in memory, instead of one on the host and one on the device."""
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)
-
-
-def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """Return a frame's mask (h, w), True where no mask pixel in the averaged block is black."""
-    assert frame.mask is not None
-    mask = decode_mask(frame.mask, upright=frame.is_upright)
-    across, down = width * frame.reduce, height * frame.reduce
-    if not (
-        0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
-    ):
-        raise InputError(
-            f"{frame.mask} has {mask.shape[1]}x{mask.shape[0]} pixels, unlike its image "
-            f"{frame.name}; the mask must have the size of the image"
-        )
-    blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
-    return np.asarray(blocks.all(axis=(1, 3)))
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:

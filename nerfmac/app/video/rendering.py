@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -134,6 +135,11 @@ def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
             f"cannot write {out}: the folder {out.parent} does not exist; create it, or choose "
             "another name"
         )
+    if not os.access(out.absolute().parent, os.W_OK | os.X_OK):
+        raise InputError(
+            f"cannot write {out}: there is no permission to write in {out.absolute().parent}; "
+            "choose another place with --out"
+        )
     if overwrite:
         return
     expected = "choose another name, or replace it with --overwrite"
@@ -165,7 +171,9 @@ def _made_by(
             digest.update(repr(camera.lens).encode())
     states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
     values = json.loads(json.dumps(asdict(options)))  # Converts tuples to lists.
-    return {"format": form, **values, "path": digest.hexdigest(), "run": states}
+    lens, count = frames[0][0].lens, len(frames)
+    size = {"size": [lens.width, lens.height], "number of frames": count}
+    return {"format": form, **size, **values, "path": digest.hexdigest(), "run": states}
 
 
 def _write_files(

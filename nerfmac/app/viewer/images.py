@@ -27,7 +27,6 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run import Run
-from nerfmac.app.scenes.images import decode
 from nerfmac.app.video import RenderOptions, ViewRenderer, colors, over_background, to_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -159,7 +158,7 @@ class Comparison:
                 f"training view {index} does not exist; the scene has {len(frames)} training views"
             )
         frame, has_alpha = frames[index], run.images().has_alpha
-        pixels = decode(frame.image, 4 if has_alpha else 3, frame.name)
+        pixels, _ = frame.decode(4 if has_alpha else 3)
         if has_alpha:
             blend = run.config.train.blend
             mixed = over(mx.array(pixels / np.float32(255)), mx.array(background), blend)

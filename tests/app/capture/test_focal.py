@@ -19,7 +19,7 @@ from nerfmac.app.capture.focal import (
     trial_images,
 )
 from nerfmac.app.capture.pairs import in_sequence
-from nerfmac.app.capture.video import full_frames, report_colors
+from nerfmac.app.capture.video import full_frames, report_conversions
 
 RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, images=16)
 """Result for a guess near the focal length."""
@@ -133,12 +133,34 @@ def test_an_hdr_video_is_tone_mapped_to_srgb(tmp_path, colors, transfer, name, c
     caplog.set_level("INFO", "nerfmac")
     path = tmp_path / "clip.mkv"
     write_video(path, colors, transfer)
-    report_colors(path)
+    report_conversions(path)
     first, second = full_frames(path, [0, 1], 640)
     np.testing.assert_array_equal(first, second)
     assert chroma(first) == pytest.approx(chroma(colors), rel=0.2)
     assert np.abs(first.astype(int) - colors).mean() < 12
     assert caplog.messages == [f"{path} is an HDR video ({name}); tone-mapping its frames to sRGB"]
+
+
+@pytest.mark.parametrize(
+    ("primaries", "matrix", "name"),
+    [("bt2020", "bt2020nc", "BT.2020"), ("smpte432", "bt709", "Display P3")],
+)
+def test_a_wide_gamut_video_is_converted_to_srgb(tmp_path, colors, primaries, matrix, name, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = tmp_path / "clip.mkv"
+    wide = f"p={primaries}:t=bt709:m={'2020_ncl' if primaries == 'bt2020' else '709'}:r=limited"
+    coded = f"format=gbrp,zscale=min=gbr:rin=full:pin=bt709:tin=bt709:{wide},format=yuv444p10le"
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "{}x{}".format(*SIZE), "-i", "-"]
+    command = [get_ffmpeg_exe(), "-v", "error", *source, "-vf", coded, "-c:v", "ffv1"]
+    command += ["-color_trc", "bt709", "-color_primaries", primaries]
+    command += ["-colorspace", matrix, "-color_range", "tv", path]
+    subprocess.run(command, input=colors.tobytes(), check=True)
+    report_conversions(path)
+    (frame,) = full_frames(path, [0], 640)
+    assert np.abs(frame.astype(int) - colors).mean() < 2
+    assert caplog.messages == [
+        f"{path} is a wide-gamut video ({name}); converting its frames to sRGB"
+    ]
 
 
 def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, caplog, monkeypatch):
@@ -149,7 +171,7 @@ def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, c
     program.write_text(f"#!/bin/sh\n{stub.format(get_ffmpeg_exe())}")
     program.chmod(0o755)
     monkeypatch.setattr(video, "ffmpeg", lambda: str(program))
-    report_colors(path)
+    report_conversions(path)
     (frame,) = full_frames(path, [0], 640)
     assert frame.shape == (48, 64, 3)
     (line,) = caplog.messages
@@ -162,7 +184,7 @@ def test_a_usual_video_is_left_as_it_is(tmp_path, colors, caplog):
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "{}x{}".format(*SIZE), "-i", "-"]
     command = [get_ffmpeg_exe(), "-v", "error", *source, "-pix_fmt", "gbrp", "-c:v", "ffv1", path]
     subprocess.run(command, input=colors.tobytes(), check=True)
-    report_colors(path)
+    report_conversions(path)
     (frame,) = full_frames(path, [0], 640)
     np.testing.assert_array_equal(frame, colors)
     assert caplog.messages == []

@@ -110,13 +110,14 @@ def test_masks_of_photos_become_the_scene_s(photos, solved, form, caplog):
         np.testing.assert_array_equal(np.array(views.kept_of(index)), expected)
 
 
-def test_a_mask_is_turned_and_reduced_with_its_photo(photos):
+@pytest.mark.parametrize("size", [(128, 96), (64, 48)])
+def test_a_mask_is_turned_and_reduced_with_its_photo(photos, size):
     exif = Image.Exif()
     exif[0x0112] = 6
     with Image.open(photos / NAMES[0]) as image:
         image.resize((128, 96)).save(photos / NAMES[0], exif=exif)
     mask, images = photos / "mask.png", photos / "images"
-    Image.fromarray(HOLES).resize((128, 96), Image.Resampling.NEAREST).save(mask)
+    Image.fromarray(HOLES).resize(size, Image.Resampling.NEAREST).save(mask)
     images.mkdir()
     with tqdm(disable=True) as bar:
         photo = photos / NAMES[0]

@@ -8,6 +8,7 @@ from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
+from nerfmac.app.capture.focal import Trial
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver, missing_images, step_name
 from nerfmac.app.capture.verdict import Finding, Verdict
@@ -15,6 +16,14 @@ from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
+
+
+def test_too_few_cameras_do_not_contradict_the_trial_of_the_focal_length(tmp_path):
+    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
+    solver = Solver(tmp_path, tmp_path, images, None)
+    assert "COLMAP found no two of the 20 images that show" in str(solver._no_cameras())
+    solver._trial = Trial(1.2, 1.2, 0.0, 0.0, 0.5, 900, 14)
+    assert "COLMAP found only 14 of the 20 images that show" in str(solver._no_cameras())
 
 
 @pytest.fixture

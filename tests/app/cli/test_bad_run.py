@@ -23,9 +23,9 @@ def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
 
 
 def test_resuming_on_other_views(capsys, tmp_path, run):
-    other = write_scene(tmp_path / "other", train=4)
+    other = write_scene(tmp_path / "other", test=1, train=3)
     arguments = ("train", other, "--out", run, "--resume", "--steps", 4)
-    refused(capsys, tmp_path, *arguments, names=[run, "other views of", "'other'"])
+    refused(capsys, tmp_path, *arguments, names=[other, "another camera for"])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,8 @@ def test_a_split_that_is_not_there(capsys, tmp_path, run):
     refused(capsys, tmp_path, "eval", run, "--split", "val", names=["no 'val' views"])
     out = tmp_path / "bare"
     Run.load(run).save(out)
-    bare = write_scene(tmp_path / "scene", test=0, train=3)
+    bare = write_scene(tmp_path / "scene", train=3)
+    (bare / "transforms_test.json").unlink()
     record = json.loads((out / "scene.json").read_text())
     (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
     refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])

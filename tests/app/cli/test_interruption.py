@@ -86,6 +86,18 @@ def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
     assert Run.load(tmp_path / "run").state.step > 0
 
 
+def test_a_run_whose_terminal_is_closed_is_saved_unless_it_runs_with_nohup(scene, tmp_path):
+    code, _ = interrupted(started(scene, tmp_path / "run", "--seconds", 60), signal.SIGHUP)
+    assert code == 130
+    assert Run.load(tmp_path / "run").state.step > 0
+    flags = ("--steps", STEPS)
+    code, _ = interrupted(
+        started(scene, tmp_path / "kept", *flags, before=("nohup",)), signal.SIGHUP
+    )
+    assert code == 0
+    assert Run.load(tmp_path / "kept").state.step == STEPS
+
+
 def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path, capsys):
     out = tmp_path / "run"
     flags = (*FLAGS, "--steps", 50, "--optimizer.rate", "1e14")

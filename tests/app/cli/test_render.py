@@ -204,9 +204,9 @@ def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved
     assert nerfmac("eval", run, "--scene", moved, "--json", tmp_path / "q.json") == 0
     assert "mean of 2" in capsys.readouterr().out
     assert json.loads((tmp_path / "q.json").read_text())["protocol"]["scene"] == str(moved)
-    other = write_scene(tmp_path / "other", train=4)
+    other = write_scene(tmp_path / "other", test=1, train=3)
     assert nerfmac("eval", run, "--scene", other) == 2
-    assert "other views of" in capsys.readouterr().err
+    assert "another camera for" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,13 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
     assert metrics(out)["test_views"] == 3
-    refused_to_resume = ((("--split", 4), "split is 4, but the run"), (("--no-masks",), "masks is"))
+    refused_to_resume = (
+        (("--split", 4), "--split sets split to 4, but the run"),
+        (("--no-masks",), "--no-masks sets masks to False, but the run"),
+        (("--grid.levels", 4), "remove --grid.levels, or start"),
+        (("--no-refine.poses", "--seed", 3), "remove --no-refine.poses and --seed, or start"),
+        (("--model", "vanilla"), "remove --model, or start"),
+    )
     for flags, why in refused_to_resume:
         assert nerfmac("train", "--resume", "--out", out, "--steps", 3, *flags) == 2
         assert why in capsys.readouterr().err
@@ -163,7 +169,7 @@ def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, caps
     again = ("train", "--resume", "--out", out, "--steps", 2, "--no-video")
     for flags in (("--extent", 2), ("--up", "z"), ("--up", "auto"), ("--split", "none")):
         assert nerfmac(*again, *flags) == 2
-        assert f"{flags[0][2:]} is " in capsys.readouterr().err
+        assert f"{flags[0]} sets {flags[0][2:]} to " in capsys.readouterr().err
     assert nerfmac(*again, "--extent", 1.5, "--up=0,-2,0") == 0
     told = metrics(out)
     assert told["split"] == ["train/r_6", "train/r_2"]

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -90,6 +91,19 @@ def test_a_glbs_root_turns_z_to_y(glb):
     matrices = [np.reshape(node["matrix"], (4, 4)).T for node in tree["nodes"] if "matrix" in node]
     (matrix,) = matrices
     assert (matrix @ [1, 2, 3, 1]).tolist() == [1, 3, -2, 1]
+
+
+@pytest.mark.parametrize("up", [(0, -1, 0), (0, 0, -1), (1, 0, 0), (0.48, -0.6, 0.64)])
+def test_a_glbs_root_turns_the_up_direction_of_the_scene_to_y(tmp_path, up):
+    replace(MESH, up=up, name="tree").save(tmp_path / "a.glb")
+    content = (tmp_path / "a.glb").read_bytes()
+    (length,) = struct.unpack_from("<I", content, 12)
+    tree = json.loads(content[20 : 20 + length])
+    (node,) = [node for node in tree["nodes"] if "matrix" in node]
+    matrix = np.reshape(node["matrix"], (4, 4)).T
+    assert matrix[:3, :3] @ up == pytest.approx([0, 1, 0], abs=1e-6)
+    assert np.linalg.det(matrix[:3, :3]) == pytest.approx(1.0)
+    assert [mesh["name"] for mesh in tree["meshes"]] == ["tree"] == [node["name"]]
 
 
 @pytest.mark.parametrize("name", ["a.stl", "a", "a.json"])

@@ -37,6 +37,7 @@ def test_the_mesh_and_its_normals_are_turned_back(turned):
     position = mesh.vertices @ (0.4 * ROTATION).T + PLACEMENT.offset
     assert np.abs(distance_to(position)).max() < 0.01
     assert (mesh.normals * facing(position)).sum(axis=1).min() > 0.97
+    assert ROTATION @ mesh.up == pytest.approx(turned.scene.up)
     corner = mesh.vertices[mesh.faces]
     outwards = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
     assert (outwards * mesh.normals[mesh.faces[:, 0]]).sum(axis=1).mean() > 0

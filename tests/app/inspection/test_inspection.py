@@ -33,6 +33,8 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     save(tmp_path / "yard/images/004.png", np.full((16, 24, 3), 5, np.uint8))
     monkeypatch.chdir(tmp_path)
     assert nerfmac("inspect", path.parent) == 0
+    assert [each.name for each in tmp_path.iterdir()] == ["yard"]
+    assert nerfmac("inspect", path.parent, "--out", "yard-cameras.png") == 0
     told = capsys.readouterr().out
     assert "views      7 train, 2 test (held out: every 8th view)" in told
     assert "cube       side 2 in scene units" in told

@@ -113,7 +113,8 @@ def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
         f"1 of 6 images of {place} do not exist; using the other 5",
-        f"1 of 6 images have no camera in {place} and are skipped",
+        f"1 of 6 images have no camera in {tmp_path} and are skipped, such as "
+        f"{tmp_path / 'images/extra.png'}",
     ]
 
 

@@ -125,12 +125,14 @@ def test_a_scene_is_read_from_the_cache_and_the_cache_kept_small(tmp_path, cache
     path = write_transforms(tmp_path, 3, **lens)
     for index in range(3):
         save(tmp_path / f"images/00{index}.png", noise(index))
-    before = np.array(load_scene(path, downscale=4).views("train").pixels)
+    before = np.array(load_scene(path, split=8, downscale=4).views("train").pixels)
     assert len(list(cache.iterdir())) == 2
     monkeypatch.setattr(images, "decode_reduced", lambda *_, **__: pytest.fail("decoded"))
-    np.testing.assert_array_equal(load_scene(path, downscale=4).views("train").pixels, before)
+    np.testing.assert_array_equal(
+        load_scene(path, split=8, downscale=4).views("train").pixels, before
+    )
     monkeypatch.undo()
     monkeypatch.setenv("NERFMAC_CACHE", str(cache.parent))
     monkeypatch.setattr("nerfmac.app.scenes.scene.trim", lambda: trim(0))
-    load_scene(path, downscale=4).views("train")
+    load_scene(path, split=8, downscale=4).views("train")
     assert list(cache.iterdir()) == []

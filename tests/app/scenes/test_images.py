@@ -6,7 +6,7 @@ from PIL import Image
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import decode, inspect
+from nerfmac.app.scenes.images import SUPPORTED, decode, inspect
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
@@ -175,3 +175,28 @@ def test_what_differs_from_the_rest_is_not_taken_for_a_missing_image(
     assert ("2 of 6 images of" in caplog.text) == (not is_like)
     assert ("originals/001.png" in caplog.text) or is_like
     assert ("using the other 4" in caplog.text) == (not is_like)
+
+
+@pytest.mark.parametrize("form", SUPPORTED)
+def test_each_supported_extension_is_read_from_a_scene(tmp_path, form):
+    if form == "HEIC":
+        pytest.importorskip("pillow_heif").register_heif_opener()
+    for ending in SUPPORTED[form]:
+        folder = tmp_path / ending
+        path = write_transforms(folder, 2, absent=(0, 1))
+        for index in range(2):
+            name = folder / f"images/{index:03d}{ending}"
+            name.parent.mkdir(parents=True, exist_ok=True)
+            colors = Image.fromarray(pixels(index))
+            colors.save(name, "HEIF" if form == "HEIC" else form)
+        views = load_scene(path, split="none").views("train")
+        assert np.abs(np.array(views.photo(1)) * 255 - pixels(1)).mean() < 12
+
+
+def test_an_animated_image_is_its_first_frame(tmp_path):
+    first, second = (Image.new("RGB", (8, 8), color) for color in ("red", "blue"))
+    for name in ("a.gif", "a.webp", "a.png"):
+        first.save(tmp_path / name, save_all=True, append_images=[second])
+        assert decode(tmp_path / name, 4, "a")[4, 4, :3].tolist() == pytest.approx(
+            [255, 0, 0], abs=2
+        )

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, save, write_transforms
@@ -49,11 +50,52 @@ def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
     assert np.argwhere(~found).tolist() == [[2, 3]]
 
 
-def test_a_mask_of_another_size_is_refused(tmp_path):
+@pytest.mark.parametrize("size", [(12, 8), (48, 32), (25, 17), (23, 16)])
+@pytest.mark.parametrize("downscale", [1, 2])
+def test_a_mask_of_another_size_is_scaled_to_its_image(tmp_path, size, downscale):
     path = write_transforms(tmp_path, 2)
-    save(tmp_path / "masks/001.png", mask(1)[:-1])
-    with pytest.raises(InputError, match=r"masks/001\.png has 24x15 pixels, .* images/001\.png"):
-        load_scene(path, split="none").views("train")
+    left = np.full((size[1], size[0]), 255, np.uint8)
+    left[:, : size[0] // 3] = 0
+    save(tmp_path / "masks/001.png", left)
+    found = kept(load_scene(path, split="none", downscale=downscale), 1)
+    assert found.shape == (HEIGHT // downscale, WIDTH // downscale)
+    assert abs(int((~found[0]).sum()) - WIDTH // downscale // 3) <= 1
+    np.testing.assert_array_equal(found, np.tile(np.sort(found[0]), (HEIGHT // downscale, 1)))
+
+
+def test_a_mask_of_another_aspect_is_refused_by_training_and_by_inspection(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    save(tmp_path / "masks/001.png", mask(1)[:, :-6])
+    for read in (lambda scene: scene.views("train"), inspect_scene):
+        with pytest.raises(
+            InputError, match=r"masks/001\.png has 18x16 pixels, .* images/001\.png"
+        ):
+            read(load_scene(path, split="none"))
+
+
+def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    for index in range(3):
+        save(tmp_path / f"masks/{index:03d}.png", np.zeros((HEIGHT, WIDTH), np.uint8))
+    scene = load_scene(path, split="none")
+    with pytest.raises(InputError, match="the masks exclude all pixels of all 3 images, such as"):
+        scene.views("train")
+    reported = [line for line in inspect_scene(scene, progress=False).findings if "mask" in line]
+    assert len(reported) == 3
+    assert "images/001.png is excluded by its mask" in reported
+    save(tmp_path / "masks/002.png", mask(1))
+    scene = load_scene(path, split="none")
+    assert np.array(scene.views("train").kept).any()
+    reported = [line for line in inspect_scene(scene, progress=False).findings if "mask" in line]
+    assert len(reported) == 2
+
+
+def test_inspection_counts_the_pixels_as_training_does(tmp_path, monkeypatch):
+    monkeypatch.setattr("nerfmac.app.scenes.scene.MAX_PIXELS", 3 * WIDTH * HEIGHT)
+    path = write_transforms(tmp_path, 3)
+    for read in (lambda scene: scene.views("train"), inspect_scene):
+        with pytest.raises(InputError, match=r"3 images of 24x16 have 1,152 pixels in total"):
+            read(load_scene(path, split="none"))
 
 
 def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):

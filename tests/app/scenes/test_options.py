@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 
+from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import write_colmap
@@ -56,7 +57,7 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
     ("options", "complaint"),
     [
         ({"downscale": 0}, "downscale is 0; expected at least 1"),
-        ({"downscale": 17}, r"downscale is 17, but images/001\.png has only 24x16 pixels"),
+        ({"downscale": 17}, r"downscale is 17, but images/000\.png has only 24x16 pixels"),
         ({"max_images": 0}, "max_images is 0; expected at least 1"),
         ({"split": 0}, "split is 0; expected a number N for every Nth view, a fraction"),
         ({"split": 0.99}, "split=0.99 holds out all 3 views of .*, or use none"),
@@ -98,6 +99,24 @@ def test_what_is_held_out_is_as_asked_and_the_rest_is_trained_on(tmp_path, split
     trained = "".join(frame.name[-5] for frame in scene.splits["train"])
     assert sorted(trained + test) == list("0123456789")
     assert ("test" in scene.splits) == bool(test)
+
+
+@pytest.mark.parametrize(
+    ("count", "split", "test"),
+    [(1, None, ""), (7, None, ""), (8, None, "0"), (7, 8, "0"), (2, 2, "0")],
+)
+def test_few_views_are_all_trained_on_unless_a_split_is_asked_for(tmp_path, count, split, test):
+    scene = load_scene(write_transforms(tmp_path, count), split=split)
+    assert held_out(scene) == test
+    assert len(scene.splits["train"]) == count - len(test)
+
+
+@pytest.mark.parametrize("count", [1, 5, 7])
+def test_few_views_are_reported_with_what_is_needed(tmp_path, count):
+    scene = load_scene(write_transforms(tmp_path, count))
+    views = "is only one training view" if count == 1 else f"are only {count} training views"
+    for findings in (inspect_scene(scene, progress=False).findings, training_findings(scene)):
+        assert any(f"there {views};" in line and "at least 8 images" in line for line in findings)
 
 
 def test_a_file_lists_what_is_held_out(tmp_path):

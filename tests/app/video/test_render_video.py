@@ -217,11 +217,15 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
         ({"options": RenderOptions(exposure=1.0)}, "exposure"),
         ({"form": "npz"}, "format"),
         ({}, "path"),
+        ({}, "size"),
+        ({}, "number of frames"),
     ],
 )
 def test_frames_of_another_video_are_not_taken_for_this_ones(run, tmp_path, change, named):
     render_video(run, [FRONT], tmp_path / "some", progress=False)
-    cameras = [FRONT] if change else [SIDE]
+    small = Camera(FRONT.lens.scaled(FRONT.lens.width // 2, FRONT.lens.height // 2), FRONT.pose)
+    others = {"path": [SIDE], "size": [small], "number of frames": [FRONT, SIDE]}
+    cameras = others.get(named, [FRONT])
     with pytest.raises(InputError, match=f"rendered with another {named}; use"):
         render_video(run, cameras, tmp_path / "some", resume=True, progress=False, **change)
 

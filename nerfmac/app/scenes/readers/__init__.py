@@ -9,7 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.readers import colmap, llff, phones, transforms
+from nerfmac.app.scenes.readers import colmap, llff, neus, nsvf, phones, transforms
+from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread
+from nerfmac.app.scenes.readers.unread import unread_format
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import read_fields
@@ -19,8 +21,8 @@ PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
 BLENDER_FILES = tuple(transforms.file_name(split) for split in transforms.SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
-    f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D) or "
-    "keyframes/cameras (Polycam)"
+    f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D), "
+    f"keyframes/cameras (Polycam), {nsvf.INTRINSICS} (NSVF) or {neus.FILE_NAMES[0]} (NeuS)"
 )
 NEEDS_POSES = (
     "Photos or a video do not contain camera poses: estimate them with `nerfmac capture FOLDER` or "
@@ -35,7 +37,10 @@ def read_scene(path: Path) -> ParsedScene:
     parsed = _read(path)
     if parsed.tracks is None:
         folder = parsed.folder / colmap.MATCHED_POINTS
-        parsed = parsed._replace(tracks=colmap.tracks_beside(folder, parsed.images))
+        points, tracks = colmap.points_beside(folder, parsed.images)
+        parsed = parsed._replace(tracks=tracks)
+        if parsed.points is None:
+            parsed = parsed._replace(points=points)
     return parsed
 
 
@@ -43,6 +48,8 @@ def _read(path: Path) -> ParsedScene:
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)
+        if path.suffix == ".npz":
+            return neus.read_neus(path)
         if path.suffix.lower() in PACKED:
             raise InputError(f"{path} is an archive; unpack it and pass the resulting folder")
         if path.suffix.lower() != ".json":
@@ -59,7 +66,13 @@ def _read(path: Path) -> ParsedScene:
             "or a video"
         )
     if (read := reader_of(path)) is not None:
+        if (path / BLENDER_FILES[0]).exists() and (path / transforms.FILE_NAME).exists():
+            log.info(
+                f"using {BLENDER_FILES[0]} in {path}; to use {transforms.FILE_NAME} instead, pass "
+                "its path"
+            )
         return read()
+    refuse_unread(path)
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
     if below:
         raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass it")
@@ -81,6 +94,12 @@ def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
         return partial(phones.read_record3d, metadata)
     if (keyframes := phones.keyframes_of(folder)) is not None:
         return partial(phones.read_polycam, folder, *keyframes)
+    if (cameras := neus.cameras_of(folder)) is not None:
+        return partial(neus.read_neus, cameras)
+    if nsvf.is_nsvf(folder):
+        return partial(nsvf.read_nsvf, folder)
+    if unread_format(folder) is not None:  # Some of these formats have a JSON file with `frames`.
+        return None
     if (other := _other_json(folder)) is not None:
         return partial(transforms.read_transforms, other)
     return None

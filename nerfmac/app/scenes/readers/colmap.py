@@ -27,6 +27,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     read_model,
 )
 from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.common.files import composed
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
@@ -63,8 +64,17 @@ def model_folder(folder: Path) -> Path | None:
         below = folder / name
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
         models = [path for path in (below, *numbered) if is_model(path)]
+        if len(models) > 1:
+            counts = {path: count_images(path) for path in models}
+            largest = max(models, key=lambda path: counts[path])
+            others = ", ".join(f"{path} ({counts[path]})" for path in models if path != largest)
+            log.warning(
+                f"using the COLMAP model {largest} with {counts[largest]} images; the images of "
+                f"other models are skipped: {others}"
+            )
+            return largest
         if models:
-            return max(models, key=count_images) if len(models) > 1 else models[0]
+            return models[0]
     return None
 
 
@@ -98,7 +108,6 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
     paths = [path for _, path in found]
-    _warn_of_unposed(model_path, paths)
     images = []
     for (index, path), header in zip(found, headers_of(paths), strict=True):
         entry = model.images[index]
@@ -130,16 +139,6 @@ def _reduced_in(folder: Path) -> list[Path]:
     for reduced in folders:
         log.warning(f"no folder images in {folder}; using {reduced.name}")
     return folders
-
-
-def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
-    folders = {path.parent for path in images}
-    files = [path for folder in folders for path in folder.iterdir() if is_image(path.name)]
-    without = len(files) - len(images)
-    if without > 0:
-        log.warning(
-            f"{without} of {len(files)} images have no camera in {model_path} and are skipped"
-        )
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
@@ -201,30 +200,34 @@ def tracks_of(
     return Tracks(view, pixel, point, model.points, error)
 
 
-def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
+def points_beside(
+    folder: Path, images: Sequence[PosedImage]
+) -> tuple[np.ndarray | None, Tracks | None]:
+    """Return the sparse points (n, 3) and the tracks of the COLMAP model in `folder`, in the
+    coordinates of the image poses.
 
     `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
     model and store both. The cameras of the model are matched to the images by file name and
     determine the transform between the two coordinate systems. If there is no valid model, or its
-    cameras differ from the poses of the images, the result is None, and the reason is logged.
+    cameras differ from the poses of the images, the result is (None, None), and the reason is
+    logged.
     """
     path = model_folder(folder)
     if path is None:
-        return None
+        return None, None
     try:
         model = read_model(path)
     except InputError as error:
-        log.warning(f"{error}; continuing without its tracks")
-        return None
+        log.warning(f"{error}; continuing without its sparse points")
+        return None, None
     entries = _by_name(model.images, images)
     found = {view: entry for view, entry in enumerate(entries) if entry is not None}
     alignment = _alignment(found, images)
     if alignment is None:
-        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its tracks")
-        return None
+        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its points")
+        return None, None
     tracks = tracks_of(model, entries, images)
-    return tracks and tracks.transformed(alignment)
+    return alignment.to_scene(model.points), tracks and tracks.transformed(alignment)
 
 
 def _by_name(
@@ -233,9 +236,9 @@ def _by_name(
     """Return the model entry with the file name of each image, or None without a unique match."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
-        name = PurePosixPath(entry.name.replace("\\", "/")).name
+        name = composed(PurePosixPath(entry.name.replace("\\", "/")).name)
         by_name[name] = None if name in by_name else entry
-    return [by_name.get(PurePosixPath(image.name).name) for image in images]
+    return [by_name.get(composed(PurePosixPath(image.name).name)) for image in images]
 
 
 def _alignment(

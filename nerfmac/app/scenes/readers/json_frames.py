@@ -24,6 +24,14 @@ from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.readers.json_keys import (
+    MATRICES,
+    MISSPELLED,
+    PANORAMAS,
+    PERSPECTIVE,
+    check_keys,
+)
+from nerfmac.app.scenes.readers.json_keys import SPLITS as SPLITS
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens, focal_length
@@ -31,9 +39,6 @@ from nerfmac.geometry.placement import Direction, Placement
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
-MATRICES = ("K", "intrinsics", "intrinsic_matrix")
-"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
-MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
 """Maximum distance of a central principal point from the image center, relative to the image
 size."""
@@ -54,12 +59,12 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     header `image`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
     that have been logged for the file and is updated."""
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
+    is_fisheye = keys.is_fisheye()
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)
     defaults = {"cx": width / 2, "cy": height / 2}
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
-    is_fisheye = keys.is_fisheye()
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
         raise InputError(
             f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}; expected "
@@ -100,6 +105,8 @@ class _LensKeys:
     def is_fisheye(self) -> bool:
         if fields := self._with("camera_model"):
             model = fields.text("camera_model").upper()
+            if any(word in model for word in PANORAMAS):
+                raise fields.wrong("camera_model", PERSPECTIVE)
             if model not in LENS_MODELS + FISHEYE_MODELS:
                 known = ", ".join(LENS_MODELS + FISHEYE_MODELS)
                 raise fields.wrong("camera_model", f"one of {known}")
@@ -200,22 +207,9 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
 
 Array = npt.NDArray[np.float64]
 
-SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
-_UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
-_ALPHA = "images with an alpha channel, or masks"
-NOT_READ = {
-    **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
-    "fisheye_crop_radius": _UNDISTORTED,
-    **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
-    "rolling_shutter": "a global shutter",
-    "from_na": "poses with OpenGL axes",
-}
-"""Unsupported keys that change the meaning of an image, with the supported alternatives. They are
-accepted if their value is null, false, or 0. Other unknown keys are ignored."""
-
 log = logging.getLogger("nerfmac")
 
 
@@ -253,12 +247,11 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     """Return the image of each frame, with its mask and its camera in coordinates of the file."""
     warned: set[str] = set()
+    check_keys([entry.file for entry in entries], [entry.fields for entry in entries])
     poses = _poses([entry.fields for entry in entries])
     headers = headers_of([entry.image for entry in entries])
     images = []
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
-        _refuse_what_is_not_read(fields)
-        _refuse_what_is_not_read(file)
         lens, where = lens_of(fields, file, header, warned), fields.where
         image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
         images.append(image._replace(mask=mask_of(fields, folder)))
@@ -276,6 +269,7 @@ def cameras_of(
         frames = [fields for fields in frames if fields.values.get("file_path") in names]
     if not frames:
         raise InputError(f"{file.where}: no frame has a {POSE}; expected 4x4 numbers")
+    check_keys([file], frames)
     warned: set[str] = set()
     lenses = [lens_of(fields, file, photo, warned) for fields in frames]
     return list(zip(lenses, _poses(frames), strict=True))
@@ -361,10 +355,3 @@ def _matrix_of(fields: Fields) -> Array:
             f"{fields.where}: the last row of {POSE} is {matrix[3].tolist()}; expected [0, 0, 0, 1]"
         )
     return matrix[:3]
-
-
-def _refuse_what_is_not_read(fields: Fields) -> None:
-    for key, expected in NOT_READ.items():
-        value = fields.values.get(key)
-        if any(value) if isinstance(value, list) else value:
-            raise fields.wrong(key, expected)

@@ -30,7 +30,7 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
-from nerfmac.app.scenes.readers.colmap import tracks_beside
+from nerfmac.app.scenes.readers.colmap import points_beside
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     Entry,
@@ -41,7 +41,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     up_of,
 )
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out
+from nerfmac.common.files import composed, leads_out, spelled
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
@@ -122,15 +122,17 @@ def read_transforms(path: Path) -> ParsedScene:
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
+    points, tracks = points_beside(path.parent, images)
+    listed = _points_of(file, path.parent)
     return ParsedScene(
         source=str(path),
         folder=path.resolve().parent,
         images=images,
         up=up_of(file, [image.pose for image in images]),
-        points=_points_of(file, path.parent),
+        points=points if listed is None else listed,
         placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries]),
-        tracks=tracks_beside(path.parent, images),
+        tracks=tracks,
     )
 
 
@@ -140,7 +142,14 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
         return None
     name = file.text("ply_file_path")
     path = Path(os.path.normpath(folder / name.replace("\\", "/")))
-    if leads_out(path, folder) or not os.path.isfile(path):
+    if leads_out(path, folder):
+        log.warning(
+            f"{file.where}: ply_file_path {name} leads out of {folder} and is not read; copy or "
+            "link the file into this folder"
+        )
+        return None
+    path = spelled(path)
+    if not os.path.isfile(path):
         log.warning(f"{file.where}: ply_file_path {name} does not exist")
         return None
     try:
@@ -160,19 +169,19 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
         return None
-    index_of = {name: index for index, name in enumerate(names)}
+    index_of = {composed(name): index for index, name in enumerate(names)}
     frames = file.objects("frames")
-    known = {Path(str(frame.values.get("file_path"))).as_posix() for frame in frames}
+    known = {composed(Path(str(frame.values.get("file_path"))).as_posix()) for frame in frames}
     splits = {}
     for split, key in keys.items():
         listed = [Path(name).as_posix() for name in file.texts(key, ())]
         for name in listed:
-            if name not in known:
+            if composed(name) not in known:
                 raise InputError(
                     f"{file.where}: {key} contains {name!r}, but no frame has this file_path; use "
                     f"a name such as {names[0]!r}"
                 )
-        chosen = sorted(index_of[name] for name in listed if name in index_of)
+        chosen = sorted({index_of[key] for key in map(composed, listed) if key in index_of})
         if chosen:
             splits[split] = chosen
     if "train" not in splits:

@@ -1,0 +1,117 @@
+"""Colors are sRGB, whatever color space the profile of an image file describes."""
+
+import numpy as np
+import pytest
+from PIL import Image, ImageCms
+from tqdm import tqdm
+
+from nerfmac.app.capture.inputs import take_images
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.color_profiles import is_srgb
+from nerfmac.app.scenes.images import decode
+from tests.app.scenes.icc import SRGB, profile, to_srgb
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, write_transforms
+
+RAMP = np.linspace(30, 220, WIDTH).astype(np.uint8)
+COLORS = np.stack(
+    [np.tile(RAMP, (HEIGHT, 1)), np.full((HEIGHT, WIDTH), 90), np.tile(RAMP[::-1], (HEIGHT, 1))], -1
+).astype(np.uint8)
+ADOBE = profile("RGB ", 2.2)
+
+
+@pytest.mark.parametrize("ending", ["png", "tif", "webp"])
+@pytest.mark.parametrize("alpha", [False, True])
+def test_wide_gamut_is_converted_and_alpha_stays(tmp_path, ending, alpha):
+    values = np.dstack([COLORS, np.tile(RAMP, (HEIGHT, 1))]) if alpha else COLORS
+    options = {"lossless": True, "exact": True} if ending == "webp" else {}
+    path = tmp_path / f"a.{ending}"
+    Image.fromarray(values).save(path, icc_profile=ADOBE, **options)
+    found = decode(path, 4, "a").astype(int)
+    assert np.abs(found[..., :3] - to_srgb(COLORS, 2.2)).max() <= 2
+    assert np.abs(found[..., :3] - COLORS).max() > 20
+    np.testing.assert_array_equal(found[..., 3], values[..., 3] if alpha else 255)
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "I;16"])
+def test_gray_with_a_profile_is_converted(tmp_path, mode):
+    gray = np.tile(RAMP, (HEIGHT, 1))
+    image = Image.fromarray(gray)
+    if mode == "I;16":
+        image = Image.fromarray(gray.astype(np.uint16) * 257)
+    elif mode == "LA":
+        image.putalpha(Image.fromarray(COLORS[..., 1]))
+    image.save(tmp_path / "a.png", icc_profile=profile("GRAY", 1.0))
+    found = decode(tmp_path / "a.png", 4, "a").astype(int)
+    expected = to_srgb(np.repeat(gray[..., None], 3, -1), 1.0, SRGB)
+    assert np.abs(found[..., :3] - expected).max() <= 2
+    assert set(np.unique(found[..., 3])) == ({90} if mode == "LA" else {255})
+
+
+def test_a_profile_of_srgb_changes_nothing_whatever_its_name(tmp_path):
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    named = profile("RGB ", 2.2, name="sRGB IEC61966-2.1")
+    for content, expected in ((srgb, COLORS), (named, to_srgb(COLORS, 2.2))):
+        path = tmp_path / "a.png"
+        Image.fromarray(COLORS).save(path, icc_profile=content)
+        found = decode(path, 3, "a").astype(int)
+        assert np.abs(found - expected).max() <= (0 if content is srgb else 2)
+        with Image.open(path) as image:
+            assert is_srgb(image) is (content is srgb)
+
+
+def test_a_reduced_image_is_converted_first_and_each_of_a_scene(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    for index in range(3):
+        Image.fromarray(COLORS).save(tmp_path / f"images/{index:03d}.png", icc_profile=ADOBE)
+    views = load_scene(path, split="none", downscale=2).views("train")
+    blocks = to_srgb(COLORS, 2.2).reshape(HEIGHT // 2, 2, WIDTH // 2, 2, 3).mean((1, 3))
+    for index in range(3):
+        photo = np.array(views.photo(index)) * 255
+        assert np.abs(photo - blocks).max() <= 2.5
+
+
+@pytest.mark.parametrize("longest", [12, 1000])
+def test_a_capture_writes_srgb(tmp_path, longest):
+    photo = tmp_path / "photos/a.png"
+    photo.parent.mkdir()
+    Image.fromarray(COLORS).save(photo, icc_profile=ADOBE)
+    (tmp_path / "images").mkdir()
+    with tqdm(disable=True) as bar:
+        (taken,) = take_images([photo], tmp_path / "images", longest, bar, {})
+    with Image.open(tmp_path / "images" / taken.name) as image:
+        assert is_srgb(image)
+        mean = np.asarray(image, np.float64).mean((0, 1))
+    assert np.abs(mean - to_srgb(COLORS, 2.2).mean((0, 1))).max() < 4
+
+
+def exif_of_adobe_rgb():
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0xA001] = 0xFFFF
+    exif.get_ifd(0x8769)[0xA005] = {1: "R03"}
+    return {"exif": exif}
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "options", "told"),
+    [
+        ("a.jpg", "CMYK", {}, "CMYK pixels without an ICC profile"),
+        (
+            "a.jpg",
+            "CMYK",
+            {"icc_profile": ADOBE},
+            "an ICC profile for RGB although its pixels are CMYK",
+        ),
+        ("a.png", "RGB", {"icc_profile": ADOBE[:300]}, "an ICC profile that cannot be used"),
+        ("a.jpg", "RGB", exif_of_adobe_rgb(), "the color space Adobe RGB in its EXIF data"),
+    ],
+)
+def test_colors_that_cannot_be_converted_are_told_once_for_a_folder(
+    tmp_path, caplog, name, mode, options, told
+):
+    for each in ("", "b"):
+        path = tmp_path / f"{each}{name}"
+        Image.fromarray(COLORS).convert(mode).save(path, quality=95, **options)
+        assert np.abs(decode(path, 3, name).astype(int) - COLORS).mean() < 12
+    (line,) = caplog.messages
+    assert told in line
+    assert "convert the images to sRGB" in line

@@ -1,0 +1,76 @@
+"""Images that a scene contains but that are not used are counted."""
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import pixels, save, write_blender, write_transforms
+from tests.app.scenes.test_phone_captures import polycam, record3d
+
+
+def lines_of(caplog, path):
+    caplog.clear()
+    load_scene(path)
+    return caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("write", "image"),
+    [
+        (lambda folder: write_transforms(folder, 9), "images/more.jpg"),
+        (lambda folder: write_blender(folder, train=9, test=2), "train/r_77.png"),
+        (record3d, "rgbd/900.png"),
+        (polycam, "keyframes/images/999.png"),
+    ],
+)
+def test_images_without_a_camera_are_counted_in_every_format(tmp_path, write, image, caplog):
+    write(tmp_path)
+    assert lines_of(caplog, tmp_path) == []
+    save(tmp_path / image, pixels(1))
+    (line,) = lines_of(caplog, tmp_path)
+    assert line.startswith("1 of ")
+    assert line.endswith(f"are skipped, such as {tmp_path / image}")
+
+
+def test_masks_and_maps_next_to_images_are_not_counted(tmp_path, caplog):
+    write_transforms(tmp_path, 9)
+    for name in ("000_depth", "000_normal_0001", "001_mask", "dynamic_mask_002"):
+        save(tmp_path / f"images/{name}.png", np.full((16, 24), 255, np.uint8))
+    assert not [line for line in lines_of(caplog, tmp_path) if "no camera" in line]
+
+
+def test_images_in_a_format_that_is_not_read_are_no_missing_files(tmp_path, caplog):
+    path = write_transforms(tmp_path, 9)
+    path.write_text(path.read_text().replace("007.png", "007.exr").replace("008.png", "gone.png"))
+    (tmp_path / "images/007.png").rename(tmp_path / "images/007.exr")
+    (tmp_path / "images/008.png").unlink()
+    unread, missing = lines_of(caplog, path)
+    assert unread.startswith(f"{tmp_path / 'images/007.exr'} is in the format OpenEXR (.exr)")
+    assert missing.startswith("1 of 9 images of ")
+
+
+def test_images_in_no_split_of_the_files_are_counted(tmp_path, caplog):
+    lists = {"train_filenames": [f"images/00{index}.png" for index in range(6)]}
+    path = write_transforms(tmp_path, 9, **lists, test_filenames=["images/006.png"])
+    (line,) = lines_of(caplog, path)
+    assert line.startswith("2 of 9 images are in no split of ")
+    assert line.endswith("are not used, such as 'images/007.png'")
+
+
+def test_a_scene_in_two_formats_says_which_one_is_read(tmp_path, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    write_transforms(tmp_path, 9)
+    write_blender(tmp_path, train=9, test=1)
+    (line,) = lines_of(caplog, tmp_path)
+    assert line == (
+        f"using transforms_train.json in {tmp_path}; to use transforms.json instead, pass its path"
+    )
+
+
+def test_images_of_a_smaller_model_are_counted(tmp_path, caplog):
+    write_colmap(tmp_path, 3, sparse="sparse/0")
+    write_colmap(tmp_path, 9, sparse="sparse/1")
+    (line,) = lines_of(caplog, tmp_path)
+    assert f"using the COLMAP model {tmp_path / 'sparse/1'} with 9 images" in line
+    assert line.endswith(f"are skipped: {tmp_path / 'sparse/0'} (3)")

@@ -1,0 +1,99 @@
+"""Keys that nerfmac does not read are refused or reported if they mean something elsewhere."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.app.inspection import inspect_scene, training_findings
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.images import Header
+from nerfmac.app.scenes.ply_points import write_ply_points
+from nerfmac.app.scenes.readers.json_frames import cameras_of
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import read_fields
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import matrix, write_blender, write_json, write_transforms
+
+HEADER = Header(24, 16, has_alpha=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("aabb", [[0, 0, 0], [1, 1, 1]], "set the region of the scene with --extent"),
+        ("camera_convention", "opencv", "always read with OpenGL camera axes"),
+        ("sharpness_discard_threshold", 0.6, "blurred images are used like the others"),
+        ("k5", 0.01, "undistort the images first"),
+    ],
+)
+def test_a_key_with_a_meaning_elsewhere_gets_a_line(tmp_path, caplog, key, value, told):
+    load_scene(write_transforms(tmp_path / "top", 9, **{key: value}))
+    load_scene(write_transforms(tmp_path / "frame", 9, frame={4: {key: value}}))
+    for line in caplog.messages:
+        assert f": {key} is ignored; " in line
+        assert told in line
+    assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    "values", [{"k5": 0.0}, {"camera_convention": "OpenGL"}, {"aabb": None}, {"exposure": 3}]
+)
+def test_a_value_without_an_effect_gets_none(tmp_path, caplog, values):
+    load_scene(write_transforms(tmp_path, 9, frame=dict.fromkeys(range(9), values)))
+    assert caplog.messages == []
+
+
+def test_the_time_of_a_moving_scene_is_reported(tmp_path, caplog):
+    folder = write_blender(tmp_path, train=9, test=1)
+    path = folder / "transforms_train.json"
+    values = json.loads(path.read_text())
+    for index, frame in enumerate(values["frames"]):
+        frame["time"] = index / 8
+    write_json(path, values)
+    load_scene(folder)
+    (line,) = caplog.messages
+    assert line.endswith("time is ignored; the scene is reconstructed as static")
+
+
+def test_unknown_keys_are_listed(tmp_path, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    load_scene(write_transforms(tmp_path, 9, frame={1: {"mood": 1, "sharpness": 3}}, author="me"))
+    (line,) = caplog.messages
+    assert line.endswith("unknown keys are ignored: author, mood")
+
+
+@pytest.mark.parametrize("key", ["from_mitsuba", "fix_premult", "is_orthographic"])
+def test_scenes_and_camera_paths_refuse_the_same_keys(tmp_path, key):
+    path = write_transforms(tmp_path, 3, **{key: True})
+    for read in (load_scene, lambda path: cameras_of(read_fields(path), HEADER)):
+        with pytest.raises(InputError, match=f"{key} is true; expected"):
+            read(path)
+
+
+def opencv(index):
+    return (np.array(matrix(index)) @ np.diag([1, -1, -1, 1])).tolist()
+
+
+@pytest.mark.parametrize("with_points", [True, False])
+def test_opencv_axes_are_suspected(tmp_path, with_points):
+    more = {}
+    if with_points:
+        points = np.random.default_rng(1).normal(0, 0.3, (60, 3))
+        write_ply_points(tmp_path / "p.ply", points, np.full((60, 3), 90, np.uint8))
+        more = {"ply_file_path": "p.ply"}
+    frame = {index: {"transform_matrix": opencv(index)} for index in range(9)}
+    for frames, is_told in ((frame, True), ({}, False)):
+        scene = load_scene(write_transforms(tmp_path, 9, frame=frames, **more))
+        for lines in (inspect_scene(scene, progress=False).findings, training_findings(scene)):
+            found = [line for line in lines if "OpenCV axes (y down, z forward), negate" in line]
+            assert len(found) == is_told
+            start = "the sparse points are behind" if with_points else "all cameras look outward"
+            assert all(line.startswith(start) for line in found)
+
+
+def test_up_is_printed_in_the_coordinates_of_the_files(tmp_path):
+    scene = load_scene(write_colmap(tmp_path, 9), up="-y")
+    assert scene.up == (0.0, 0.0, 1.0)
+    facts = inspect_scene(scene, progress=False).facts
+    assert "up         0.00, -1.00, 0.00 in file coordinates" in facts
