@@ -5,10 +5,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-import subprocess
-import sys
-from collections import deque
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import combinations, groupby
@@ -16,9 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
-from nerfmac.app.capture import colmap_process
 from nerfmac.app.capture.focal import (
     GUESSES,
     Trial,
@@ -38,6 +33,7 @@ from nerfmac.app.capture.pairs import (
     is_walk,
     linked,
 )
+from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
 from nerfmac.app.capture.verdict import (
     CONTRADICTIONS,
@@ -48,11 +44,9 @@ from nerfmac.app.capture.verdict import (
     opposing_pairs,
     turned,
 )
-from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 from nerfmac.geometry.cameras import Camera
 
@@ -69,18 +63,6 @@ REPAIR_WINDOWS = (3, 2, 4)
 Images that are farther apart may show two sides that look alike."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
-FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
-"""Phrases in COLMAP's log that indicate a full disk."""
-ROOM = 2**20
-"""Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
-STEPS = {
-    "frames": "selecting frames",
-    "images": "writing images",
-    "features": "extracting features",
-    "matches": "matching",
-    "mapping": "estimating cameras",
-}
-"""Text of the progress bar of each stage, in order. The first stage exists only for videos."""
 
 
 log = logging.getLogger("nerfmac")
@@ -371,34 +353,10 @@ class Solver:
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage in a separate process. `shown` is the label of its progress bar, by default
-        the stage name. An interruption ends this process. If the stage is run again, it resumes
-        from the stored results. The message of an error contains the last line of COLMAP's log."""
+        the stage name."""
         write_json(self.folder / "plan.json", self._plan)
-        # The stage is executed as a file, because importing the package would take an additional
-        # second.
-        command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
-        log_path = self.folder / f"{stage}.log"
-        with (
-            log_path.open("w", encoding="utf-8") as messages,
-            self._bar(shown or stage, total) as bar,
-        ):
-            # The stage runs in a separate process group, so that only this process receives Ctrl-C
-            # and ends the stage.
-            pipe = subprocess.PIPE
-            process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
-            )
-            try:
-                assert process.stdout is not None
-                for line in process.stdout:
-                    if line.strip().isdigit():
-                        bar.update(int(line))
-                code = process.wait()
-            finally:
-                process.kill()
-                process.communicate()
-        if code != 0:
-            raise _failure(stage, log_path, code)
+        with self._bar(shown or stage, total) as bar:
+            run_stage(stage, self.folder, bar)
 
 
 def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
@@ -421,51 +379,3 @@ def _poses(model: ColmapModel) -> dict[str, Any]:
 
 def _trusted(structure: Structure) -> int:
     return structure.trusted
-
-
-def _failure(stage: str, log_path: Path, code: int) -> InputError:
-    with log_path.open(encoding="utf-8", errors="replace") as lines:
-        last = [line.strip() for line in deque(lines, 40) if line.strip()]
-    has_room = shutil.disk_usage(log_path.parent).free > ROOM
-    if not has_room or any(message in line for message in FULL for line in last):
-        return InputError(
-            f"the disk of {log_path.parent} is full; free some space and run the command again"
-        )
-    reason = last[-1] if last else "no message"
-    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")
-
-
-def step_name(stage: str, *, of_video: bool) -> str:
-    """Return the progress label of a stage, such as "3 of 4: matching". Stages that are not in
-    `STEPS`, such as focal length trials, have the last number."""
-    names = list(STEPS)[0 if of_video else 1 :]
-    number = names.index(stage) + 1 if stage in names else len(names)
-    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"
-
-
-def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Return the sorted names of the images without a camera. If many images have no camera, log
-    the probable reasons. An image counts as blurred if its sharpness is below `BLURRED` times the
-    median sharpness."""
-    missing = sorted(name for name in names if name not in registered)
-    if len(names) - len(missing) >= MISSING * len(names):
-        return missing
-    sharpness = {name: _sharpness(images / name) for name in names}
-    threshold = BLURRED * float(np.median(list(sharpness.values())))
-    blurred = [name for name in missing if sharpness[name] < threshold]
-    others = [name for name in missing if sharpness[name] >= threshold]
-    reasons = []
-    if blurred:
-        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
-    if others:
-        overlap = "with too little overlap with other images"
-        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
-    log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
-    return missing
-
-
-def _sharpness(path: Path) -> float:
-    with Image.open(path) as image:
-        gray = image.convert("L")
-    gray.thumbnail((GRAY_SIZE, GRAY_SIZE), Image.Resampling.BOX)
-    return laplacian_variance(np.asarray(gray, np.float32))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.capture.background import Seen, angle_between, different_backgrounds
 from nerfmac.app.capture.pairs import in_sequence
 from nerfmac.app.capture.two_views import (
     Matches,
@@ -52,15 +53,7 @@ position is wrong."""
 MAX_ERROR = 2.0
 """Median reprojection error of an image, relative to the tolerance of matches, above which its pose
 or its intrinsics are wrong."""
-GRID, CELL_POINTS = 8, 3
-"""Rows and columns of the cells of an image in which sparse points are compared, and the minimum
-number of points of each image in a cell."""
-CONFLICT, MIN_CELLS, MIN_CONFLICTS = 0.5, 6, 3
-"""Fraction of cells with different content above which two images show different places, minimum
-number of these cells, and minimum number of such pairs of images."""
-NEARBY, NEARBY_ANGLE = 0.4, 25.0
-"""Maximum distance of two cameras relative to the median depth, and maximum angle in degrees, for
-comparing their content."""
+MIN_CONFLICTS = 3  # Minimum number of pairs of cameras with different backgrounds.
 SAME_LENS = 1.2
 """Maximum ratio of the estimated focal length and the focal length in EXIF."""
 MIN_FOCAL, MAX_FOCAL = 0.35, 6.0
@@ -158,7 +151,7 @@ def judge(evidence: Evidence) -> Verdict:
     found = [
         *([in_place] if in_place else []),
         *_contradictions(evidence, cameras, points),
-        *_different_content(evidence, cameras, points),
+        *_backgrounds(evidence, cameras, points),
         *_far_cameras(cameras),
         *_large_errors(model, cameras, points),
         *_lenses(evidence, cameras),
@@ -191,7 +184,7 @@ def turned(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> Finding | 
 
 
 def _contradictions(
-    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
+    evidence: Evidence, cameras: Mapping[str, Camera], points: Seen
 ) -> Iterable[Finding]:
     """Report pairs of images with matches that contradict the poses."""
     matches, names = evidence.matches, [name for name in evidence.names if name in cameras]
@@ -211,7 +204,7 @@ def _contradictions(
                 "order",
                 f"{len(torn)} of {len(close & agreeing.keys())} pairs of consecutive images "
                 f"contradict their cameras: {one} and {other} have {len(matches[one, other])} "
-                f"matches, but their cameras look {_angle(cameras, one, other):.0f} degrees apart, "
+                f"matches, but their cameras look {_apart(cameras, one, other)} apart, "
                 "as if two sides of an object that look alike had been confused",
                 SURROUNDINGS,
             )
@@ -219,7 +212,7 @@ def _contradictions(
             one, other = jumps[0]
             yield Finding(
                 "jump",
-                f"the cameras of {one} and {other} look {_angle(cameras, one, other):.0f} degrees "
+                f"the cameras of {one} and {other} look {_apart(cameras, one, other)} "
                 "apart and share no sparse points, and no image between them has a camera, so that "
                 "one of them may be on the wrong side",
                 SURROUNDINGS,
@@ -231,7 +224,7 @@ def _contradictions(
     alike = [
         pair
         for pair in wrong
-        if _angle(cameras, *pair) > APART
+        if angle_between(*(cameras[name] for name in pair)) > APART
         and len(matches[pair]) >= STRONG * min(best[name] for name in pair)
     ]
     if alike:
@@ -239,7 +232,7 @@ def _contradictions(
         yield Finding(
             "alike",
             f"{one} and {other} have {len(matches[one, other])} matches, but their cameras look "
-            f"{_angle(cameras, one, other):.0f} degrees apart, and {len(alike)} pairs are "
+            f"{_apart(cameras, one, other)} apart, and {len(alike)} pairs are "
             "inconsistent in this way: two sides of the scene look alike, and some of the cameras "
             "may be on the wrong side",
             "name the images in the order of capture and use --matching sequential, or "
@@ -248,9 +241,11 @@ def _contradictions(
         )
 
 
-def _jumps(
-    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
-) -> Iterable[Pair]:
+def _apart(cameras: Mapping[str, Camera], one: str, other: str) -> str:
+    return f"{angle_between(cameras[one], cameras[other]):.0f} degrees"
+
+
+def _jumps(evidence: Evidence, cameras: Mapping[str, Camera], points: Seen) -> Iterable[Pair]:
     """Return consecutive images without common points that look in very different directions, if
     images between them are missing. Photos may be taken from separate places, but only a wrong
     reconstruction places the cameras on both sides of missing images at random."""
@@ -259,81 +254,25 @@ def _jumps(
     for one, other in in_sequence(names, 1):
         is_gap = index[other] - index[one] > 1
         shared = np.intersect1d(points[one], points[other])
-        if is_gap and len(shared) < SHARED and _angle(cameras, one, other) > APART:
+        if is_gap and len(shared) < SHARED and angle_between(cameras[one], cameras[other]) > APART:
             yield (min(one, other), max(one, other))
 
 
-def _angle(cameras: Mapping[str, Camera], one: str, other: str) -> float:
-    """Return the angle between two viewing axes in degrees."""
-    cosine = cameras[one].pose[:, 2] @ cameras[other].pose[:, 2]
-    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
-
-
-def _different_content(
-    evidence: Evidence, cameras: Mapping[str, Camera], points: Mapping[str, npt.NDArray[np.int64]]
+def _backgrounds(
+    evidence: Evidence, cameras: Mapping[str, Camera], points: Seen
 ) -> Iterable[Finding]:
-    """Report nearby cameras with different backgrounds.
-
-    If the images of two cameras overlap, sparse points of both images that are close to each other
-    should be the same points (Heinly et al., Correcting for duplicate scene structure in sparse 3D
-    reconstruction, 2014). Only pairs with verified matches are compared.
-    """
+    """Report nearby cameras with different backgrounds."""
     positions = evidence.model.points
-    conflicts, compared = [], 0
-    depth = {name: _depth(cameras[name], positions[points[name]]) for name in cameras}
-    for one, other in evidence.matches:
-        if one not in cameras or other not in cameras:
-            continue
-        away = np.linalg.norm(cameras[one].pose[:, 3] - cameras[other].pose[:, 3])
-        is_near = away < NEARBY * min(depth[one], depth[other])
-        if not is_near or _angle(cameras, one, other) > NEARBY_ANGLE:
-            continue
-        common = np.intersect1d(points[one], points[other])
-        cells = conflicting = 0
-        for seen, camera in ((one, cameras[other]), (other, cameras[one])):
-            by = points[other if seen == one else one]
-            shared = _counts(camera, positions[common])
-            alone = [
-                _counts(camera, positions[np.setdiff1d(rows, common)])
-                for rows in (points[seen], by)
-            ]
-            differs = (np.minimum(*alone) >= CELL_POINTS) & (shared == 0)
-            conflicting += int(differs.sum())
-            cells += int(differs.sum() + (shared > 0).sum())
-        compared += cells >= MIN_CELLS
-        if cells >= MIN_CELLS and conflicting > CONFLICT * cells:
-            conflicts.append((one, other))
-    if len(conflicts) >= MIN_CONFLICTS:
-        one, other = conflicts[0]
+    pairs, compared = different_backgrounds(evidence.matches, cameras, positions, points)
+    if len(pairs) >= MIN_CONFLICTS:
+        one, other = pairs[0]
         yield Finding(
             "background",
-            f"{len(conflicts)} of {compared} pairs of nearby cameras, such as {one} and {other}, "
-            "show the same object in front of different backgrounds: two objects, or two sides of "
-            "an object, that look alike have probably been confused",
+            f"{len(pairs)} of {compared} pairs of nearby cameras, such as {one} and {other}, show "
+            "the same object in front of different backgrounds: two objects, or two sides of an "
+            "object, that look alike have probably been confused",
             SURROUNDINGS,
         )
-
-
-def _project(camera: Camera, positions: Floats) -> tuple[Floats, Floats]:
-    """Return the pixel positions (n, 2), without lens distortion, and depths (n,) of points."""
-    local = (positions - camera.pose[:, 3]) @ camera.pose[:, :3]
-    depth, lens = -local[:, 2], camera.lens
-    ahead = np.maximum(depth, 1e-9)
-    across = local[:, 0] / ahead * lens.fl_x + lens.cx
-    return np.column_stack([across, lens.cy - local[:, 1] / ahead * lens.fl_y]), depth
-
-
-def _depth(camera: Camera, positions: Floats) -> float:
-    return float(np.median(_project(camera, positions)[1])) if len(positions) else 0.0
-
-
-def _counts(camera: Camera, positions: Floats) -> npt.NDArray[np.intp]:
-    """Return the number of points (GRID, GRID) in each cell of an image."""
-    pixels, depth = _project(camera, positions)
-    cells = np.floor(pixels / [camera.lens.width, camera.lens.height] * GRID)
-    inside = (depth > 0) & ((cells >= 0) & (cells < GRID)).all(axis=1)
-    rows = (cells[inside, 1] * GRID + cells[inside, 0]).astype(np.intp)
-    return np.bincount(rows, minlength=GRID**2).reshape(GRID, GRID)
 
 
 def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
@@ -356,7 +295,7 @@ def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
 def _large_errors(
     model: ColmapModel,
     cameras: Mapping[str, Camera],
-    points: Mapping[str, npt.NDArray[np.int64]],
+    points: Seen,
 ) -> Iterable[Finding]:
     """Report images with large reprojection errors. Medians ignore single wrong points."""
     errors = reprojection_errors(model, cameras, points)
@@ -379,7 +318,7 @@ def _large_errors(
 def reprojection_errors(
     model: ColmapModel,
     cameras: Mapping[str, Camera],
-    points: Mapping[str, npt.NDArray[np.int64]],
+    points: Seen,
 ) -> dict[str, float]:
     """Return the median reprojection error of each image in pixels, from the errors of its points,
     which are means over all images that observe a point."""

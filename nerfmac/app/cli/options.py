@@ -45,10 +45,8 @@ class Capture:
     """Pairs of images to match. exhaustive matches all pairs and is slow for hundreds of images.
     sequential matches each image with the next 10 images in name order, and then with images from
     nearby cameras. window matches each image with the next 40 images. auto uses sequential for
-    videos, and for photos if their names follow the order of capture. For other photos, auto uses
-    exhaustive, or window for 100 or more images. If sequential matching registers too few images,
-    auto also tries exhaustive or window, and uses the result with more trusted camera poses. If the
-    poses contradict the order of capture, nerfmac estimates them again from fewer pairs."""
+    videos, and for photos if their names follow the order of capture. For other photos, and if
+    sequential registers too few images, auto uses exhaustive, or window for 100 or more images."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
     has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF
@@ -70,8 +68,7 @@ class Inspect(SceneFlags):
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
     reports their differences."""
     match: bool = False
-    """Match the images, and compare the matches with the camera poses. nerfmac reports wrong camera
-    axes, mirrored coordinates, wrong focal lengths, exchanged images, and single wrong cameras.
+    """Match the images, and report camera poses and focal lengths that contradict the matches.
     Requires the extra capture, and takes minutes."""
     keep_points: bool = False
     """Write the sparse points that --match triangulates to the folder matched of the scene.

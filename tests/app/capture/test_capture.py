@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import capture, capture_scene, captured, stored_verdict, structure
+from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.verdict import Finding, Verdict
@@ -318,7 +318,7 @@ def stage_is(monkeypatch, program):
         processes.append(start([sys.executable, "-c", program], **how))
         return processes[-1]
 
-    monkeypatch.setattr(structure.subprocess, "Popen", started)
+    monkeypatch.setattr(stages.subprocess, "Popen", started)
     return processes
 
 

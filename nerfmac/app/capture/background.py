@@ -1,0 +1,103 @@
+"""Comparison of the backgrounds of nearby cameras.
+
+If the images of two cameras overlap, sparse points of both images that are close to each other
+should be the same points (Heinly et al., Correcting for duplicate scene structure in sparse 3D
+reconstruction, 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.capture.two_views import Pair
+from nerfmac.geometry.cameras import Camera
+
+Floats = npt.NDArray[np.float64]
+Seen = Mapping[str, npt.NDArray[np.int64]]
+"""Row numbers of the sparse points that each image observes."""
+
+GRID, CELL_POINTS = 8, 3
+"""Rows and columns of the cells of an image in which sparse points are compared, and the minimum
+number of points of each image in a cell."""
+CONFLICT, MIN_CELLS = 0.5, 6
+"""Fraction of cells with different content above which two images show different places, and
+minimum number of compared cells."""
+NEARBY, NEARBY_ANGLE = 0.4, 25.0
+"""Maximum distance of two cameras relative to the median depth, and maximum angle in degrees, for
+comparing their content."""
+
+
+def angle_between(one: Camera, other: Camera) -> float:
+    """Return the angle between the viewing axes of two cameras in degrees."""
+    cosine = one.pose[:, 2] @ other.pose[:, 2]
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
+def different_backgrounds(
+    pairs: Iterable[Pair], cameras: Mapping[str, Camera], positions: Floats, points: Seen
+) -> tuple[list[Pair], int]:
+    """Return the pairs of nearby cameras that show different places, and the number of compared
+    pairs.
+
+    Args:
+        pairs: Pairs of images with verified matches.
+        cameras: Camera of each registered image.
+        positions: Sparse points (n, 3).
+        points: Sparse points that each image observes.
+    """
+    conflicts, compared = [], 0
+    depth = {name: _depth(camera, positions[points[name]]) for name, camera in cameras.items()}
+    for one, other in pairs:
+        if one not in cameras or other not in cameras:
+            continue
+        away = np.linalg.norm(cameras[one].pose[:, 3] - cameras[other].pose[:, 3])
+        is_near = away < NEARBY * min(depth[one], depth[other])
+        if is_near and angle_between(cameras[one], cameras[other]) <= NEARBY_ANGLE:
+            conflicting, cells = _cells((one, other), cameras, positions, points)
+            compared += cells >= MIN_CELLS
+            if cells >= MIN_CELLS and conflicting > CONFLICT * cells:
+                conflicts.append((one, other))
+    return conflicts, compared
+
+
+def _cells(
+    pair: Pair, cameras: Mapping[str, Camera], positions: Floats, points: Seen
+) -> tuple[int, int]:
+    """Return the number of cells with different content of two images, and of all cells that can be
+    compared. A cell differs if it contains points of each image, but none that both observe."""
+    one, other = pair
+    common = np.intersect1d(points[one], points[other])
+    alone = [np.setdiff1d(points[name], common) for name in pair]
+    cells = conflicting = 0
+    for camera in (cameras[one], cameras[other]):
+        shared = _counts(camera, positions[common])
+        first, second = (_counts(camera, positions[rows]) for rows in alone)
+        differs = (np.minimum(first, second) >= CELL_POINTS) & (shared == 0)
+        conflicting += int(differs.sum())
+        cells += int(differs.sum() + (shared > 0).sum())
+    return conflicting, cells
+
+
+def _project(camera: Camera, positions: Floats) -> tuple[Floats, Floats]:
+    """Return the pixel positions (n, 2), without lens distortion, and depths (n,) of points."""
+    local = (positions - camera.pose[:, 3]) @ camera.pose[:, :3]
+    depth, lens = -local[:, 2], camera.lens
+    ahead = np.maximum(depth, 1e-9)
+    across = local[:, 0] / ahead * lens.fl_x + lens.cx
+    return np.column_stack([across, lens.cy - local[:, 1] / ahead * lens.fl_y]), depth
+
+
+def _depth(camera: Camera, positions: Floats) -> float:
+    return float(np.median(_project(camera, positions)[1])) if len(positions) else 0.0
+
+
+def _counts(camera: Camera, positions: Floats) -> npt.NDArray[np.intp]:
+    """Return the number of points (GRID, GRID) in each cell of an image."""
+    pixels, depth = _project(camera, positions)
+    cells = np.floor(pixels / [camera.lens.width, camera.lens.height] * GRID)
+    inside = (depth > 0) & ((cells >= 0) & (cells < GRID)).all(axis=1)
+    rows = (cells[inside, 1] * GRID + cells[inside, 0]).astype(np.intp)
+    return np.bincount(rows, minlength=GRID**2).reshape(GRID, GRID)
