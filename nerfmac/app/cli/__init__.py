@@ -25,7 +25,6 @@ GROUPS = {
         "render": "render a video or images along a camera path",
         "eval": "measure PSNR and SSIM of a run on a split of its scene",
         "export": "export a mesh, points, cameras, density, or an interactive page",
-        "report": "write an HTML report with settings, curves, images, and metrics",
     },
     "Check this machine:": {
         "info": "show the device, the kernels, and the cache folders",

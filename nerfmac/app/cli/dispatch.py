@@ -32,12 +32,12 @@ from nerfmac.training.method import Method
 FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
     **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
-    **{"eval": "results.evaluate", "export": "results.export", "report": "results.report"},
+    **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
     **{name: f"machine.{name}" for name in ("tune", "bench", "profile")},
 }
 """Module and function of each command."""
-_WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
+_WITH_METHOD = {"train", "eval", "render", "export", "profile"}
 """Names of the commands with a function that accepts a `Method`."""
 _PASSING_ON = {"view"}  # Commands that pass arguments after `--` to another program.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}

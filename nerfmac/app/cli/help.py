@@ -43,7 +43,6 @@ EXAMPLES = {
     ),
     "eval": ("runs/room --json metrics.json",),
     "export": ("runs/room mesh.ply", "runs/room room.html"),
-    "report": ("runs/room",),
     "info": ("",),
     "tune": ("",),
     "bench": ("--json benchmark.json", "--models --seconds 60"),

@@ -276,21 +276,6 @@ class Export:
 
 
 @dataclass(frozen=True)
-class Report:
-    """Write a self-contained HTML report about a run. It contains the configuration, training
-    curves, images, the views with the lowest PSNR, package versions, and timings. If
-    RUN/profile.json exists, the report also contains the profile."""
-
-    run: Annotated[Path, POSITIONAL]  # Run folder.
-    out: Annotated[Path | None, Shown("FILE.html")] = None
-    """HTML file to write. [default: RUN/report.html]"""
-    seconds: float = 20.0
-    """Approximate time for evaluating test views in seconds. With larger values, nerfmac evaluates
-    more views."""
-    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
-
-
-@dataclass(frozen=True)
 class Info:
     """Show the device, the backend and variant of every operation, and the folders of nerfmac."""
 
@@ -360,8 +345,7 @@ class Profile(SceneFlags):
     """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
     occupancy grid updates, the kernels of one step, an evaluation, and a video rendering."""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the measurements to this JSON file. If the file is RUN/profile.json, nerfmac
-    report includes the measurements."""
+    """Also write the measurements to this JSON file."""
     gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None
     """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
     MTL_CAPTURE_ENABLED=1."""
@@ -398,7 +382,7 @@ OPTIONS: dict[str, type] = {
     options.__name__.lower(): options
     for options in (
         *(Data, Capture, Inspect, Train),
-        *(View, Render, Eval, Export, Report),
+        *(View, Render, Eval, Export),
         *(Info, Tune, Bench, Profile, Selftest),
     )
 }

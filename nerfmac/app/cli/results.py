@@ -1,8 +1,7 @@
-"""`nerfmac eval`, `nerfmac export`, and `nerfmac report`: results of a saved run."""
+"""`nerfmac eval` and `nerfmac export`: results of a saved run."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,13 +10,12 @@ import numpy as np
 
 from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options import Eval, Export, Report
+from nerfmac.app.cli.options import Eval, Export
 from nerfmac.app.export.cameras import extract_cameras
 from nerfmac.app.export.density import extract_density
 from nerfmac.app.export.mesh import extract_mesh
 from nerfmac.app.export.pages import evaluate_to_page, worst
 from nerfmac.app.export.points import extract_points
-from nerfmac.app.export.report_page import write_report
 from nerfmac.app.export.scene_page import PagePath, write_scene_page
 from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
@@ -28,7 +26,6 @@ from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, appearing_if, user_path, write_json
 from nerfmac.rendering.perceptual import Lpips
@@ -216,16 +213,3 @@ KINDS = {
 }
 """Kinds of export, keyed by name. If --as is not given, the first kind that supports the file
 extension is used."""
-
-
-def report(arguments: Report, method: Method = CONFIGURED) -> int:
-    """Run `nerfmac report` and return the exit code."""
-    checks.number("seconds", arguments.seconds, low=0.1)
-    choose_device(arguments.device)
-    run = Run.load(arguments.run, method=method)
-    path = arguments.out or arguments.run / "report.html"
-    if arguments.out is None and not os.access(arguments.run, os.W_OK):
-        raise InputError(f"{path} cannot be written; choose another file with --out FILE.html")
-    write_report(run, arguments.run, path, seconds=arguments.seconds)
-    print(path)
-    return 0

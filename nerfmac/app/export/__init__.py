@@ -16,6 +16,5 @@ from nerfmac.app.export.mesh import extract_mesh as extract_mesh
 from nerfmac.app.export.pages import evaluate_to_page as evaluate_to_page
 from nerfmac.app.export.points import Points as Points
 from nerfmac.app.export.points import extract_points as extract_points
-from nerfmac.app.export.report_page import write_report as write_report
 from nerfmac.app.export.scene_page import PagePath as PagePath
 from nerfmac.app.export.scene_page import write_scene_page as write_scene_page

@@ -135,9 +135,8 @@ def train(
     run_folder = folder if is_first else None  # Only the first rank locks and writes files.
     load = Run.resume if is_first else Run.load
     resumed = load(folder, source, method=method) if resume and folder else None
-    config = config or config_for_device(preset, seed or 0)
-    if steps is not None:
-        config = override(config, train={"steps": int(steps)})
+    limits = {} if steps is None else {"train": {"steps": int(steps)}}
+    config = override(config or config_for_device(preset, seed or 0), **limits)
     config = resumed.config if resumed else config_for_scene(config, source, method)
     memory = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
