@@ -87,7 +87,11 @@ def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
 
 
 def test_a_run_whose_terminal_is_closed_is_saved_unless_it_runs_with_nohup(scene, tmp_path):
-    code, _ = interrupted(started(scene, tmp_path / "run", "--seconds", 60), signal.SIGHUP)
+    # The tests themselves may run with nohup.
+    heard = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    before = (sys.executable, "-c", heard + "os.execv(sys.argv[1], sys.argv[1:])")
+    process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
+    code, _ = interrupted(process, signal.SIGHUP)
     assert code == 130
     assert Run.load(tmp_path / "run").state.step > 0
     flags = ("--steps", STEPS)
