@@ -99,7 +99,8 @@ RECORDED = {
     "Apple M4 Pro": ("applegpu_g16s", 51539607552, 40200896512, 30150672384),
     "Apple M3 Ultra": ("applegpu_g15d", 274877906944, 223338299392, 167503724544),
 }
-"""Values of `mx.device_info()` that users of MLX and of llama.cpp have published."""
+"""Values of `mx.device_info()` that users of MLX and of llama.cpp have published. The values of the
+M1 with 16 GB are estimated from those of the M1 with 8 GB."""
 MEGAPIXELS = 4032 * 3024
 
 
