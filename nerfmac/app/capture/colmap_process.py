@@ -24,6 +24,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Container, Iterable
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -75,7 +76,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
             reader.mask_path = plan["masks"]
         if lens["parameters"]:  # COLMAP treats these parameters as known.
             reader.camera_params = ",".join(map(str, lens["parameters"]))
-        camera = next((known[name].camera_id for name in lens["images"] if name in known), -1)
+        camera = _camera_of(known.values(), lens["images"])
         while names := list(islice(remaining, 2 * (os.cpu_count() or 1))):
             reader.existing_camera_id = camera
             pycolmap.extract_features(
@@ -88,8 +89,13 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
             )
             if camera < 0:
                 with pycolmap.Database.open(database) as opened:
-                    camera = opened.read_image_with_name(names[0]).camera_id
+                    camera = _camera_of(opened.read_all_images(), names)
             print(len(names), flush=True)
+
+
+def _camera_of(images: Iterable[Any], names: Container[str]) -> int:
+    """Return the ID of the camera of the named images, or -1 if COLMAP could read none of them."""
+    return next((image.camera_id for image in images if image.name in names), -1)
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
@@ -277,8 +283,8 @@ def _hold_lens(pycolmap: Any, database: Path, plan: Any) -> set[int]:
     guessed = set()
     with pycolmap.Database.open(database) as opened:
         for lens in plan["lenses"]:
-            if not lens["parameters"]:
-                number = opened.read_image_with_name(lens["images"][0]).camera_id
+            number = _camera_of(opened.read_all_images(), lens["images"])
+            if number >= 0 and not lens["parameters"]:
                 camera = opened.read_camera(number)
                 middle = camera.width / 2, camera.height / 2
                 camera.params = [focal * max(camera.width, camera.height), *middle, *distortion]

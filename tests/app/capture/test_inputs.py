@@ -84,6 +84,12 @@ def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
         assert stored.mode == "RGBA"
 
 
+def test_a_format_that_colmap_does_not_read_is_converted(tmp_path, bar):
+    paths = [photo(tmp_path / "a.webp"), photo(tmp_path / "b.png")]
+    taken = take_images(paths, tmp_path / "images", 64, bar, {})
+    assert [image.name for image in taken] == ["a.jpg", "b.png"]
+
+
 def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
     paths = [photo(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
     taken = take_images(paths, tmp_path / "images", 64, bar, {})

@@ -145,3 +145,17 @@ def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photos):
         is_masked = (points[:, 0] < 29) & (points[:, 1] < 19)
         assert is_masked.any() == (number == 1)
         assert len(points)
+
+
+def test_an_image_that_colmap_cannot_read_has_no_features(tmp_path, photos):
+    pycolmap = pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
+    (photos / "00.png").write_bytes(b"an image in another format")
+    lens = {"images": ["00.png", *NAMES[1:3]], "parameters": []}
+    unread = {"images": ["00.png"], "parameters": []}
+    plan = {"images": str(photos), "masks": "", "lenses": [unread, lens], "focal_guess": 0.85}
+    colmap_process.find_features(pycolmap, tmp_path, plan)
+    with pycolmap.Database.open(tmp_path / "database.db") as opened:
+        assert {image.name for image in opened.read_all_images()} == {*NAMES[1:3]}
+    assert colmap_process._hold_lens(
+        pycolmap, tmp_path / "database.db", plan | {"lens": [1.0, 0.0, 0.0]}
+    ) == {1}
