@@ -186,47 +186,22 @@ def turned(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> Finding | 
 def _contradictions(
     evidence: Evidence, cameras: Mapping[str, Camera], points: Seen
 ) -> Iterable[Finding]:
-    """Report pairs of images with matches that contradict the poses."""
-    matches, names = evidence.matches, [name for name in evidence.names if name in cameras]
+    """Report pairs of images with many matches that contradict the poses."""
+    matches = evidence.matches
     agreeing = agreements(matches, cameras)
-    wrong = [
-        pair
-        for pair, share in agreeing.items()
-        if share < CONTRADICTED and len(matches[pair]) >= VERIFIED
-    ]
-    if evidence.is_ordered:
-        close = {(min(pair), max(pair)) for pair in in_sequence(names, NEXT)}
-        torn = [pair for pair in wrong if pair in close]
-        jumps = [pair for pair in _jumps(evidence, cameras, points) if pair not in torn]
-        if torn:
-            one, other = max(torn, key=lambda pair: len(matches[pair]))
-            yield Finding(
-                "order",
-                f"{len(torn)} of {len(close & agreeing.keys())} pairs of consecutive images "
-                f"contradict their cameras: {one} and {other} have {len(matches[one, other])} "
-                f"matches, but their cameras look {_apart(cameras, one, other)} apart, "
-                "as if two sides of an object that look alike had been confused",
-                SURROUNDINGS,
-            )
-        elif jumps:
-            one, other = jumps[0]
-            yield Finding(
-                "jump",
-                f"the cameras of {one} and {other} look {_apart(cameras, one, other)} "
-                "apart and share no sparse points, and no image between them has a camera, so that "
-                "one of them may be on the wrong side",
-                SURROUNDINGS,
-            )
-        return
     best: dict[str, int] = {}
     for pair in agreeing:
         best |= {name: max(best.get(name, 0), len(matches[pair])) for name in pair}
-    alike = [
+    wrong = [
         pair
-        for pair in wrong
-        if angle_between(*(cameras[name] for name in pair)) > APART
-        and len(matches[pair]) >= STRONG * min(best[name] for name in pair)
+        for pair, share in agreeing.items()
+        if share < CONTRADICTED
+        and len(matches[pair]) >= max(VERIFIED, STRONG * min(best[name] for name in pair))
     ]
+    if evidence.is_ordered:
+        yield from _against_order(evidence, cameras, points, wrong, agreeing)
+        return
+    alike = [p for p in wrong if angle_between(cameras[p[0]], cameras[p[1]]) > APART]
     if alike:
         one, other = max(alike, key=lambda pair: len(matches[pair]))
         yield Finding(
@@ -239,6 +214,61 @@ def _contradictions(
             f"{SURROUNDINGS}",
             is_refused=False,
         )
+
+
+def _against_order(
+    evidence: Evidence,
+    cameras: Mapping[str, Camera],
+    points: Seen,
+    wrong: Sequence[Pair],
+    agreeing: Mapping[Pair, float],
+) -> Iterable[Finding]:
+    """Report poses that contradict the order of capture. `wrong` contains the pairs of images with
+    matches that contradict the poses, and `agreeing` the agreement of all pairs."""
+    names = [name for name in evidence.names if name in cameras]
+    close = {(min(pair), max(pair)) for pair in in_sequence(names, NEXT)}
+    torn = [pair for pair in wrong if pair in close]
+    if single := _wrong_camera(names, torn, agreeing):
+        yield Finding(
+            "camera",
+            f"the camera of {single} contradicts {len(torn)} pairs of consecutive images, although "
+            "the cameras before and after it agree with each other",
+            "remove this image",
+            is_refused=False,
+        )
+    elif torn:
+        one, other = max(torn, key=lambda pair: len(evidence.matches[pair]))
+        yield Finding(
+            "order",
+            f"the matches of {len(torn)} of {len(close & agreeing.keys())} pairs of consecutive "
+            f"images contradict their cameras: {one} and {other} have "
+            f"{len(evidence.matches[one, other])} matches, but their cameras look "
+            f"{_apart(cameras, one, other)} apart, as if two sides of an object that look alike "
+            "had been confused",
+            SURROUNDINGS,
+        )
+    elif jump := next(iter(_jumps(evidence, cameras, points)), None):
+        one, other = jump
+        yield Finding(
+            "jump",
+            f"the cameras of {one} and {other} look {_apart(cameras, one, other)} "
+            "apart and share no sparse points, and no image between them has a camera, so that "
+            "one of them may be on the wrong side",
+            SURROUNDINGS,
+        )
+
+
+def _wrong_camera(
+    names: Sequence[str], torn: Sequence[Pair], agreeing: Mapping[Pair, float]
+) -> str | None:
+    """Return the image that is in all of at least three `torn` pairs, if the images before and
+    after it agree. If two sides were confused, these images are on both sides."""
+    common = set.intersection(*map(set, torn)) if len(torn) > 2 else set()
+    for before, name, after in zip(names, names[1:], names[2:], strict=False):
+        around = min(before, after), max(before, after)
+        if name in common and agreeing.get(around, 0.0) >= CONTRADICTED:
+            return name
+    return None
 
 
 def _apart(cameras: Mapping[str, Camera], one: str, other: str) -> str:

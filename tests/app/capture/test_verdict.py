@@ -50,6 +50,29 @@ def test_images_in_order_reveal_a_folded_reconstruction(count):
     assert f"{middle - 1:02}.png and {middle:02}.png" in found.findings[0].evidence
 
 
+def test_a_single_wrong_camera_is_reported_and_the_others_are_kept():
+    captured = around_a_can(30, background=600, alike=False)
+    poses = list(captured.poses)
+    half = np.diag([-1.0, -1.0, 1.0])
+    poses[7] = np.column_stack([poses[7][:, :3] @ half, poses[7][:, 3]])
+    (finding,) = verdict(
+        captured, model_of(captured, poses, groups=[*[0] * 7, 1, *[0] * 22])
+    ).findings
+    assert finding.kind == "camera"
+    assert finding.evidence.startswith("the camera of 07.png contradicts 4 pairs")
+    assert not finding.is_refused
+
+
+def test_few_wrong_matches_of_neighbors_are_ignored():
+    captured = around_a_can(30, background=600, alike=False)
+    matches = matches_of(captured, [(i, i + 1) for i in range(29)])
+    weak = np.random.default_rng(1).uniform(0, HEIGHT, (24, 4)).astype(np.float32)
+    evidence = Evidence(
+        captured.names, matches | {("03.png", "05.png"): weak}, model_of(captured), True
+    )
+    assert judge(evidence).findings == ()
+
+
 def test_similar_sides_are_reported_if_the_images_are_not_in_order():
     captured = around_a_can(24)
     shuffled = np.random.default_rng(0).permutation(24)
