@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import inputs
 from nerfmac.app.capture.panorama import refuse_panoramas
-from nerfmac.app.capture.scene_files import write_scene
+from nerfmac.app.capture.scene_files import copy_model, write_scene
 from nerfmac.app.capture.stages import step_name
 from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.unregistered import missing_images
@@ -30,7 +30,6 @@ from nerfmac.common import checks
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
-    appearing,
     check_free,
     make_folder,
     read_json,
@@ -215,7 +214,7 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
         check_free(folder)
         return False
     known = read_fields(record).values
-    changed = {key for key, value in options.items() if known.get(key) != value}
+    changed = _changed_options(known, options)
     is_done = (folder / FILE_NAME).is_file() and "registered" in known
     if changed - CHANGEABLE - {"files"} or (changed - {"files"} and is_done):
         raise InputError(
@@ -236,8 +235,12 @@ def _refusal(folder: Path, options: dict[str, Any]) -> str:
     """Return why the same capture failed before, or an empty text."""
     record = folder / RECORD
     known = read_fields(record).values if record.is_file() else {}
-    is_same = all(known.get(key) == value for key, value in options.items())
-    return str(known["refused"]) if is_same and "refused" in known else ""
+    return str(known.get("refused", "")) if not _changed_options(known, options) else ""
+
+
+def _changed_options(known: Mapping[str, Any], options: Mapping[str, Any]) -> set[str]:
+    """Return the options that differ from a record. The record may contain other keys."""
+    return {key for key, value in options.items() if known.get(key) != value}
 
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
@@ -262,7 +265,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
         for path in (work, folder / "images", folder / "masks"):
             shutil.rmtree(path, ignore_errors=True)
     known = read_json(record) if record.is_file() else options
-    if any(known.get(key) != value for key, value in options.items()) and work.is_dir():
+    if _changed_options(known, options) and work.is_dir():
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -386,10 +389,7 @@ def _finish(
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, split="none")
     draw_scene(folder / "cameras.png", scene)
-    make_folder(folder / "sparse" / "0")
-    for file in structure.folder.glob("*.bin"):
-        with appearing(folder / "sparse" / "0" / file.name) as partial:
-            shutil.copyfile(file, partial)
+    copy_model(structure.folder, folder / "sparse" / "0")
     result = {
         "given": total,
         "registered": registered,

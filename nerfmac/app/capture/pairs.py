@@ -30,6 +30,11 @@ SIFT_COSINE = np.cos(np.radians(35.0))
 Item = TypeVar("Item")
 
 
+def sorted_pair(one: str, other: str) -> tuple[str, str]:
+    """Return two names in the order in which pairs of images are stored."""
+    return min(one, other), max(one, other)
+
+
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
     """Pair each item with the next `window` items in the order of capture.
 
@@ -61,7 +66,7 @@ def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known:
         fits = (distance < radius) & (axes @ axes[index] > SIFT_COSINE)
         others = [names[other] for other in np.argsort(distance, kind="stable") if fits[other]]
         new = [other for other in others if other != name and {name, other} not in before]
-        pairs |= {(min(name, other), max(name, other)) for other in new[:NEAREST]}
+        pairs |= {sorted_pair(name, other) for other in new[:NEAREST]}
     return sorted(pairs)
 
 
@@ -94,4 +99,4 @@ def linked(names: Sequence[str], counts: Counts) -> int:
 
 
 def _count(pair: tuple[str, str], counts: Counts) -> int:
-    return counts.get((min(pair), max(pair)), 0)
+    return counts.get(sorted_pair(*pair), 0)

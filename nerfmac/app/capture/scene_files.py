@@ -4,6 +4,7 @@ distance from the origin is 1. Intrinsics include distortion as in OpenCV."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from nerfmac.app.scenes.placement import fit, leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common.files import write_json
+from nerfmac.common.files import appearing, make_folder, write_json
 from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
@@ -63,6 +64,14 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
         "frames": frames,
     }
     write_json(folder / FILE_NAME, values)
+
+
+def copy_model(source: Path, target: Path) -> None:
+    """Copy the binary files of a COLMAP model to the folder `target`."""
+    make_folder(target)
+    for file in source.glob("*.bin"):
+        with appearing(target / file.name) as partial:
+            shutil.copyfile(file, partial)
 
 
 def _lens_values(lens: Lens) -> dict[str, Any]:

@@ -32,12 +32,14 @@ from nerfmac.app.capture.pairs import (
     in_space,
     is_walk,
     linked,
+    sorted_pair,
 )
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
 from nerfmac.app.capture.verdict import (
     CONTRADICTIONS,
     Evidence,
+    Finding,
     RefusedError,
     Verdict,
     judge,
@@ -142,10 +144,9 @@ class Solver:
                 check_focal(structure.trial, structure.focal, structure.error)
         except (NoCamerasError, UnknownFocalError) as error:
             # Without parallax, neither cameras nor focal lengths can be found.
-            sizes = {image.name: (image.width, image.height) for image in self.images}
-            if (finding := turned(self._matches, sizes)) is None:
+            if self._in_place is None:
                 raise
-            raise RefusedError(finding.line) from error
+            raise RefusedError(self._in_place.line) from error
         if structure.verdict.is_refused:
             structure = self._repaired(structure)
         return structure
@@ -225,10 +226,10 @@ class Solver:
             return refused
         found, tried = [refused], []
         for window in REPAIR_WINDOWS:
-            near = in_sequence(self._names, window)
+            near = {sorted_pair(*pair) for pair in in_sequence(self._names, window)}
             with suppress(NoCamerasError):
                 tried.append(f"matches of the next {window} images only")
-                draft = self._map("sequential", "draft", near, mapper="global")
+                draft = self._map("sequential", "draft", sorted(near), mapper="global")
                 opposing = opposing_pairs(draft.model)
                 known = {image.name for image in draft.model.images}
                 kept = [
@@ -267,11 +268,17 @@ class Solver:
     def _match(self, pairs: Pairs) -> None:
         self._plan["pairs"] = pairs
         self.run("matches", len(pairs))
-        self.__dict__.pop("_matches", None)
+        for name in ("_matches", "_in_place"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def _matches(self) -> Matches:
         return read_matches(self.folder / MATCHES)
+
+    @cached_property
+    def _in_place(self) -> Finding | None:
+        sizes = {image.name: (image.width, image.height) for image in self.images}
+        return turned(self._matches, sizes)
 
     @property
     def _counts(self) -> Counts:
@@ -291,7 +298,6 @@ class Solver:
         if self._trial is None:
             self._trial = self._try_guesses()
         lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
-        kept = None if kept is None else [(min(pair), max(pair)) for pair in kept]
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
         self.run("mapping", len(self.images), "" if kept is None else "repair")
         summary = read_json(self.folder / to / "summary.json")
@@ -299,7 +305,9 @@ class Solver:
             raise self._no_cameras()
         model = read_model(self.folder / to)
         focals = {image.name: image.focal for image in self.images if image.focal}
-        evidence = Evidence(self._names, self._matches, model, self._is_ordered, focals)
+        evidence = Evidence(
+            self._names, self._matches, model, self._is_ordered, focals, self._in_place
+        )
         return Structure(
             model,
             summary["error"],

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.capture.background import Seen, angle_between, different_backgrounds
-from nerfmac.app.capture.pairs import in_sequence
+from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import (
     Matches,
     Pair,
@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 NEXT = 2
 """Maximum distance, in the order of capture, of images whose matches are trusted."""
-VERIFIED = 20  # Minimum number of matches that contradict the poses.
+MIN_CONTRADICTING = 20  # Minimum number of matches that contradict the poses.
 CONTRADICTED = 0.5
 """Fraction of matches that agree with the poses below which a pair contradicts the poses."""
 APART = 60.0
@@ -130,6 +130,7 @@ class Evidence(NamedTuple):
         model: COLMAP model.
         is_ordered: Whether the images are a video or a walk.
         focals: Focal lengths from EXIF in pixels, by image name, if known.
+        in_place: Result of `turned`, which does not depend on the model.
     """
 
     names: Sequence[str]
@@ -137,6 +138,7 @@ class Evidence(NamedTuple):
     model: ColmapModel
     is_ordered: bool
     focals: Mapping[str, float] = {}
+    in_place: Finding | None = None
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -145,11 +147,8 @@ def judge(evidence: Evidence) -> Verdict:
     lenses = {number: lens_of(camera, "camera") for number, camera in model.cameras.items()}
     cameras = {im.name: Camera(lenses[im.camera], camera_to_file(im)) for im in model.images}
     points = seen_points(model)
-    sizes = {name: size_of(camera) for name, camera in cameras.items()}
-    among = {pair: some for pair, some in evidence.matches.items() if sizes.keys() >= {*pair}}
-    in_place = turned(among, sizes)
     found = [
-        *([in_place] if in_place else []),
+        *([evidence.in_place] if evidence.in_place else []),
         *_contradictions(evidence, cameras, points),
         *_backgrounds(evidence, cameras, points),
         *_far_cameras(cameras),
@@ -196,7 +195,7 @@ def _contradictions(
         pair
         for pair, share in agreeing.items()
         if share < CONTRADICTED
-        and len(matches[pair]) >= max(VERIFIED, STRONG * min(best[name] for name in pair))
+        and len(matches[pair]) >= max(MIN_CONTRADICTING, STRONG * min(best[name] for name in pair))
     ]
     if evidence.is_ordered:
         yield from _against_order(evidence, cameras, points, wrong, agreeing)
@@ -226,7 +225,7 @@ def _against_order(
     """Report poses that contradict the order of capture. `wrong` contains the pairs of images with
     matches that contradict the poses, and `agreeing` the agreement of all pairs."""
     names = [name for name in evidence.names if name in cameras]
-    close = {(min(pair), max(pair)) for pair in in_sequence(names, NEXT)}
+    close = {sorted_pair(*pair) for pair in in_sequence(names, NEXT)}
     torn = [pair for pair in wrong if pair in close]
     if single := _wrong_camera(names, torn, agreeing):
         yield Finding(
@@ -265,8 +264,7 @@ def _wrong_camera(
     after it agree. If two sides were confused, these images are on both sides."""
     common = set.intersection(*map(set, torn)) if len(torn) > 2 else set()
     for before, name, after in zip(names, names[1:], names[2:], strict=False):
-        around = min(before, after), max(before, after)
-        if name in common and agreeing.get(around, 0.0) >= CONTRADICTED:
+        if name in common and agreeing.get(sorted_pair(before, after), 0.0) >= CONTRADICTED:
             return name
     return None
 
@@ -285,7 +283,7 @@ def _jumps(evidence: Evidence, cameras: Mapping[str, Camera], points: Seen) -> I
         is_gap = index[other] - index[one] > 1
         shared = np.intersect1d(points[one], points[other])
         if is_gap and len(shared) < SHARED and angle_between(cameras[one], cameras[other]) > APART:
-            yield (min(one, other), max(one, other))
+            yield sorted_pair(one, other)
 
 
 def _backgrounds(

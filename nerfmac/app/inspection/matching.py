@@ -7,7 +7,6 @@ world, inverse matrices, and another order of the images. A reading that fits is
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,17 +21,16 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture.capture import need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
-from nerfmac.app.capture.pairs import MATCHED, in_sequence
+from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
+from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.two_views import Matches, Pair, agreements, errors, size_of, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import Cameras, readings, reordered
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.app.scenes.images import decode
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, make_folder
 from nerfmac.geometry.cameras import Camera
 
 Floats = npt.NDArray[np.float64]
@@ -103,10 +101,7 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
         if target is None or found.findings:
             return found
         model = solver.triangulated(cameras, {name: named[name].name for name in named})
-        make_folder(target)
-        for file in model.glob("*.bin"):
-            with appearing(target / file.name) as partial_file:
-                shutil.copyfile(file, partial_file)
+        copy_model(model, target)
         count = len(read_model(target).points)
     found.facts.append(f"kept       {count} sparse points in {target}, which training will use")
     return found
@@ -131,7 +126,7 @@ def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solv
     images = []
     with bar("images", len(named)) as counting:
         for name, frame in named.items():
-            pixels = decode(frame.image, 3, frame.name, frame.reduce, upright=frame.is_upright)
+            pixels, _ = frame.decode(3)
             Image.fromarray(pixels).save(image_folder / name, quality=95)
             # Matches must not depend on the focal lengths that are judged.
             images.append(CapturedImage(name, pixels.shape[1], pixels.shape[0], 0.0))
@@ -150,7 +145,7 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
     for index, name in enumerate(names):
         order = np.argsort(np.linalg.norm(eyes - eyes[index], axis=1), kind="stable")
         others = [names[other] for other in order[: NEAREST + 1] if other != index]
-        pairs |= {(min(name, other), max(name, other)) for other in others}
+        pairs |= {sorted_pair(name, other) for other in others}
     return sorted(pairs)
 
 

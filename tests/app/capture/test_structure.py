@@ -1,6 +1,7 @@
 """Sequential matching of ordered images, its fallback, and images without a camera."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,3 +218,27 @@ def test_models_that_are_begun_again_are_not_counted_twice(capsys):
 )
 def test_steps_are_counted(stage, of_video, text):
     assert step_name(stage, of_video=of_video) == text
+
+
+def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_order(
+    photos, monkeypatch
+):
+    names = [f"{number}.png" for number in range(7, 13)]
+    solver = Solver(
+        photos["solver"].folder,
+        Path("images"),
+        [CapturedImage(n, 64, 48, 0.0) for n in names],
+        None,
+    )
+    ring = ring_of(3, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+    wrong = ring._replace(verdict=Verdict((Finding("order", "two sides", "record again"),)))
+    kept = []
+
+    def mapped(self, matching, to="sparse", pairs=None, mapper="incremental"):
+        kept.append(pairs)
+        return wrong
+
+    monkeypatch.setattr(Solver, "_map", mapped)
+    monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
+    solver._repaired(wrong)
+    assert kept[1::2] == [[("10.png", "9.png")]] * 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture.two_views import agreements, turned_share
-from nerfmac.app.capture.verdict import Evidence, Finding, Verdict, judge, opposing_pairs
+from nerfmac.app.capture.verdict import Evidence, Finding, Verdict, judge, opposing_pairs, turned
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.geometry.cameras import Camera
 from tests.app.capture.reconstructions import (
@@ -24,7 +24,8 @@ def verdict(captured, model, *, is_ordered=True, reach=10, focals=None):
     count = len(captured.names)
     pairs = [(i, j) for i in range(count) for j in range(i + 1, min(i + 1 + reach, count))]
     matches = matches_of(captured, pairs)
-    return judge(Evidence(captured.names, matches, model, is_ordered, focals or {}))
+    in_place = turned(matches, dict.fromkeys(captured.names, (WIDTH, HEIGHT)))
+    return judge(Evidence(captured.names, matches, model, is_ordered, focals or {}, in_place))
 
 
 def kinds(*arguments, **options):

@@ -76,10 +76,15 @@ def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, 
         assert same, f"{name} differs"
 
 
+def with_handler(name, handler):
+    """Return a command that sets the handler of a signal, and then runs the rest of its line."""
+    handled = f"import os, signal, sys; signal.signal(signal.{name}, signal.{handler}); "
+    return sys.executable, "-c", handled + "os.execv(sys.argv[1], sys.argv[1:])"
+
+
 def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
     # Shells start background jobs with SIGINT ignored.
-    deaf = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    before = (sys.executable, "-c", deaf + "os.execv(sys.argv[1], sys.argv[1:])")
+    before = with_handler("SIGINT", "SIG_IGN")
     process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
     code, _ = interrupted(process, signal.SIGTERM)
     assert code == 130
@@ -88,8 +93,7 @@ def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
 
 def test_a_run_whose_terminal_is_closed_is_saved_unless_it_runs_with_nohup(scene, tmp_path):
     # The tests themselves may run with nohup.
-    heard = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-    before = (sys.executable, "-c", heard + "os.execv(sys.argv[1], sys.argv[1:])")
+    before = with_handler("SIGHUP", "SIG_DFL")
     process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
     code, _ = interrupted(process, signal.SIGHUP)
     assert code == 130
