@@ -7,7 +7,7 @@ from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.color_profiles import is_srgb
+from nerfmac.app.scenes.color_profiles import INTEROPERABILITY_IFD, is_srgb
 from nerfmac.app.scenes.images import decode
 from tests.app.scenes.icc import SRGB, profile, to_srgb
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, write_transforms
@@ -115,3 +115,27 @@ def test_colors_that_cannot_be_converted_are_told_once_for_a_folder(
     (line,) = caplog.messages
     assert told in line
     assert "convert the images to sRGB" in line
+
+
+def exif_of_a_phone():
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[0xA405] = 26
+    return {"exif": exif}
+
+
+@pytest.mark.parametrize("options", [{}, exif_of_a_phone()])
+def test_photos_without_an_interoperability_directory_are_read_with_every_pillow(
+    tmp_path, monkeypatch, options
+):
+    """Pillow before 13 raises KeyError for this directory if it is missing, as in most photos."""
+    whole = Image.Exif.get_ifd
+
+    def of_earlier_versions(exif: Image.Exif, tag: int) -> dict:
+        found = whole(exif, tag)
+        if tag == INTEROPERABILITY_IFD and not found:
+            raise KeyError(tag)
+        return found
+
+    monkeypatch.setattr(Image.Exif, "get_ifd", of_earlier_versions)
+    Image.fromarray(COLORS).save(tmp_path / "a.jpg", quality=95, **options)
+    assert np.abs(decode(tmp_path / "a.jpg", 3, "a.jpg").astype(int) - COLORS).mean() < 12
