@@ -33,6 +33,10 @@ GROUND_REACH = 0.3
 """Distance from the ground plane, relative to the plane's distance from the camera, beyond which
 the ground loss is constant."""
 
+SENSOR_REACH = 0.1
+"""Distance from the measured depth, relative to the measured distance, beyond which the sensor loss
+is constant."""
+
 BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
 BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH  # 32, the bits in a word of the grid.

@@ -87,7 +87,7 @@ def optimize_poses(
     step = Step(
         config=config,
         parts=trainer.parts,
-        views=views,
+        views=replace(views, depth=None),  # The metrics compare it with the field.
         refinement=refinement,
         ranks=ALONE,
         rays=min(MAX_RAYS, config.train.max_rays),

@@ -1,7 +1,7 @@
 """Losses: functions of a rendered batch of rays and its target colors.
 
 `Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds loss
-terms. Three losses are configurable. The disparity loss reduces haze:
+terms. Four more losses are configurable. The disparity loss reduces haze:
 
     disparity = sum_i weight_i / (1 + t_i),   for a sample at the distance t_i
 
@@ -28,7 +28,17 @@ Density anywhere along a ray can have the correct color of a textureless floor, 
 determine the floor's depth. Far from the plane, the ground loss is constant, so it does not move
 tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. These losses are therefore
+The sensor loss applies to rays with a distance s that a depth sensor, such as the LiDAR of a phone,
+has measured with the confidence c in [0, 1]:
+
+    sensor = c (1 - sum_i weight_i max(1 - |t_i / s - 1| / SENSOR_REACH, 0))
+
+The loss is the expected relative error of the depth, so the minimum over several measurements of a
+surface is their median. The loss is robust: density that is farther from s than SENSOR_REACH has a
+constant loss, so that objects that the sensor has missed are removed only if the images do not
+show them.
+
+The disparity, depth, ground, and sensor losses are linear in the weights. These losses are therefore
 implemented as penalties of samples (see `nerfmac.ops.penalty`), because `composite_penalized` can
 sum weight times penalty while it composites colors.
 """
@@ -65,7 +75,7 @@ class RayBatch(NamedTuple):
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    penalty: mx.array | None = None  # (rays,) disparity, depth, and ground losses, or None
+    penalty: mx.array | None = None  # (rays,) sum of the losses that are penalties, or None
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
@@ -107,12 +117,13 @@ def huber_loss(delta: float) -> Loss:
 
 
 def configured_penalty_weights(config: TrainConfig, extent: float) -> PenaltyWeights | None:
-    """Return the weights of the disparity, depth, and ground losses, or None if all are 0.
+    """Return the weights of the losses that are penalties of samples, or None if all are 0.
 
     `extent` is the side length of the scene cube in scene units.
     """
     # The disparity loss reduces haze in front of cameras. If the extent is 1, the cameras are
     # outside the scene cube, where there is no density, so the loss is disabled.
-    disparity = config.disparity if extent > 1 else 0.0
-    weights = PenaltyWeights(disparity or 0.0, config.depth or 0.0, config.ground or 0.0)
+    disparity = (config.disparity or 0.0) if extent > 1 else 0.0
+    others = (config.depth, config.ground, config.sensor)
+    weights = PenaltyWeights(disparity, *(weight or 0.0 for weight in others))
     return weights if any(weights) else None

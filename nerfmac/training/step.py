@@ -31,6 +31,7 @@ from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.packing import fits_mask
 from nerfmac.ops.penalty import Penalties, penalties
+from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
@@ -95,6 +96,7 @@ class Batch(NamedTuple):
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
     ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
+    sensor: mx.array | None  # (rays, 2) float32, measured distance and confidence, or None
 
 
 class Rendering(NamedTuple):
@@ -214,7 +216,9 @@ class Step:
             target = blended(color, alpha, background, self.config.train.blend)
         plane = self.views.ground if self.config.train.ground else None
         ground = plane.distance(rays) if plane else None
-        return Batch(rays, view, *numbers, background, color, target, tracks, ground)
+        maps = self.views.depth if self.config.train.sensor else None
+        sensor = sensor_depth(maps, pixel_draws, view) if maps else None
+        return Batch(rays, view, *numbers, background, color, target, tracks, ground, sensor)
 
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, progress: mx.array
@@ -244,7 +248,7 @@ class Step:
             for proposal in sampled.proposals
         ]
         mask = self._mask(samples, batch.pixel_draws)
-        if given is not None and batch.tracks is not None:
+        if given is not None and (batch.tracks is not None or batch.sensor is not None):
             penalty = penalty + given.ray
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
@@ -271,7 +275,7 @@ class Step:
         if weights is None:
             return None
         known = None if tracks is None else tracks.values
-        return penalties(samples, progress, weights, known, batch.ground)
+        return penalties(samples, progress, weights, known, batch.ground, batch.sensor)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

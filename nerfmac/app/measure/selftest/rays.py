@@ -10,6 +10,7 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
@@ -17,6 +18,7 @@ from nerfmac.backend.variants import VARIANTS
 from nerfmac.common.constants import BRICK_CELLS, FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
@@ -29,6 +31,7 @@ from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
 from nerfmac.ops.penalty import PenaltyWeights, penalties
+from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
@@ -219,7 +222,8 @@ def penalty_cases() -> Iterator[Case]:
         "disparity": PenaltyWeights(disparity=0.1),
         "depth": PenaltyWeights(depth=0.2),
         "ground": PenaltyWeights(ground=0.3),
-        "all": PenaltyWeights(0.1, 0.2, 0.3),
+        "sensor": PenaltyWeights(sensor=0.4),
+        "all": PenaltyWeights(0.1, 0.2, 0.3, 0.4),
     }
     for name, weights in chosen.items():
         for layout, rays, slots in (("few", 5, 30), ("many", 301, 2000), ("sparse", 300, 40)):
@@ -228,7 +232,7 @@ def penalty_cases() -> Iterator[Case]:
 
 
 def _penalized(weights: PenaltyWeights, rays: int, slots: int) -> Arrays:
-    keys = mx.random.split(mx.random.key(rays), 4)
+    keys = mx.random.split(mx.random.key(rays), 5)
     distance = mx.random.uniform(0.5, 3.0, (slots,), key=keys[0])
     ray = mx.random.randint(0, rays, (slots,), key=keys[1])
     # Penalties depend only on the distance and the ray of a sample.
@@ -236,7 +240,27 @@ def _penalized(weights: PenaltyWeights, rays: int, slots: int) -> Arrays:
     ground = mx.random.uniform(0.5, 3.0, (rays,), key=keys[2])
     ground = mx.where(mx.arange(rays) % 3 == 0, FAR_DISTANCE, ground)
     tracks = mx.random.uniform(0.5, 1.5, (rays // 2, 3), key=keys[3])
-    return penalties(samples, mx.array(0.2), weights, tracks, ground)._asdict()
+    sensor = mx.random.uniform(0.0, 1.0, (rays, 2), key=keys[4]) + mx.array([0.5, 0.0])
+    return penalties(samples, mx.array(0.2), weights, tracks, ground, sensor)._asdict()
+
+
+def sensor_depth_cases() -> Iterator[Case]:
+    """Yield cases with depth maps of different sizes, some of whose pixels are unknown."""
+    for rays in (5, 3000):
+        yield Case("sensor_depth", f"{rays}-rays", partial(_looked_up, rays), 8)
+
+
+def _looked_up(rays: int) -> Arrays:
+    random = np.random.default_rng(rays)
+    maps: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None] = [None]
+    for size in ((5, 7), (48, 64), (1, 9)):
+        confidence = random.choice(np.array([0.0, 0.5, 1.0, 1.0], np.float32), size)
+        distance = random.uniform(0.5, 4.0, size).astype(np.float32) * (confidence > 0)
+        maps.append((distance, confidence))
+    keys = mx.random.split(mx.random.key(rays), 2)
+    fractions = mx.random.uniform(shape=(3, rays), key=keys[0])
+    view = mx.random.randint(0, len(maps), (rays,), key=keys[1])
+    return {"known": sensor_depth(DepthMaps.stack(maps), fractions, view)}
 
 
 def expose_cases() -> Iterator[Case]:
