@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
+from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.depth_maps import SURE, DepthMaps
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.draw_pixels import BATCH, draw_pixels
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
+from nerfmac.ops.uniform import uniform
 
 _TAKES = Signature(
     fractions=(mx.float32, 3, "rays"),
@@ -57,6 +63,18 @@ def sensor_depth(maps: DepthMaps, fractions: mx.array, view: mx.array) -> mx.arr
     arrays = fractions, view, maps.places, maps.distances, maps.confidences
     _TAKES.check(*arrays)
     return mx.stop_gradient(_sensor_depth(*arrays))
+
+
+def measured_batches(
+    pixels: mx.array, cameras: Cameras, maps: DepthMaps, most: int, key: mx.array
+) -> Iterator[tuple[Rays, mx.array]]:
+    """Yield batches of random rays as `nerfmac.ops.draw_pixels.ray_batches` does, with the result of
+    `sensor_depth` for each batch."""
+    count = -(-min(pixels.shape[0], most) // BATCH)
+    for each in mx.random.split(key, count):
+        fractions = uniform(3 * BATCH, each).reshape(3, BATCH)
+        drawn = draw_pixels(pixels, cameras, fractions)
+        yield drawn.rays, sensor_depth(maps, fractions, drawn.view)
 
 
 def _sensor_depth_reference(

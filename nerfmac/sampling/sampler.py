@@ -79,6 +79,19 @@ class Sampler(ABC):
         """
         return {}
 
+    def with_depth(self, state: Arrays, measured: Iterable[tuple[Rays, mx.array]]) -> Arrays:
+        """Return the state before the first step for rays along which a sensor has measured depth.
+
+        Args:
+            state: State from `init`.
+            measured: Batches of random training rays, each with a float32 array (rays, 2) as in
+                `nerfmac.ops.sensor_depth`.
+
+        Returns:
+            State of the sampler. By default, the measured depth has no effect.
+        """
+        return state
+
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Select samples along rays. If there are too many samples, only the first rays get

@@ -36,6 +36,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied
+from nerfmac.ops.sensor_depth import measured_batches
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.rendering.renderer import Renderer, tracer_of
@@ -162,7 +163,12 @@ class Trainer:
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
-        return self._init(ray_batches(views.pixels, views.cameras, most, key))
+        drawn = views.pixels, views.cameras
+        state = self._init(ray_batches(*drawn, most, key))
+        if views.depth is None or not self.config.train.sensor:
+            return state
+        measured = measured_batches(*drawn, views.depth, most, key)
+        return replace(state, sampling=self.sampler.with_depth(state.sampling, measured))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
         """Return an approximate initial state, computed from few rays and without images.
