@@ -14,7 +14,6 @@ uint8, 0 to 2) as LZFSE data.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -92,15 +91,10 @@ def _unpack(path: Path, folder: Path) -> None:
 
 def _depth(file: Fields, image: Path) -> DepthImage | None:
     """Return the depth image of a photo, next to it or in the folder `depth` of the capture."""
-    size = None
-    if "dw" in file and "dh" in file:
-        size = file.count("dw"), file.count("dh")
-    confidence = existing(image.with_suffix(".conf"))
-    for folder in (image.parent, image.parent.parent / "depth"):
-        depth = depth_beside(folder, image.stem, confidence=confidence, farthest=SENSOR_RANGE)
-        if depth is not None and depth.path != image:
-            return replace(depth, size=size) if depth.path.suffix == ".depth" else depth
-    return None
+    if (packed := existing(image.with_suffix(".depth"))) is not None:
+        size, confidence = (file.count("dw"), file.count("dh")), image.with_suffix(".conf")
+        return DepthImage(packed, 1.0, existing(confidence), farthest=SENSOR_RANGE, size=size)
+    return depth_beside(image.parent.parent / "depth", image.stem, farthest=SENSOR_RANGE)
 
 
 def _images(folder: Path) -> dict[int, Path]:
