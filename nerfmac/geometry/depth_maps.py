@@ -113,7 +113,16 @@ def along_rays(depth: Floats, lens: Lens) -> Floats:
     Returns:
         Distances (h, w), float32, in the units of `depth`.
     """
-    height, width = depth.shape
+    ratio = np.linalg.norm(axial_directions(depth.shape, lens), axis=2)
+    return np.asarray(depth * ratio, np.float32)
+
+
+def axial_directions(shape: tuple[int, ...], lens: Lens) -> Floats:
+    """Return the direction (h, w, 3) of each pixel of an image with the field of view of `lens` and
+    the `shape` (h, w). Directions have x right, y down, and z forward, and z is 1, so that a depth
+    along the optical axis times the direction is a position. The direction is 0 where a fisheye
+    lens sees points that are not in front of the camera."""
+    height, width = shape
     lens = lens.scaled(width, height)
     row, column = np.mgrid[:height, :width].reshape(2, -1) + 0.5
     point = np.stack([(column - lens.cx) / lens.fl_x, (row - lens.cy) / lens.fl_y], axis=1)
@@ -122,10 +131,8 @@ def along_rays(depth: Floats, lens: Lens) -> Floats:
         distortion = mx.array([[*lens.distortion, float(lens.is_fisheye)]])
         distortion = mx.broadcast_to(distortion, (len(point), 7))
     seen = np.array(directions(mx.array(point, mx.float32), distortion, lens.is_fisheye))
-    # Points behind a fisheye camera have no depth along the axis.
-    ahead = np.where(seen[:, 2] > 1e-3, seen[:, 2], np.inf)
-    ratio = np.linalg.norm(seen, axis=1) / ahead
-    return (depth * ratio.reshape(height, width)).astype(np.float32)
+    ahead = np.where(seen[:, 2:] > 1e-3, seen[:, 2:], np.inf)
+    return np.asarray((seen / ahead).reshape(height, width, 3), np.float32)
 
 
 def trusted(distance: Floats, confidence: Floats) -> Map:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
+from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
 from nerfmac.app.scenes.options import SceneOptions, Split
-from nerfmac.app.scenes.placement import UP, fit, leveling
+from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
@@ -78,7 +79,8 @@ def assemble(
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
-    parsed = parsed._replace(images=read)
+    points = measured_points(read) if parsed.points is None else parsed.points
+    parsed = parsed._replace(images=read, points=points)
     images = _in_order(parsed)
     placement = (record and record.placement) or _placed(parsed, options)
     frames = tuple(image.placed(placement) for image in images)
@@ -187,6 +189,7 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
         parsed.source,
         points=parsed.points,
         tangents=[image.lens.tangents for image in images],
+        within=MEASURED_WITHIN if any(image.depth for image in images) else WITHIN,
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
 

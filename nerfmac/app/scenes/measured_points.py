@@ -1,0 +1,36 @@
+"""Points of a scene from its depth images. They place scenes without sparse points, and determine
+the near plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.scenes.posed_image import PosedImage
+from nerfmac.geometry.depth_maps import axial_directions, trusted
+
+MAX_VIEWS, MAX_POINTS = 64, 20_000
+"""Maximum number of evenly spaced views that are used, and of points."""
+MEASURED_WITHIN = 0.99
+"""Fraction of the visible measured points that the scene cube must contain. They are outliers more
+rarely than sparse points."""
+
+
+def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:
+    """Return points (n, 3) in file coordinates that the depth images measure with the highest
+    confidence, or None if no image has a depth image."""
+    chosen = [image for image in images if image.depth is not None]
+    if not chosen:
+        return None
+    chosen = chosen[:: -(-len(chosen) // MAX_VIEWS)]
+    found = []
+    for image in chosen:
+        assert image.depth is not None
+        depth, confidence = trusted(*image.depth.decode((image.lens.width, image.lens.height)))
+        seen = depth[..., None] * axial_directions(depth.shape, image.lens)
+        known = seen[confidence >= confidence.max(initial=1e-3)].astype(np.float64)
+        known = known[:: max(len(known) * len(chosen) // MAX_POINTS, 1)] * (1.0, -1.0, -1.0)
+        found.append(known @ image.pose[:, :3].T + image.pose[:, 3])
+    return np.concatenate(found)
