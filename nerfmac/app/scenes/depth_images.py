@@ -44,8 +44,7 @@ class DepthImage:
         farthest: Maximum distance that the sensor measures reliably.
         size: Width and height of a file without a header.
 
-    Lengths are in the units of the camera poses. If `path` does not exist, decoding raises
-    `InputError`.
+    Lengths are in the units of the camera poses.
     """
 
     path: Path

@@ -3,6 +3,7 @@ the near plane."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,25 @@ MAX_VIEWS, MAX_POINTS = 64, 20_000
 MEASURED_WITHIN = 0.99
 """Fraction of the visible measured points that the scene cube must contain. They are outliers more
 rarely than sparse points."""
+
+log = logging.getLogger("nerfmac")
+
+
+def with_existing_depth(images: Sequence[PosedImage], where: str) -> list[PosedImage]:
+    """Return the images without depth images that do not exist, and log a warning about these.
+    `where` is the scene file."""
+    missing = [
+        image.depth.path for image in images if image.depth and not image.depth.path.is_file()
+    ]
+    if missing:
+        log.warning(
+            f"{len(missing)} depth images of {where} do not exist and are ignored, such as "
+            f"{missing[0]}"
+        )
+    return [
+        image._replace(depth=None) if image.depth and image.depth.path in missing else image
+        for image in images
+    ]
 
 
 def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:

@@ -16,7 +16,11 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
-from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
+from nerfmac.app.scenes.measured_points import (
+    MEASURED_WITHIN,
+    measured_points,
+    with_existing_depth,
+)
 from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
@@ -79,6 +83,7 @@ def assemble(
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
+    read = with_existing_depth(read, parsed.source)
     points = measured_points(read) if parsed.points is None else parsed.points
     parsed = parsed._replace(images=read, points=points)
     images = _in_order(parsed)

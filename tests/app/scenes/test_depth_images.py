@@ -151,11 +151,12 @@ def test_a_confidence_image_of_another_size_is_refused(tmp_path):
         DepthImage(tmp_path / "a.png", confidence=tmp_path / "b.png").decode((32, 24))
 
 
-def test_a_listed_depth_image_must_exist(tmp_path):
+def test_listed_depth_images_that_do_not_exist_are_reported_and_ignored(tmp_path, caplog):
     folder = depth_scenes.nerfstudio(tmp_path, box_views(), LENS)
     (folder / "depth" / "004.png").unlink()
-    with pytest.raises(InputError, match=r"004.png does not exist; add it, or remove depth_file"):
-        load_scene(folder)
+    scene = load_scene(folder, split="none")
+    assert "depth images of" in caplog.text
+    assert [frame.depth is None for frame in scene.splits["train"]].index(True) == 4
 
 
 def test_an_archive_that_is_no_archive_is_refused(tmp_path):

@@ -4,8 +4,8 @@ nerfstudio lists `depth_file_path` for each frame, a PNG file with 16 bits or a 
 value times `depth_unit_scale_factor` (by default 0.001, for millimeters) is the depth in units of
 the poses. instant-ngp and NeRFCapture list `depth_path`, a PNG file with 16 bits, and a stored
 value times `integer_depth_scale` is the depth in units of the poses. Without
-`integer_depth_scale`, or if `enable_depth_loading` is false, instant-ngp does not read depth images.
-In both programs, depth is along the optical axis.
+`integer_depth_scale`, or if `enable_depth_loading` is false, instant-ngp does not read depth
+images. In both programs, depth is along the optical axis.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 from pathlib import Path
 
 from nerfmac.app.scenes.depth_images import DepthImage
-from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out, spelled
 from nerfmac.common.json_reader import Fields
 
@@ -45,9 +44,4 @@ def _path(key: str, frame: Fields, folder: Path) -> Path:
     path = Path(os.path.normpath(folder / frame.text(key).replace("\\", "/")))
     if leads_out(path, folder):
         raise frame.wrong(key, f"a file in {folder}, or a symbolic link there to another folder")
-    path = spelled(path)
-    if not os.path.isfile(path):
-        raise InputError(
-            f"{frame.where}: the depth image {path} does not exist; add it, or remove {key}"
-        )
-    return path
+    return spelled(path)

@@ -35,6 +35,7 @@ ARCHIVE = ".r3d"  # File extension of an archive.
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 """Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
+USUAL_SIZE = 192, 256  # Width and height of depth images in files that do not specify them.
 PACKED_FILES = re.compile(r"metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf)", re.IGNORECASE)
 """Names of the files in an archive that nerfmac reads."""
 
@@ -92,7 +93,8 @@ def _unpack(path: Path, folder: Path) -> None:
 def _depth(file: Fields, image: Path) -> DepthImage | None:
     """Return the depth image of a photo, next to it or in the folder `depth` of the capture."""
     if (packed := existing(image.with_suffix(".depth"))) is not None:
-        size, confidence = (file.count("dw"), file.count("dh")), image.with_suffix(".conf")
+        size = file.count("dw", USUAL_SIZE[0]), file.count("dh", USUAL_SIZE[1])
+        confidence = image.with_suffix(".conf")
         return DepthImage(packed, 1.0, existing(confidence), farthest=SENSOR_RANGE, size=size)
     return depth_beside(image.parent.parent / "depth", image.stem, farthest=SENSOR_RANGE)
 

@@ -41,11 +41,15 @@ log = logging.getLogger("nerfmac")
 
 def is_stray_scanner(folder: Path) -> bool:
     """Return whether `folder` contains a capture by Stray Scanner."""
-    return all((folder / name).is_file() for name in (VIDEO, POSES, INTRINSICS))
+    return all((folder / name).is_file() for name in (POSES, INTRINSICS))
 
 
 def read_stray_scanner(folder: Path) -> ParsedScene:
     """Read the scene of a Stray Scanner capture. Frames of the video are stored in the cache."""
+    if not (folder / VIDEO).is_file():
+        raise InputError(
+            f"{folder} has no {VIDEO}; copy the whole folder that Stray Scanner has written"
+        )
     rows = _poses(folder / POSES)
     numbers = sorted(rows)
     numbers = (
