@@ -148,10 +148,7 @@ def trusted(distance: Floats, confidence: Floats) -> Map:
         Distance and confidence (h, w), float32. Both are 0 where the distance is unknown.
     """
     known = (distance > 0) & (confidence > 0) & ~at_edges(distance)
-    return (
-        np.where(known, distance, 0).astype(np.float32),
-        np.where(known, confidence, 0).astype(np.float32),
-    )
+    return (known * distance).astype(np.float32), (known * confidence).astype(np.float32)
 
 
 def at_edges(distance: Floats) -> npt.NDArray[np.bool_]:

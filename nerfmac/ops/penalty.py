@@ -123,13 +123,11 @@ def _penalties_reference(
     distance: mx.array,
     ray: mx.array,
     progress: mx.array,
-    tracks: mx.array,
-    ground: mx.array,
-    sensor: mx.array,
-    *,
+    *arrays: mx.array,
     rays: int,
     weights: PenaltyWeights,
 ) -> tuple[mx.array, mx.array]:
+    tracks, ground, sensor = arrays
     sample, of_rays = mx.zeros(distance.shape), mx.zeros(rays)
     if weights.disparity:
         sample = weights.disparity * _fading(progress, DISPARITY_END) / (1.0 + distance)

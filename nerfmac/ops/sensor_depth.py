@@ -68,8 +68,8 @@ def sensor_depth(maps: DepthMaps, fractions: mx.array, view: mx.array) -> mx.arr
 def measured_batches(
     pixels: mx.array, cameras: Cameras, maps: DepthMaps, most: int, key: mx.array
 ) -> Iterator[tuple[Rays, mx.array]]:
-    """Yield batches of random rays as `nerfmac.ops.draw_pixels.ray_batches` does, with the result of
-    `sensor_depth` for each batch."""
+    """Yield batches of random rays as `nerfmac.ops.draw_pixels.ray_batches` does, with the result
+    of `sensor_depth` for each batch."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     for each in mx.random.split(key, count):
         fractions = uniform(3 * BATCH, each).reshape(3, BATCH)

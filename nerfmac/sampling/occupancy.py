@@ -85,8 +85,8 @@ class OccupancyGrid:
         return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
 
     def without(self, occupancy: Occupancy, is_empty: mx.array) -> Occupancy:
-        """Return an initial grid in which the occupied cells in `is_empty`, bool (cells,), are empty
-        until the end of the warm-up."""
+        """Return an initial grid in which the occupied cells in `is_empty`, bool (cells,), are
+        empty until the end of the warm-up."""
         visible = occupancy.updates_since_visible == 0
         since = mx.where(visible & is_empty, EMPTY_IN_WARMUP, occupancy.updates_since_visible)
         bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))

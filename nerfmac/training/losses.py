@@ -38,9 +38,9 @@ surface is their median. The loss is robust: density that is farther from s than
 constant loss, so that objects that the sensor has missed are removed only if the images do not
 show them.
 
-The disparity, depth, ground, and sensor losses are linear in the weights. These losses are therefore
-implemented as penalties of samples (see `nerfmac.ops.penalty`), because `composite_penalized` can
-sum weight times penalty while it composites colors.
+The disparity, depth, ground, and sensor losses are linear in the weights. These losses are
+therefore implemented as penalties of samples (see `nerfmac.ops.penalty`), because
+`composite_penalized` can sum weight times penalty while it composites colors.
 """
 
 from __future__ import annotations

@@ -90,16 +90,16 @@ class Frame:
         """Decode the depth image.
 
         Returns:
-            Depth (h, w) along the optical axis in scene units, and confidence (h, w) in [0, 1], both
-            0 where the depth is unknown; or None if the photo has no depth image.
+            Depth (h, w) along the optical axis in scene units, and confidence (h, w) in [0, 1],
+            both 0 where the depth is unknown; or None if the photo has no depth image.
 
         Raises:
             InputError: If the depth image cannot be decoded, or has another aspect ratio.
         """
+        if self.depth is None:
+            return None
         lens = self.camera.lens
-        return self.depth and self.depth.decode(
-            (lens.width * self.reduce, lens.height * self.reduce)
-        )
+        return self.depth.decode((lens.width * self.reduce, lens.height * self.reduce))
 
     def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""

@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.scenes.depth_images import DepthImage
+from nerfmac.app.scenes.readers import stray_scanner
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.rays import camera_rays
 from tests.app.scenes import depth_scenes
@@ -173,6 +174,29 @@ def test_files_outside_the_archives_image_folder_are_not_unpacked(tmp_path):
     load_scene(path)
     unpacked = [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()]
     assert len(unpacked) == 1 + 3 * 9
+
+
+def test_few_frames_of_a_long_video_are_read_with_their_own_poses(tmp_path, monkeypatch):
+    monkeypatch.setattr(stray_scanner, "MAX_FRAMES", 4)
+    views = box_views()
+    scene = load_scene(depth_scenes.stray_scanner(tmp_path, views, LENS), split="none")
+    frames = scene.splits["train"]
+    assert [frame.name for frame in frames] == ["000000.jpg", "000003.jpg", "000006.jpg"]
+    for frame, view in zip(frames, views[::3], strict=True):
+        np.testing.assert_allclose(
+            scene.placement.to_file(frame.camera.pose[:, 3]), view.pose[:, 3], atol=1e-5
+        )
+        assert np.abs(frame.decode(3)[0] - view.photo.astype(float)).mean() < 4
+
+
+def test_a_video_that_cannot_be_decoded_is_refused(tmp_path):
+    folder = depth_scenes.stray_scanner(tmp_path, box_views(), LENS)
+    (folder / "rgb.mp4").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="cannot decode"):
+        load_scene(folder)
+    (folder / "rgb.mp4").unlink()
+    with pytest.raises(InputError, match=r"has no rgb\.mp4"):
+        load_scene(folder)
 
 
 def test_a_stray_scanner_pose_file_without_a_column_is_refused(tmp_path):

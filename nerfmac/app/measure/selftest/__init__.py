@@ -22,17 +22,19 @@ from nerfmac.app.measure.selftest.fields import (
     spherical_harmonics_cases,
     trace_cases,
 )
+from nerfmac.app.measure.selftest.losses import (
+    huber_cases,
+    masked_mean_cases,
+    penalty_cases,
+    sensor_depth_cases,
+)
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
     expose_cases,
-    huber_cases,
     march_cases,
-    masked_mean_cases,
     occupancy_update_cases,
     packing_cases,
-    penalty_cases,
-    sensor_depth_cases,
     thin_cases,
     uniform_cases,
     visibility_cases,

@@ -9,13 +9,12 @@ qw. `depth` contains an image per frame with the depth along the optical axis in
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import subprocess
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
 from nerfmac.app.scenes.parsed_scene import ParsedScene
@@ -28,10 +27,8 @@ from nerfmac.geometry.lenses import Lens
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
 COLUMNS = ("frame", "x", "y", "z", "qx", "qy", "qz", "qw")
 MAX_FRAMES = 300
-"""Maximum number of frames that are read from the video, evenly spaced. The video has 60 frames per
+"""Maximum number of frames that are read from the video, evenly spaced. Videos have 60 frames per
 second, most of which show nearly the same."""
-LONGEST_SIDE = 4096  # Maximum side of a frame in pixels, larger than the frames of any phone.
-QUALITY = 95  # JPEG quality of the frames.
 MILLIMETER = 1e-3
 
 Array = npt.NDArray[np.float64]
@@ -51,15 +48,11 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
             f"{folder} has no {VIDEO}; copy the whole folder that Stray Scanner has written"
         )
     rows = _poses(folder / POSES)
+    step = -(-(max(rows) + 1) // MAX_FRAMES)
+    write = partial(_write_frames, folder / VIDEO, step)
+    frames = unpacked(folder / VIDEO, folder.resolve().name, write)
+    files = {int(path.stem): path for path in frames.glob("*.jpg")}
     numbers = sorted(rows)
-    numbers = (
-        [numbers[i * len(numbers) // MAX_FRAMES] for i in range(MAX_FRAMES)]
-        if (len(numbers) > MAX_FRAMES)
-        else numbers
-    )
-    name = folder.resolve().name
-    frames = unpacked(folder / VIDEO, name, partial(_write_frames, folder / VIDEO, numbers))
-    files = {int(path.stem): path for path in sorted(frames.glob("*.jpg"))}
     numbers = [number for number in numbers if number in files]
     if not numbers:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
@@ -113,12 +106,22 @@ def _numbers(path: Path, skipped: int) -> Array:
     return values
 
 
-def _write_frames(video: Path, numbers: Sequence[int], folder: Path) -> None:
-    # `nerfmac.app.capture` imports the readers, so it is imported when it is needed.
-    from nerfmac.app.capture.video import full_frames, open_video
+def _write_frames(video: Path, step: int, folder: Path) -> None:
+    """Write the frames 0, `step`, 2 `step`, and so on of a video to a folder."""
+    import imageio_ffmpeg  # Imported lazily: only videos require it.
 
-    count = open_video(video).frames
-    chosen = [number for number in numbers if 0 <= number < count]
-    log.info("extracting %d of %d frames of %s", len(chosen), count, video)
-    for number, pixels in zip(chosen, full_frames(video, chosen, LONGEST_SIDE), strict=False):
-        Image.fromarray(pixels).save(folder / f"{number:06d}.jpg", quality=QUALITY, subsampling=0)
+    log.info("extracting frames of %s", video)
+    # The color matrix and the range are those of JPEG files.
+    filters = f"select='not(mod(n,{step}))',scale=out_color_matrix=bt601:out_range=full"
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", f"file:{video}", "-an"]
+    command += ["-vf", f"{filters},format=yuvj444p", "-fps_mode", "passthrough", "-q:v", "1"]
+    command += ["-qmin", "1", "-start_number", "0", str(folder / "%06d.jpg")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    files = sorted(folder.glob("*.jpg"), reverse=True)  # Each new number is not used yet.
+    if not files:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise InputError(
+            f"cannot decode {video}: {' '.join(reason)}; copy the capture from the phone again"
+        )
+    for file in files:
+        file.rename(folder / f"{int(file.stem) * step:06d}.jpg")
