@@ -10,14 +10,14 @@ from nerfmac.backend import Kernel
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.depth_maps import SURE, DepthMaps
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.draw_pixels import BATCH, draw_pixels
+from nerfmac.ops.draw_pixels import BATCH, draw_pixels, random_pixels
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
-from nerfmac.ops.uniform import uniform
 
 _TAKES = Signature(
-    fractions=(mx.float32, 3, "rays"),
+    index=(mx.int32, "rays"),
     view_of=(mx.int32, "rays"),
+    image_places=(mx.int32, "views", 5),
     places=(mx.int32, "views", 3),
     distances=(mx.float32, "pixels"),
     confidences=(mx.uint8, "pixels"),
@@ -32,7 +32,7 @@ _LOOK_UP = Kernel(
 )
 
 
-def sensor_depth(maps: DepthMaps, fractions: mx.array, view: mx.array) -> mx.array:
+def sensor_depth(maps: DepthMaps, cameras: Cameras, index: mx.array, view: mx.array) -> mx.array:
     """Return the measured distance along each ray, and its confidence.
 
     The inverse distance is interpolated linearly between the four nearest pixels of the depth map,
@@ -40,8 +40,8 @@ def sensor_depth(maps: DepthMaps, fractions: mx.array, view: mx.array) -> mx.arr
 
     Args:
         maps: Depth maps of the views.
-        fractions: (3, rays) float32 in [0, 1), as in `draw_pixels`. The second and the third row
-            are the row and the column of each ray, relative to the image size.
+        cameras: Cameras of the views.
+        index: (rays,) int32, index of the pixel of each ray, as in `draw_pixels`.
         view: (rays,) int32, index of the view of each ray.
 
     Returns:
@@ -53,14 +53,17 @@ def sensor_depth(maps: DepthMaps, fractions: mx.array, view: mx.array) -> mx.arr
         InputError: If a shape or type is wrong.
 
     Examples:
+        >>> from nerfmac.geometry.cameras import Cameras
         >>> from nerfmac.geometry.depth_maps import DepthMaps
         >>> from nerfmac.ops.sensor_depth import sensor_depth
         >>> maps = DepthMaps.stack([(np.array([[2.0, 4.0]]), np.ones((1, 2)))])
-        >>> center = mx.full((3, 1), 0.5)
-        >>> sensor_depth(maps, center, mx.array([0]))  # the inverse of the mean of 1/2 and 1/4
+        >>> lens = nerfmac.Lens(3, 1, 1.0, 1.0, 1.5, 0.5)
+        >>> cameras = Cameras.stack([nerfmac.Camera(lens, np.eye(4)[:3])])
+        >>> center = mx.array([1])
+        >>> sensor_depth(maps, cameras, center, mx.array([0]))  # 1 / the mean of 1/2 and 1/4
         array([[2.66667, 1]], dtype=float32)
     """
-    arrays = fractions, view, maps.places, maps.distances, maps.confidences
+    arrays = index, view, cameras.places, maps.places, maps.distances, maps.confidences
     _TAKES.check(*arrays)
     return mx.stop_gradient(_sensor_depth(*arrays))
 
@@ -72,21 +75,26 @@ def measured_batches(
     of `sensor_depth` for each batch."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     for each in mx.random.split(key, count):
-        fractions = uniform(3 * BATCH, each).reshape(3, BATCH)
-        drawn = draw_pixels(pixels, cameras, fractions)
-        yield drawn.rays, sensor_depth(maps, fractions, drawn.view)
+        index = random_pixels(cameras, BATCH, each)
+        drawn = draw_pixels(pixels, cameras, index)
+        yield drawn.rays, sensor_depth(maps, cameras, index, drawn.view)
 
 
 def _sensor_depth_reference(
-    fractions: mx.array,
+    index: mx.array,
     view: mx.array,
+    image_places: mx.array,
     places: mx.array,
     distances: mx.array,
     confidences: mx.array,
 ) -> mx.array:
     first, height, width = places[view].T
-    row = mx.clip(fractions[1] * height - 0.5, 0.0, (height - 1).astype(mx.float32))
-    column = mx.clip(fractions[2] * width - 0.5, 0.0, (width - 1).astype(mx.float32))
+    begin, image_height, image_width, _, _ = image_places[view].T
+    image_row, image_column = mx.divmod(index - begin, image_width)
+    row = (image_row + 0.5) / image_height * height - 0.5
+    row = mx.clip(row, 0.0, (height - 1).astype(mx.float32))
+    column = (image_column + 0.5) / image_width * width - 0.5
+    column = mx.clip(column, 0.0, (width - 1).astype(mx.float32))
     top, left = row.astype(mx.int32), column.astype(mx.int32)
     inverse, lowest = mx.zeros(view.shape), mx.full(view.shape, SURE, mx.int32)
     for down in (0, 1):

@@ -32,12 +32,10 @@ def relative_errors(views: Views, index: int, first: int, depth: mx.array) -> mx
     """
     if views.depth is None:
         return None
-    (width, height), rows = views.cameras.sizes[index], depth.shape[0]
-    place = mx.arange(rows * width)
-    row = (place // width + first).astype(mx.float32) + 0.5
-    column = (place % width).astype(mx.float32) + 0.5
-    fractions = mx.stack([mx.zeros(place.shape), row / height, column / width])
-    known = sensor_depth(views.depth, fractions, mx.full(place.shape, index, mx.int32))
+    width, rows = views.cameras.sizes[index][0], depth.shape[0]
+    pixel = views.cameras.places[index, 0] + first * width + mx.arange(rows * width)
+    view = mx.full(pixel.shape, index, mx.int32)
+    known = sensor_depth(views.depth, views.cameras, pixel, view)
     is_known = known[:, 1] > 0
     kept = views.kept_of(index)
     if kept is not None:

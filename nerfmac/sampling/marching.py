@@ -58,7 +58,7 @@ class MarchingSampler(Sampler):
         self._capacity = march.march_factor * march.max_samples
         # In an object-centered scene, a ray intersects few surfaces. Thinning is disabled there,
         # because colors are more accurate without its noise.
-        self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
+        self._thin_below = march.thin_below if bounds.has_surroundings else 0.0
         self.update_rays = occupancy.visibility_rays
         self.geometry = march_geometry(march, occupancy, bounds)
         self._grid = OccupancyGrid(occupancy, self.geometry)

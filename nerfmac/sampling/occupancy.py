@@ -58,7 +58,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
     Returns:
         Geometry with the scene cube, grid resolution, near plane, and step lengths in scene units.
     """
-    cone = march.cone if bounds.cascades > 1 else 0.0
+    cone = march.cone if bounds.has_surroundings else 0.0
     return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, cone)
 
 

@@ -136,7 +136,7 @@ class Trainer:
     @property
     def shapes(self) -> Shapes:
         """Shapes of the arrays in a training state, keyed by the names in `TrainState.arrays`."""
-        parameters = shapes_of(self.field.parameter_specs) | self.refinement.shapes
+        parameters = shapes_of(self.parts.parameter_specs) | self.refinement.shapes
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
@@ -191,6 +191,7 @@ class Trainer:
     def _init(self, rays: Iterable[Rays]) -> TrainState:
         rays_at_first = self.config.train.rays
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        parameters |= self.sampler.init_parameters(_key(self.config.seed, 0, stream=4))
         parameters |= self.refinement.init()
         return TrainState(
             parameters=parameters,
@@ -392,7 +393,7 @@ class Trainer:
             flags=flags,
             # Gradient scaling reduces haze in front of cameras. If the extent is 1, the cameras are
             # outside the scene cube, where there is no density, so gradients are not scaled.
-            full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
+            full_gradient_distance=scaling if self.bounds.has_surroundings else 0.0,
             track_rays=self._track_rays,
         )
         tuned = tuned_for(self.config)(step)

@@ -147,7 +147,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     the occupancy grid.
     """
     parts = method.parts(config, scene.bounds)
-    parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
+    parameters = sum(prod(spec.shape) for spec in parts.parameter_specs.values())
     state = sum(map(prod, parts.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)

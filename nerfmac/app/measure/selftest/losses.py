@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, with_gradients
 from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
+from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.huber import huber
 from nerfmac.ops.masked_mean import masked_mean
@@ -62,10 +64,13 @@ def _looked_up(rays: int) -> Arrays:
         confidence = random.choice(np.array([0.0, 0.5, 1.0, 1.0], np.float32), size)
         distance = random.uniform(0.5, 4.0, size).astype(np.float32) * (confidence > 0)
         maps.append((distance, confidence))
-    keys = mx.random.split(mx.random.key(rays), 2)
-    fractions = mx.random.uniform(shape=(3, rays), key=keys[0])
-    view = mx.random.randint(0, len(maps), (rays,), key=keys[1])
-    return {"known": sensor_depth(DepthMaps.stack(maps), fractions, view)}
+    keys = mx.random.split(mx.random.key(rays), 1)
+    lens = Lens(96, 64, 80.0, 80.0, 48.0, 32.0)
+    camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)
+    cameras = Cameras.stack([camera] * len(maps))
+    index = mx.random.randint(0, cameras.pixels, (rays,), key=keys[0])
+    view = index // (lens.width * lens.height)
+    return {"known": sensor_depth(DepthMaps.stack(maps), cameras, index, view)}
 
 
 def huber_cases() -> Iterator[Case]:

@@ -21,7 +21,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.expose import expose
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
@@ -76,9 +76,10 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
-    rays, *others = draw_pixels(pixels, cameras, fractions)
+    index = choose_pixels(cameras, fractions)
+    rays, *others = draw_pixels(pixels, cameras, index)
     names = "color", "alpha", "view"
-    return {**rays._asdict(), **dict(zip(names, others, strict=True))}
+    return {"index": index, **rays._asdict(), **dict(zip(names, others, strict=True))}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -203,7 +204,7 @@ def _composited(
             *(density, color, samples, penalty),
             *(expected, background, full_gradient_distance),
         )
-        return [*seen, ray_penalty]
+        return [*seen[:3], ray_penalty]
 
     return with_gradients(run, density=density, color=color)
 
