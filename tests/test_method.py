@@ -6,7 +6,7 @@ import pytest
 
 import nerfmac
 import nerfmac.config.presets
-from nerfmac import Method, ParameterSpec, Run
+from nerfmac import FieldOutput, Method, ParameterSpec, Run
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
@@ -33,7 +33,7 @@ class Ball(nerfmac.Field):
     def __call__(self, parameters, samples, directions):
         color = mx.sigmoid(parameters["color"])
         density = self.density(parameters, samples.position)
-        return density, mx.broadcast_to(color, samples.position.shape)
+        return FieldOutput(density, mx.broadcast_to(color, samples.position.shape))
 
 
 class Even(nerfmac.Sampler):
@@ -94,15 +94,22 @@ def test_what_is_no_part_is_refused_by_its_name(parts):
         Method(**parts)
 
 
-def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
+def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
-        Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
+    run = Run.begin(scene, config, method=Method(field=Ball()))
+    before = dict(run.state.parameters)
+    assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
+    run.train(steps=2, progress=False)
+    moved = [not mx.array_equal(before[name], run.state.parameters[name]) for name in before]
+    assert all(moved), "the field and the sampler are trained"
+
+
+def test_parameters_of_a_field_and_a_sampler_have_different_names(scene, tmp_path):
+    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
+    coarse = VanillaField(config.vanilla, Bounds(1.0), "coarse")
+    with pytest.raises(nerfmac.InputError, match=r"VanillaField .*coarse\.0\.bias.*rename"):
+        Run.begin(scene, config, method=Method(field=coarse), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, Bounds(1.0)))):
-        run = Run.begin(scene, config, method=method)
-        run.train(steps=2, progress=False)
-        assert run.state.step == 2
 
 
 def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
