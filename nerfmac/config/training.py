@@ -12,7 +12,7 @@ from nerfmac.common import checks
 class TrainConfig:
     """Number of training steps, and settings of each step."""
 
-    steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
+    steps: int = 20_000  # Number of training steps, unless steps or seconds are given.
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.

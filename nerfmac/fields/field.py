@@ -15,7 +15,6 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, single_samples
@@ -75,8 +74,11 @@ def evaluated(
     """Return the output of a custom or built-in `field`. If the output is not a `FieldOutput` with
     the field's `extras`, raise `InputError`."""
     output, name = field(parameters, samples, directions), type(field).__name__
-    expected = "a nerfmac.FieldOutput, such as FieldOutput(density, color)"
-    checks.kind(f"the output of {name}", output, FieldOutput, expected)
+    if not isinstance(output, FieldOutput):
+        raise InputError(
+            f"the output of {name} is a {type(output).__name__}; expected a nerfmac.FieldOutput, "
+            "such as FieldOutput(density, color)"
+        )
     slots = samples.position.shape[0]
     found = {extra: tuple(values.shape) for extra, values in output.extras.items()}
     declared = {extra: (slots, channels) for extra, channels in field.extras.items()}
