@@ -96,7 +96,7 @@ class DepthMaps:
         part = slice(first, first + height * width)
         distance = np.array(self.distances[part]).reshape(height, width)
         confidence = np.array(self.confidences[part]).reshape(height, width)
-        return distance, confidence.astype(np.float32) / SURE
+        return distance, (confidence / SURE).astype(np.float32)
 
     def scaled(self, scale: float) -> DepthMaps:
         """Return a copy in which all distances are multiplied by `scale`."""
