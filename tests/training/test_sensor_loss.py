@@ -11,9 +11,9 @@ from nerfmac.app.run.configuration import SENSOR_WEIGHT, surface_losses_for_view
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
-from nerfmac.geometry.cells import corners_of
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.composite import composite_penalized
+from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.goal import Goal
@@ -129,20 +129,18 @@ def test_the_grid_starts_at_the_measured_surfaces(box):
     assert 0.2 < is_empty.sum() / was_visible.sum() < 0.98
     assert not is_empty[~was_visible].any()
     # Cells that contain a measured surface are occupied, and cells at half the distance are not.
-    lowest, side = (np.array(part) for part in corners_of(mx.arange(len(ages)), 32))
-    center, found = lowest + side[:, None] / 2, {0.5: [], 1.0: []}
+    found = {0.5: [], 1.0: []}
     for index in range(len(views.names)):
         distance, confidence = views.depth.of_view(index)
         camera = views.cameras[index]
         lens = camera.lens.scaled(*distance.shape[::-1])
         rays = camera_rays(type(camera)(lens, camera.pose))
         known = (confidence > 0).ravel()
-        for factor, cells in found.items():
+        for factor, entries in found.items():
             away = factor * distance.ravel()[known, None]
             points = np.array(rays.origin)[known] + away * np.array(rays.direction)[known]
-            gap = np.abs(points[:, None] - center).max(axis=2) / side
-            inside = gap.argmin(axis=1)[gap.min(axis=1) < 0.45]
-            cells.extend(is_empty[cell] for cell in inside if was_visible[cell])
+            cells = np.array(cell_of(mx.array(points), trainer.sampler.geometry))
+            entries.extend(is_empty[cell] for cell in cells if was_visible[cell])
     assert np.mean(found[1.0]) < 0.01
     assert np.mean(found[0.5]) > 0.9
     # After the warm-up, light and density can fill every cell.

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.geometry.depth_maps import axial_directions, trusted
+from nerfmac.geometry.lenses import Lens
 
 MAX_VIEWS, MAX_POINTS = 64, 20_000
 """Maximum number of evenly spaced views that are used, and of points."""
@@ -49,8 +50,16 @@ def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | N
     for image in chosen:
         assert image.depth is not None
         depth, confidence = trusted(*image.depth.decode((image.lens.width, image.lens.height)))
-        seen = depth[..., None] * axial_directions(depth.shape, image.lens)
-        known = seen[confidence >= confidence.max(initial=1e-3)].astype(np.float64)
-        known = known[:: max(len(known) * len(chosen) // MAX_POINTS, 1)] * (1.0, -1.0, -1.0)
-        found.append(known @ image.pose[:, :3].T + image.pose[:, 3])
+        points = unprojected(depth, image.lens, image.pose)
+        points = points[confidence >= confidence.max(initial=1e-3)]
+        found.append(points[:: max(len(points) * len(chosen) // MAX_POINTS, 1)])
     return np.concatenate(found)
+
+
+def unprojected(
+    depth: npt.NDArray[np.float32], lens: Lens, pose: npt.NDArray[np.floating]
+) -> npt.NDArray[np.float64]:
+    """Return the positions (h, w, 3) that have a depth (h, w) along the optical axis of a camera,
+    in the coordinates of its pose (3, 4)."""
+    local = depth[..., None] * axial_directions(depth.shape, lens) * (1.0, -1.0, -1.0)
+    return np.asarray(local @ pose[:, :3].T + pose[:, 3], np.float64)
