@@ -27,7 +27,7 @@ log = logging.getLogger("nerfmac")
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
 DISPARITY_WEIGHT = 0.01  # Default for scenes without a ground plane.
-SENSOR_WEIGHT = 0.1  # Default for scenes with depth images.
+SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
