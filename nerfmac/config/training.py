@@ -33,7 +33,7 @@ class TrainConfig:
     sensor: float | None = None
     """Weight of the sensor loss, which moves surfaces to the depth that a sensor has measured, such
     as the LiDAR of a phone. Requires a scene with depth images. By default (auto), the weight is
-    0.1 for such scenes, and 0 otherwise."""
+    0.03 for such scenes, and 0 otherwise."""
     gradient_scaling: float = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
     to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the

@@ -96,11 +96,14 @@ class DepthMaps:
         part = slice(first, first + height * width)
         distance = np.array(self.distances[part]).reshape(height, width)
         confidence = np.array(self.confidences[part]).reshape(height, width)
-        return distance, confidence.astype(np.float32) / SURE
+        return distance, (confidence / SURE).astype(np.float32)
 
-    def scaled(self, scale: float) -> DepthMaps:
-        """Return a copy in which all distances are multiplied by `scale`."""
-        return replace(self, distances=scale * self.distances)
+    def moved(self, scale: float, shift: float) -> DepthMaps:
+        """Return a copy in which all known distances are multiplied by `scale` and then increased
+        by `shift`, in scene units."""
+        is_known = self.confidences > 0
+        moved = mx.where(is_known, mx.maximum(scale * self.distances + shift, 1e-3), 0.0)
+        return replace(self, distances=moved)
 
 
 def along_rays(depth: Floats, lens: Lens) -> Floats:

@@ -92,7 +92,9 @@ class Evaluation(list[ViewQuality]):
 
     def __repr__(self) -> str:
         perceptual = "" if math.isnan(self.lpips) else f", LPIPS {self.lpips:.4f}"
-        depth = shown_depth(self.mean("depth_median"), self.mean("depth_p90"))
+        depth = ""
+        if not math.isnan(median := self.mean("depth_median")):
+            depth = f", depth error {median:.2%} (90th percentile {self.mean('depth_p90'):.2%})"
         figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{perceptual}{depth}"
         return f"Evaluation({measured(self, self.of, self.split)}: {figures})"
 
@@ -106,14 +108,6 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
     middle = f"the middle {100.0 * rows:.0f} % of " if rows < 1.0 else ""
     part = f"{len(views)} of " if len(views) < of or middle else ""
     return f"{middle}{part}{of} {split} view{'' if of == 1 else 's'}"
-
-
-def shown_depth(median: float | None, p90: float | None) -> str:
-    """Describe a relative depth error, as in ", depth error 0.8 % (90th percentile 3.1 %)". The
-    result is empty if the error is None or NaN."""
-    if median is None or p90 is None or math.isnan(median):
-        return ""
-    return f", depth error {100 * median:.2f} % (90th percentile {100 * p90:.2f} %)"
 
 
 class Compared(NamedTuple):

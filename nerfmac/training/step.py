@@ -247,7 +247,7 @@ class Step:
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
         output = evaluated(field, own, samples, directions)
-        given = self._penalties(samples, batch, progress)
+        given = self._penalties(parameters, samples, batch, progress)
         seen, penalty = composite_penalized(
             *(output.density, output.color, samples),
             mx.zeros(output.density.shape) if given is None else given.sample,
@@ -259,6 +259,10 @@ class Step:
             seen = refinement.expose(seen, parameters, view, batch.background)
         if given is not None and (batch.tracks is not None or batch.sensor is not None):
             penalty = penalty + given.ray
+        weights = self.parts.penalty_weights
+        if refinement.config.depth_scale and weights is not None and batch.sensor is not None:
+            moved = refinement.depth_scale_loss(parameters, batch.sensor, seen)
+            penalty = penalty + weights.sensor * moved
         rendered = RayBatch(
             color=seen.color,
             opacity=seen.opacity,
@@ -293,13 +297,18 @@ class Step:
         total = sum(others, start=first).astype(mx.float32)
         return masked_mean(total, rays.mask.reshape(-1), scale).mean
 
-    def _penalties(self, samples: Samples, batch: Batch, progress: mx.array) -> Penalties | None:
+    def _penalties(
+        self, parameters: Parameters, samples: Samples, batch: Batch, progress: mx.array
+    ) -> Penalties | None:
         """Return the penalties of a batch's samples, or None if no loss has penalties."""
         weights, tracks = self.parts.penalty_weights, batch.tracks
         if weights is None:
             return None
         known = None if tracks is None else tracks.values
-        return penalties(samples, progress, weights, known, batch.ground, batch.sensor)
+        sensor = batch.sensor
+        if sensor is not None:
+            sensor = self.refinement.measured(parameters, sensor)
+        return penalties(samples, progress, weights, known, batch.ground, sensor)
 
     def _mask(self, samples: Samples, pixel: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

@@ -27,7 +27,7 @@ log = logging.getLogger("nerfmac")
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
 DISPARITY_WEIGHT = 0.01  # Default for scenes without a ground plane.
-SENSOR_WEIGHT = 0.1  # Default for scenes with depth images.
+SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
@@ -95,7 +95,7 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     weights are 0 unless the run has a hash model and the views have tracks and a ground plane. If
     one of them is set to 0, the other is by default also 0. For example, the ground loss is not
     enabled without the depth loss, because it would also pull objects to the plane. The sensor loss
-    is enabled if the views have depth maps.
+    is enabled if the views have depth maps, and their scale is refined unless they are metric.
     """
     train = config.train
     disparity, depth, ground = train.disparity, train.depth, train.ground
@@ -114,7 +114,10 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     if sensor is None:
         sensor = SENSOR_WEIGHT if config.model == "hash" and views.depth is not None else 0.0
     weights = {"disparity": disparity, "depth": depth, "ground": ground, "sensor": sensor}
-    return override(config, train=weights)
+    is_refined = config.refine.depth_scale
+    if is_refined is None:
+        is_refined = bool(sensor) and views.depth is not None and not views.depth.is_metric
+    return override(config, train=weights, refine={"depth_scale": is_refined})
 
 
 def _has_ground(config: Config, views: Views) -> bool:

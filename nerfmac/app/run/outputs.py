@@ -197,10 +197,15 @@ def quality(
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
         for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")
     }
+    depths = {}
+    for name in ("depth_median", "depth_p90"):
+        known = [value for view in views if (value := getattr(view, name)) is not None]
+        depths[f"{name}_{split}"] = float(np.mean(known)) if known else None
     return {
         f"psnr_{split}": mean["psnr"],
         f"psnr_corrected_{split}": mean["psnr_corrected"],
         f"ssim_{split}": mean["ssim"],
+        **depths,
         f"{split}_views": len(views),
         f"{split}_views_in_scene": of,
         f"{split}_row_fraction": mean["row_fraction"],

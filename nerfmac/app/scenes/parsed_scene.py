@@ -18,6 +18,7 @@ from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.measured_points import (
     MEASURED_WITHIN,
+    in_scale_of_points,
     measured_points,
     with_existing_depth,
 )
@@ -60,6 +61,7 @@ class ParsedScene(NamedTuple):
         placement: Placement that the files specify, or None to fit one to cameras and points.
         splits: Indices into `images`, keyed by split name, or None if the files have no splits.
         tracks: Observations of the sparse points in `images`, or None.
+        is_metric: Whether the poses are in the units of the depth images.
     """
 
     source: str
@@ -70,6 +72,7 @@ class ParsedScene(NamedTuple):
     placement: Placement | None = None
     splits: Mapping[str, Sequence[int]] | None = None
     tracks: Tracks | None = None
+    is_metric: bool = True
 
 
 def assemble(
@@ -84,6 +87,8 @@ def assemble(
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     read = with_existing_depth(read, parsed.source)
+    if not parsed.is_metric and parsed.points is not None:
+        read = in_scale_of_points(read, parsed.points, parsed.source)
     points = measured_points(read) if parsed.points is None else parsed.points
     parsed = parsed._replace(images=read, points=points)
     images = _in_order(parsed)
@@ -125,6 +130,7 @@ def assemble(
         placement=placement,
         points=points,
         tracks=tracks and tracks.transformed(placement),
+        has_metric_depth=parsed.is_metric,
         held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
     if record:

@@ -192,11 +192,11 @@ def _observations(
         seen[tracks.view, tracks.point // step] = True
         pixel[tracks.view, tracks.point // step] = tracks.pixel
         return seen, pixel
-    projected = [_project(points, image.pose, image.lens) for image in images]
+    projected = [project(points, image.pose, image.lens) for image in images]
     return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
 
 
-def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
+def project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
     """Return which points (n,) are in an image, ignoring occlusion, and their pixels (n, 2)."""
     local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -135,6 +135,7 @@ class Scene:
         placement: Transform from file coordinates to scene coordinates, or None if they are equal.
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
+        has_metric_depth: Whether the poses are in the units of the depth images.
         held_out: Tracks of the sparse points that training does not use, keyed by split name.
 
     Raises:
@@ -151,6 +152,7 @@ class Scene:
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     tracks: Tracks | None = None
+    has_metric_depth: bool = True
     held_out: Mapping[str, Tracks] = field(default_factory=dict)
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
@@ -201,6 +203,9 @@ class Scene:
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
             views = yield from _decoding(self._frames(split), channels, progress)
+            if views.depth is not None:
+                depth = replace(views.depth, is_metric=self.has_metric_depth)
+                views = replace(views, depth=depth)
             if split == "train":
                 views = replace(views, tracks=self.tracks)
                 points = self.points if self.tracks is None else self.tracks.points

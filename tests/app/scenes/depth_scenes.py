@@ -187,12 +187,14 @@ DEPTH_SIZE = 16, 12
 LOW, HIGH = np.array([-1.6, -1.3, 0.0]), np.array([1.7, 1.2, 2.3])
 
 
-def box_views(count: int = 9, lens: Lens = LENS) -> list[Captured]:
-    """Views from inside a box. The last column of each depth image has a low confidence."""
+def box_views(count: int = 9, lens: Lens = LENS, *, spread: float = 0.3) -> list[Captured]:
+    """Views from an ellipse of radius `spread` inside a box.
+    The last column of each depth image has a low confidence."""
     views = []
     for index in range(count):
         angle = 2.4 * index
-        eye = np.array([0.3 * np.cos(angle), 0.2 * np.sin(angle), 1.0 + 0.05 * index])
+        height = 1.0 + 0.05 * (index % 9)
+        eye = np.array([spread * np.cos(angle), 0.7 * spread * np.sin(angle), height])
         target = eye + np.array([np.cos(angle), np.sin(angle), 0.2 * np.sin(3.0 * index)])
         pose = Camera.look_at(eye, target, (0, 0, 1), lens).pose.astype(float)
         points, _ = box_points(pose, lens)

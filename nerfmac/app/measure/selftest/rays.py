@@ -14,7 +14,13 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import BRICK_CELLS, FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
+from nerfmac.common.constants import (
+    BRICK_CELLS,
+    EMPTY_IN_WARMUP,
+    FAR_DISTANCE,
+    NEVER_OCCUPIED,
+    THINNING_UNITS,
+)
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -347,6 +353,7 @@ def occupancy_update_cases() -> Iterator[Case]:
         values, peaks, seen, age = mx.random.uniform(shape=(4, 4001), key=mx.random.key(updates))
         since = (40.0 * age).astype(mx.int32)
         since = mx.where(age > 0.9, NEVER_OCCUPIED, since)
+        since = mx.where(age < 0.1, EMPTY_IN_WARMUP, since)
         arrays = values, since, mx.where(peaks < 0.5, 0.0, 200.0 * peaks), seen < 0.3
         rest = mx.array([updates], mx.int32), RefreshRule(0.95, 0.01, 40, warmup)
         yield case(f"refresh-{updates}", refresh, *arrays, *rest, terms=2)
