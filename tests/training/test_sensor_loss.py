@@ -11,6 +11,7 @@ from nerfmac.app.run.configuration import SENSOR_WEIGHT, surface_losses_for_view
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.march import cell_of
@@ -65,7 +66,7 @@ def test_a_transparent_ray_has_the_loss_of_a_wrong_depth():
 
 
 def test_the_weight_of_the_configuration_multiplies_it():
-    weights = configured_penalty_weights(override(CONFIG, train={"sensor": 0.7}).train, 1.0)
+    weights = configured_penalty_weights(override(CONFIG, train={"sensor": 0.7}).train, Bounds(1.0))
     known = mx.array([[MEASURED, 0.5]])
     given = penalties(samples_at([1.9]), mx.array(0.9), weights, sensor=known)
     assert float(given.ray[0]) == pytest.approx(0.35, abs=1e-6)

@@ -241,7 +241,7 @@ def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying
     assert peer._density(torch.rand(100, 3)).min() > 1e3
     peer.step()
     assert 0 < peer.samples_last_step <= CONFIG.train.rays
-    peer.steps = 0  # this step has an update
+    peer._next_update = peer.steps  # this step has an update
     peer.step()
     # So many rays' samples would fit the slots, but to be tried they must fit the room too.
     assert 5 * CONFIG.train.rays < peer.rays < CONFIG.train.max_rays
