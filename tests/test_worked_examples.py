@@ -25,7 +25,7 @@ def example(name: str, steps: int) -> dict[str, Any]:
     assert len(code.splitlines()) <= MOST_LINES
     for old, new in {
         "builtin_scene_path())": "builtin_scene_path(), downscale=4, max_images=12)",
-        "seconds=120": f"steps={steps}, progress=False",
+        "seconds=120": f'steps={steps}, preset="tiny", progress=False',
     }.items():
         assert old in code
         code = code.replace(old, new)
