@@ -1,11 +1,10 @@
-// Drawing of pixels from photos, with the rays through their centers. Cameras and lenses are as in
-// nerfmac/geometry.
+// Random pixels of photos, and the colors and rays of given pixels. Cameras and lenses are as in
+// nerfmac/geometry. Pixels are numbered view by view in row-major order.
 //
-// One thread draws one pixel. fractions (3, count) in [0, 1) select the view, the row, and the
-// column of each pixel. places has one row of five values for each of the views[0] views: first
-// pixel, height, width, and the entry of the alias table. This entry consists of the probability of
-// selecting the row's view, in units of 2^-24, and the index of the alternative view (see
-// nerfmac/geometry/cameras.py). A pixel has CHANNELS bytes.
+// places has one row of five values for each of the views[0] views: first pixel, height, width, and
+// the entry of the alias table. This entry consists of the probability of selecting the row's view,
+// in units of 2^-24, and the index of the alternative view (see nerfmac/geometry/cameras.py). A
+// pixel has CHANNELS bytes.
 
 struct DrawnDirection {
   float x, y, z;
@@ -62,24 +61,47 @@ METAL_FUNC DrawnDirection draw_undistorted(
   return DrawnDirection{x, y, 1.0f};
 }
 
-template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Views, typename Places,
-          typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
-          typename Origins, typename Directions, typename Colors, typename Alphas, typename ViewOf>
-METAL_FUNC void draw_pixels(
-    uint3 thread_index, int count, Fractions fractions, Views views, Places places, Pixels pixels,
-    Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
-    Directions directions, Colors colors, Alphas alphas, ViewOf view_of) {
+// Selects one pixel per thread. fractions (3, count) in [0, 1) select the view, the row, and the
+// column.
+template <typename Fractions, typename Views, typename Places, typename Index>
+METAL_FUNC void choose_pixels(
+    uint3 thread_index, int count, Fractions fractions, Views views, Places places, Index index) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
   int view = min(int(share), views[0] - 1);
   if (int((share - float(view)) * float(FRACTION_UNITS)) >= places[5 * view + 3]) view = places[5 * view + 4];
-  view_of[ray] = view;
   const int height = places[5 * view + 1], width = places[5 * view + 2];
   const int row = min(int(fractions[count + ray] * float(height)), height - 1);
   const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);
+  index[ray] = places[5 * view] + row * width + column;
+}
+
+// Reads one pixel per thread, and computes the ray through its center.
+template <int CHANNELS, int NEWTON_STEPS, typename Index, typename Views, typename Places,
+          typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
+          typename Origins, typename Directions, typename Colors, typename Alphas, typename ViewOf>
+METAL_FUNC void draw_pixels(
+    uint3 thread_index, int count, Index index, Views views, Places places, Pixels pixels,
+    Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
+    Directions directions, Colors colors, Alphas alphas, ViewOf view_of) {
+  const int ray = int(thread_index.x);
+  if (ray >= count) return;
+  const int chosen = index[ray];
+  int view = 0;
+  for (int next = views[0]; next - view > 1;) {  // the last view that begins before the pixel
+    const int middle = (view + next) / 2;
+    if (places[5 * middle] <= chosen) {
+      view = middle;
+    } else {
+      next = middle;
+    }
+  }
+  view_of[ray] = view;
+  const int width = places[5 * view + 2], own = chosen - places[5 * view];
+  const int row = own / width, column = own - row * width;
   // There are fewer than 2^31 pixels, but the number of bytes may be larger.
-  const size_t pixel = size_t(places[5 * view] + row * width + column);
+  const size_t pixel = size_t(chosen);
   for (int c = 0; c < 3; ++c) colors[3 * ray + c] = float(pixels[pixel * CHANNELS + c]) / 255.0f;
   alphas[ray] = CHANNELS == 4 ? float(pixels[pixel * CHANNELS + CHANNELS - 1]) / 255.0f : 1.0f;
 

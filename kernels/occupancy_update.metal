@@ -101,7 +101,8 @@ METAL_FUNC void occupancy_points(
 // Updates the density estimates of all cells. Estimates decay, and larger peaks replace them. There
 // is one thread per cell.
 //
-// since_visible counts updates after the warm-up, up to `longest`, or is NEVER_OCCUPIED. shown is
+// since_visible counts updates after the warm-up, up to `longest`, or is NEVER_OCCUPIED or, during the
+// warm-up, EMPTY_IN_WARMUP. shown is
 // the new estimate, or -1 for a cell that has not been visible in the last `patience` updates:
 // half the number of updates so far, clamped to [longest / 8, longest].
 //
@@ -122,7 +123,8 @@ METAL_FUNC void occupancy_refresh(
   if (i >= uint(count)) return;
   const float value = max(values[i] * decay, peaks[i] * step);
   int since = since_visible[i];
-  if (since != NEVER_OCCUPIED) since = visible[i] != 0 ? 0 : min(since + counted, longest);
+  const bool stays = since == NEVER_OCCUPIED || (since == EMPTY_IN_WARMUP && counted == 0);
+  if (!stays) since = visible[i] != 0 ? 0 : min(since + counted, longest);
   new_values[i] = value;
   new_since_visible[i] = since;
   shown[i] = since < patience ? value : -1.0f;

@@ -22,7 +22,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
-from nerfmac.fields.field import Field, ParameterSpec
+from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -54,6 +54,7 @@ __all__ = [
     "Encoding",
     "Evaluation",
     "Field",
+    "FieldOutput",
     "Frame",
     "Goal",
     "InputError",

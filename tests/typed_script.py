@@ -28,9 +28,9 @@ class Ball(nerfmac.Field):
 
     def __call__(
         self, parameters: dict[str, mx.array], samples: nerfmac.Samples, directions: mx.array
-    ) -> tuple[mx.array, mx.array]:
+    ) -> nerfmac.FieldOutput:
         density = self.density(parameters, samples.position)
-        return density, mx.full((density.size, 3), 0.5)
+        return nerfmac.FieldOutput(density, mx.full((density.size, 3), 0.5))
 
 
 def show(report: nerfmac.Report) -> None:

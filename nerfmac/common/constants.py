@@ -33,10 +33,15 @@ GROUND_REACH = 0.3
 """Distance from the ground plane, relative to the plane's distance from the camera, beyond which
 the ground loss is constant."""
 
+SENSOR_REACH = 0.1
+"""Distance from the measured depth, relative to the measured distance, beyond which the sensor loss
+is constant."""
+
 BRICK_WIDTH = 4  # Number of cells in an occupancy grid brick along x and along y.
 BRICK_DEPTH = 2  # Number of cells in an occupancy grid brick along z.
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH  # 32, the bits in a word of the grid.
 NEVER_OCCUPIED = 2**30  # Age of cells that are permanently empty.
+EMPTY_IN_WARMUP = 2**29  # Age of cells that are empty until the end of the warm-up.
 HASH_PRIME_Y = 2654435761  # Factor of y in the spatial hash, and of other hashes.
 HASH_PRIME_Z = 805459861  # Factor of the z coordinate in the spatial hash of a vertex.
 LOSS_SCALE_GROWTH_INTERVAL = 2000  # Consecutive good steps before the loss scale is doubled.

@@ -57,13 +57,18 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """Return the settings with `finest` chosen for images with `per_unit` pixels per scene
-        unit. If `finest` is already set, return the settings unchanged.
+        """Return the settings with `finest` chosen for a resolution of the images.
 
         The finest level has about five cells per four pixels. A finer level would also learn
         details that only one view contains. For the Chair scene at full size, 1024 cells for 835
         pixels give better results than 512 cells. For the Lego scene at half size, 512 cells for
         417 pixels give better results than 1024 or 2048 cells.
+
+        Args:
+            per_unit: Number of image pixels per scene unit.
+
+        Returns:
+            Settings with `finest`. If `finest` is already set, the settings do not change.
         """
         if self.finest is not None:
             return self

@@ -24,6 +24,10 @@ class RefineConfig:
     """Refine the exposure of each image, as one factor per color channel. By default (auto),
     exposures are refined if the colors of sparse points differ between images."""
     colors: bool = False  # Refine the colors of each image with its own affine map.
+    depth_scale: bool | None = None
+    """Refine the scale and the shift of all measured depths. By default (auto), they are refined if
+    the scene has depth images, but its poses are not in the units of the sensor, as after structure
+    from motion."""
     every: int = 8  # Update poses and lenses in every Nth step.
     pose_rate: float = 5e-4
     """Learning rate of poses after the warm-up. One step moves the image content by about this
@@ -33,9 +37,10 @@ class RefineConfig:
     angle, in radians. Reduce the rate if the lens parameters diverge."""
     exposure_rate: float = 2e-3  # Initial learning rate of exposures, in log brightness.
     color_rate: float = 1e-3  # Initial learning rate of the affine maps of colors.
+    depth_rate: float = 1e-3  # Initial learning rate of the log scale and the shift of depths.
     final_rate: float = 0.01
-    """Ratio of the final to the initial learning rates of poses, lenses, exposures, and colors, in
-    addition to the decay of the field's learning rate."""
+    """Ratio of the final to the initial learning rates of poses, lenses, exposures, colors, and the
+    depth scale, in addition to the decay of the field's learning rate."""
     l2: float = 0.0  # Weight of the L2 penalty on the refined parameters of views.
     warmup_steps: int = 250  # Warm-up steps of the learning rates of poses and lenses.
 
@@ -43,7 +48,10 @@ class RefineConfig:
         for name in REFINED:
             if getattr(self, name) is not None or name != "exposures":
                 checks.flag(f"refine.{name}", getattr(self, name))
-        for name in ("pose_rate", "lens_rate", "exposure_rate", "color_rate", "final_rate"):
+        if self.depth_scale is not None:
+            checks.flag("refine.depth_scale", self.depth_scale)
+        rates = ("pose_rate", "lens_rate", "exposure_rate", "color_rate", "depth_rate")
+        for name in (*rates, "final_rate"):
             checks.number(f"refine.{name}", getattr(self, name), low=1e-30, high=1.0)
         checks.number("refine.every", self.every, low=1, high=1024, whole=True)
         checks.number("refine.l2", self.l2, low=0.0)

@@ -46,7 +46,8 @@ class MarchConfig:
     thin_below: float = 0.01
     """Threshold on a sample's weight in the color of its ray, in scenes larger than the unit cube.
     Only a random subset of the samples below the threshold is kept. Larger values allow more rays
-    per step but give noisier gradients. With 0, all visible samples are kept."""
+    per step but give noisier gradients. With 0, all visible samples are kept. nerfacc's
+    `alpha_thre` is a threshold on the opacity, below which all samples are skipped."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)

@@ -12,7 +12,7 @@ from nerfmac.common import checks
 class TrainConfig:
     """Number of training steps, and settings of each step."""
 
-    steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
+    steps: int = 20_000  # Number of training steps, unless steps or seconds are given.
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
@@ -30,6 +30,10 @@ class TrainConfig:
     """Weight of the ground loss. The ground loss moves density to the ground plane of the sparse
     points. By default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points
     have a ground plane. Otherwise, the weight is 0."""
+    sensor: float | None = None
+    """Weight of the sensor loss, which moves surfaces to the depth that a sensor has measured, such
+    as the LiDAR of a phone. Requires a scene with depth images. By default (auto), the weight is
+    0.03 for such scenes, and 0 otherwise."""
     gradient_scaling: float = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
     to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the
@@ -45,7 +49,7 @@ class TrainConfig:
         checks.number("train.max_rays", self.max_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.max_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
-        for name in ("disparity", "depth", "ground"):
+        for name in ("disparity", "depth", "ground", "sensor"):
             checks.optional_number(f"train.{name}", getattr(self, name), low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

@@ -19,7 +19,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
-from nerfmac.fields.field import Field, Parameters, ParameterSpec, Tracer
+from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
@@ -111,7 +111,7 @@ class EncodedField(Field):
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> tuple[mx.array, mx.array]:
+    ) -> FieldOutput:
         """Return the density and color of packed samples.
 
         Args:
@@ -127,7 +127,7 @@ class EncodedField(Field):
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
-        return self._networks(parameters, features, basis, samples.ray, used)
+        return FieldOutput(*self._networks(parameters, features, basis, samples.ray, used))
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Return the density at `position`, without a gradient.

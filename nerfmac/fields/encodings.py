@@ -120,15 +120,31 @@ class HashGrid(Encoding):
         return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
-        """Return a table of values drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022,
-        section 4)."""
+        """Initialize the table with values drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022,
+        section 4).
+
+        Args:
+            key: Random key.
+
+        Returns:
+            float32 array (entries, features) with the name `table`.
+        """
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return the features (points, outputs) of scene positions (points, 3)."""
+        """Return the features of positions.
+
+        Args:
+            parameters: Parameters that include `table`.
+            position: Scene coordinates (points, 3).
+            used: Number of valid points, as in `Encoding.__call__`.
+
+        Returns:
+            Features (points, outputs) of type `working_dtype()`.
+        """
         return hash_encode(position, parameters["table"], self.levels, used)
 
 
@@ -195,7 +211,15 @@ class FrequencyEncoding(Encoding):
 
 
 def encoding_of(config: Config, bounds: Bounds) -> Encoding:
-    """Create the encoding selected in `config`, for positions inside `bounds`."""
+    """Create the encoding that a configuration selects.
+
+    Args:
+        config: Configuration of a run.
+        bounds: The scene cube.
+
+    Returns:
+        Encoding of positions inside the scene cube.
+    """
     if config.encoding == "frequency":
         return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), bounds)
     return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, bounds)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
+from nerfmac.common.checks import InputError
 from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.samples import Samples, single_samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
@@ -47,9 +49,45 @@ class ParameterSpec:
     gradient, because checking a large table would take 2 % of the step time."""
 
 
+class FieldOutput(NamedTuple):
+    """Output of a field at packed samples. All arrays have a row for each slot.
+
+    Examples:
+        >>> output = nerfmac.FieldOutput(mx.ones(2), mx.zeros((2, 3)), {"feature": mx.ones((2, 8))})
+        >>> output.extras["feature"].shape
+        (2, 8)
+    """
+
+    density: mx.array  # (slots,) float32, per scene unit
+    color: mx.array  # (slots, 3) float32, in [0, 1]
+    extras: Mapping[str, mx.array] = {}  # (slots, channels) float32 for each of `Field.extras`
+
+
 def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
     """Return the shapes of the parameters declared in `specs`, keyed by name."""
     return {name: spec.shape for name, spec in specs.items()}
+
+
+def evaluated(
+    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
+) -> FieldOutput:
+    """Return the output of a custom or built-in `field`. If the output is not a `FieldOutput` with
+    the field's `extras`, raise `InputError`."""
+    output, name = field(parameters, samples, directions), type(field).__name__
+    if not isinstance(output, FieldOutput):
+        raise InputError(
+            f"the output of {name} is a {type(output).__name__}; expected a nerfmac.FieldOutput, "
+            "such as FieldOutput(density, color)"
+        )
+    slots = samples.position.shape[0]
+    found = {extra: tuple(values.shape) for extra, values in output.extras.items()}
+    declared = {extra: (slots, channels) for extra, channels in field.extras.items()}
+    if found != declared:
+        raise InputError(
+            f"the output of {name} has extras with the shapes {found}; expected {declared}: "
+            "declare the name and the number of channels of each of them in `extras`"
+        )
+    return output
 
 
 class Field(ABC):
@@ -73,10 +111,15 @@ class Field(ABC):
         ...     def __call__(self, parameters, samples, directions):
         ...         color = mx.sigmoid(parameters["color"])
         ...         density = self.density(parameters, samples.position)
-        ...         return density, mx.broadcast_to(color, samples.position.shape)
+        ...         color = mx.broadcast_to(color, samples.position.shape)
+        ...         return nerfmac.FieldOutput(density, color)
         >>> method = nerfmac.Method(field=Ball())
         >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
+
+    extras: Mapping[str, int] = {}
+    """Number of channels of each additional output, keyed by name. Additional outputs, such as
+    semantic classes, are composited with the same weights as colors."""
 
     @property
     @abstractmethod
@@ -97,8 +140,8 @@ class Field(ABC):
     @abstractmethod
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> tuple[mx.array, mx.array]:
-        """Return the density and color of packed samples.
+    ) -> FieldOutput:
+        """Return the density, color, and additional outputs of packed samples.
 
         Args:
             parameters: Parameters of the field.
@@ -106,10 +149,27 @@ class Field(ABC):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. Density and color must
-            be differentiable with respect to the parameters. The slots from `samples.ray_start[-1]`
-            on are unused, and their values are arbitrary.
+            Density (slots,) per scene unit, color (slots, 3) in [0, 1], and an array (slots,
+            channels) for each name in `extras`. All of them must be differentiable with respect to
+            the parameters. The slots from `samples.ray_start[-1]` on are unused, and their values
+            are arbitrary.
         """
+
+    def density_with_gradient(self, parameters: Parameters, position: mx.array) -> mx.array:
+        """Return the density at `position`, differentiable with respect to the parameters.
+
+        By default, the method evaluates the whole field, with each point as a sample of a ray of
+        its own.
+
+        Args:
+            parameters: Parameters of the field.
+            position: Scene coordinates (points, 3).
+
+        Returns:
+            Density (points,) per scene unit.
+        """
+        directions = mx.broadcast_to(mx.array([0.0, 0.0, 1.0]), position.shape)
+        return self(parameters, single_samples(position), directions).density
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:

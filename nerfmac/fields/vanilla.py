@@ -1,9 +1,8 @@
-"""`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
+"""`VanillaField`, the original NeRF: an MLP that reads encoded positions and directions.
 
-A coarse network estimates where the density along a ray is high. A fine network with the same
-layers is evaluated at the coarse network's samples and at additional samples where the density is
-high. Both networks are trained, and the fine network is used for rendering (Mildenhall et al. 2020,
-section 5 and figure 7).
+The original NeRF has two such networks: a coarse network, which the `HierarchicalSampler` evaluates
+to find out where the density along a ray is high, and a fine network, the field (Mildenhall et al.
+2020, section 5 and figure 7).
 
 The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
 NeRF uses ReLU. The gradient of ReLU is zero for negative inputs, so a network with an initial
@@ -18,7 +17,7 @@ import mlx.core as mx
 
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.encodings import Frequencies
-from nerfmac.fields.field import Field, Parameters, ParameterSpec
+from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec
 from nerfmac.fields.networks import glorot_uniform
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
@@ -26,7 +25,7 @@ from nerfmac.geometry.samples import Samples
 
 @dataclass(frozen=True)
 class VanillaNetwork:
-    """Coarse or fine network of a `VanillaField`. Its parameter names begin with `name`.
+    """Network of a `VanillaField`. Its parameter names begin with `name`.
 
     The network has `layers` hidden layers. Layer `skip + 1` also reads the encoded position. The
     last hidden layer determines the density and the `bottleneck` with `width` features. The layer
@@ -133,55 +132,39 @@ class VanillaNetwork:
 
 
 class VanillaField(Field):
-    """Field with a coarse network and a fine network, for positions inside `bounds`.
+    """Field with a single network, for positions inside `bounds`.
 
-    The networks use coordinates in which the scene cube is [-1, 1]^3, and their density is per unit
+    The network uses coordinates in which the scene cube is [-1, 1]^3, and its density is per unit
     of these coordinates. Training therefore does not depend on the scene size.
     """
 
-    def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
-        self._coarse = VanillaNetwork("coarse", config)
-        self._fine = VanillaNetwork("fine", config)
+    def __init__(self, config: VanillaConfig, bounds: Bounds, name: str = "fine") -> None:
+        """Create a field from the settings of a network. Parameter names begin with `name`."""
+        self._network = VanillaNetwork(name, config)
         self._bounds, self._per_unit = bounds, bounds.symmetric_scale
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Parameter declarations for the coarse and the fine network."""
-        return self._coarse.parameter_specs | self._fine.parameter_specs
+        """Declarations of the parameters of the network."""
+        return self._network.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Return random initial parameters of both networks."""
-        coarse, fine = mx.random.split(key)
-        return self._coarse.init(coarse) | self._fine.init(fine)
+        """Return random initial parameters."""
+        return self._network.init(key)
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> tuple[mx.array, mx.array]:
-        """Return the fine network's density (slots,) per scene unit and color (slots, 3) in [0, 1].
+    ) -> FieldOutput:
+        """Return the density (slots,) per scene unit and the color (slots, 3) in [0, 1].
 
         Density and color are differentiable with respect to `parameters` and to the sample
         positions.
         """
-        return self._evaluate(self._fine, parameters, samples, directions)
-
-    def coarse(
-        self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> tuple[mx.array, mx.array]:
-        """Return the coarse network's density and color, for a `HierarchicalSampler`."""
-        return self._evaluate(self._coarse, parameters, samples, directions)
+        points = self._bounds.to_symmetric(samples.position)
+        density, color = self._network(parameters, points, directions, samples.ray)
+        return FieldOutput(self._per_unit * density, color)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Return the density (points,) per scene unit at `position`, without a gradient."""
-        density, _ = self._fine.trunk(parameters, self._bounds.to_symmetric(position))
+        density, _ = self._network.trunk(parameters, self._bounds.to_symmetric(position))
         return mx.stop_gradient(self._per_unit * density)
-
-    def _evaluate(
-        self,
-        network: VanillaNetwork,
-        parameters: Parameters,
-        samples: Samples,
-        directions: mx.array,
-    ) -> tuple[mx.array, mx.array]:
-        points = self._bounds.to_symmetric(samples.position)
-        density, color = network(parameters, points, directions, samples.ray)
-        return self._per_unit * density, color

@@ -48,6 +48,12 @@ class Bounds:
         return max(0, ceil(log2(self.extent))) + 1
 
     @property
+    def has_surroundings(self) -> bool:
+        """Whether the scene is more than an object in the unit cube, so that cameras may be inside
+        the cube."""
+        return self.extent > 1
+
+    @property
     def diagonal(self) -> float:
         """Length of the cube's space diagonal in scene units."""
         return sqrt(3.0) * self.extent

@@ -3,6 +3,10 @@
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
 `ray_start` never decreases. The slots from ray_start[-1] on are unused, with zeros as position,
 distance, and width. The results of operations must not depend on unused slots.
+
+nerfacc names the same quantities as follows: `ray_start` is the boundary between consecutive rows
+of `packed_info`, `ray` is `ray_indices`, and a sample's interval of length `width` is from
+`t_starts` to `t_ends`.
 """
 
 from __future__ import annotations
@@ -35,6 +39,18 @@ class Samples(NamedTuple):
     thinning: Thinning | None = None  # Correction for omitted samples, or None without thinning.
 
     @property
+    def t_starts(self) -> mx.array:
+        """Distance of the start of each sample's interval, (slots,) float32, if the sample is in
+        the middle of its interval."""
+        return self.distance - 0.5 * self.width
+
+    @property
+    def t_ends(self) -> mx.array:
+        """Distance of the end of each sample's interval, (slots,) float32, if the sample is in the
+        middle of its interval."""
+        return self.distance + 0.5 * self.width
+
+    @property
     def used(self) -> mx.array:
         """Number of used slots, (1,) int32."""
         return self.ray_start[-1:]
@@ -43,3 +59,16 @@ class Samples(NamedTuple):
     def fits(self) -> mx.array:
         """Whether there are slots for all requested samples of each ray, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted
+
+
+def single_samples(position: mx.array) -> Samples:
+    """Return samples at the positions (points, 3), each on a ray of its own."""
+    points = position.shape[0]
+    return Samples(
+        position=position,
+        distance=mx.zeros(points),
+        width=mx.zeros(points),
+        ray=mx.arange(points, dtype=mx.int32),
+        ray_start=mx.arange(points + 1, dtype=mx.int32),
+        wanted=mx.ones(points, mx.int32),
+    )

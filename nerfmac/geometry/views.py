@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from nerfmac.geometry.cameras import Cameras, shown_sizes
 from nerfmac.geometry.color import over
+from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.tracks import Tracks
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Views:
         kept: bool (pixels,), False for masked pixels, or None if the views have no masks.
         tracks: Observations of sparse points in these views, or None. Only the training split has
             tracks.
+        depth: Depth maps that a sensor has measured for these views, or None.
         find_ground: Function that finds the ground plane of the sparse points, or None. Only the
             training split has this function.
     """
@@ -45,6 +47,7 @@ class Views:
     names: tuple[str, ...]
     kept: mx.array | None = None
     tracks: Tracks | None = None
+    depth: DepthMaps | None = None
     find_ground: Callable[[], GroundPlane | None] | None = None
 
     def __repr__(self) -> str:

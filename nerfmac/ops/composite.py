@@ -36,6 +36,7 @@ In training, the gradients of samples near the camera can be scaled
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -88,11 +89,12 @@ _GRADIENT = Kernel(
 
 
 class Composited(NamedTuple):
-    """Color, opacity, and depth of rays."""
+    """Color, opacity, depth, and additional values of rays."""
 
     color: mx.array  # (rays, 3) float32, over the background
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance; divide by opacity for a distance
+    extras: Mapping[str, mx.array] = {}  # (rays, channels) float32, sum of weight * value
 
 
 def composite(
@@ -218,8 +220,50 @@ def composite_penalized(
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, color, *along, expected, background, penalty, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    *seen, ray_penalty, _ = _composite(*arrays, full_gradient_distance=full_gradient_distance)
-    return Composited(*seen), ray_penalty
+    color, opacity, depth, ray_penalty, _ = _composite(
+        *arrays, full_gradient_distance=full_gradient_distance
+    )
+    return Composited(color, opacity, depth), ray_penalty
+
+
+def composite_channels(density: mx.array, values: mx.array, samples: Samples) -> mx.array:
+    """Composite any number of channels with the same weights as colors, three at a time.
+
+    Args:
+        density: (slots,) float32, not negative.
+        values: (slots, channels) float32.
+        samples: The samples, as in `composite`.
+
+    Returns:
+        Sum of weight times value for each ray and channel, (rays, channels) float32, differentiable
+        with respect to `density` and `values`.
+
+    Examples:
+        >>> from nerfmac.ops.composite import composite_channels
+        >>> samples = nerfmac.Samples(
+        ...     position=mx.zeros((2, 3)),
+        ...     distance=mx.array([1.0, 2.0]),
+        ...     width=mx.ones(2),
+        ...     ray=mx.array([0, 0]),
+        ...     ray_start=mx.array([0, 2]),
+        ...     wanted=mx.array([2]),
+        ... )
+        >>> values = mx.array([[1.0, 0.0, 4.0, 1.0], [0.0, 1.0, 8.0, 1.0]])
+        >>> mx.round(composite_channels(mx.full(2, 0.693147), values, samples), 2)
+        array([[0.5, 0.25, 4, 0.75]], dtype=float32)
+    """
+    channels = values.shape[1]
+    padded = mx.pad(values, [(0, 0), (0, -channels % 3)])
+    parts = [padded[:, i : i + 3] for i in range(0, channels, 3)]
+    seen = [composite(density, mx.contiguous(part), samples).color for part in parts]
+    return mx.concatenate(seen, axis=1)[:, :channels]
+
+
+def composite_extras(
+    density: mx.array, extras: Mapping[str, mx.array], samples: Samples
+) -> dict[str, mx.array]:
+    """Return the result of `composite_channels` for each name in `extras`."""
+    return {name: composite_channels(density, each, samples) for name, each in extras.items()}
 
 
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:

@@ -1,4 +1,4 @@
-"""Drawing of random pixels for a training step, with their rays and colors."""
+"""Random pixels for a training step, and the rays and colors of given pixels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from nerfmac.ops.uniform import uniform
 BATCH = 2**12
 """Number of rays in a batch of `ray_batches`."""
 
-_TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
+_TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), index=(mx.int32, "rays"))
+_FRACTIONS = Signature(fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -31,14 +32,21 @@ _GIVES = Signature(
 _DRAW = Kernel(
     "draw_pixels",
     "draw_pixels",
-    inputs=("fractions", "views", "places", "pixels", "intrinsics", "distortion", "poses"),
+    inputs=("index", "views", "places", "pixels", "intrinsics", "distortion", "poses"),
     outputs=_GIVES.names,
+    rows="index_shape[0]",
+)
+_CHOOSE = Kernel(
+    "draw_pixels",
+    "choose_pixels",
+    inputs=("fractions", "views", "places"),
+    outputs=("index",),
     rows="fractions_shape[1]",
 )
 
 
 class Drawn(NamedTuple):
-    """Randomly drawn pixels: their rays, colors, and views."""
+    """Pixels with their rays, colors, and views."""
 
     rays: Rays  # rays through the centers of the pixels
     color: mx.array  # (rays, 3) float32 in [0, 1], not premultiplied by alpha
@@ -46,18 +54,37 @@ class Drawn(NamedTuple):
     view: mx.array  # (rays,) int32, index of the view of each pixel
 
 
-def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Draw random pixels from all views, as selected by `fractions`.
+def choose_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
+    """Select random pixels of all views.
+
+    Args:
+        cameras: One camera for each view.
+        fractions: (3, rays) float32 in [0, 1). Its three rows select the view, the image row, and
+            the image column. If the fractions are uniformly distributed, all pixels are equally
+            likely.
+
+    Returns:
+        Index of each pixel among the pixels of all views in row-major order, int32 (rays,).
+
+    Raises:
+        InputError: If a shape or type is wrong.
+    """
+    # The view, the row, and the column have separate fractions, because a single float32 can
+    # represent only 2^24 different fractions, and many scenes have more pixels.
+    _FRACTIONS.check(fractions)
+    return _choose(cameras, fractions)
+
+
+def draw_pixels(pixels: mx.array, cameras: Cameras, index: mx.array) -> Drawn:
+    """Return the colors, the views, and the rays of pixels.
 
     Args:
         pixels: (pixels, 3 or 4) uint8, concatenated pixels of all views in row-major order.
         cameras: One camera for each view.
-        fractions: (3, rays) float32 in [0, 1). Its three rows select the view, the image row, and
-            the image column of each ray. If the fractions are uniformly distributed, all pixels are
-            equally likely.
+        index: (rays,) int32, index of each pixel in `pixels`, for example from `choose_pixels`.
 
     Returns:
-        Rays through the centers of the drawn pixels, and the colors and views of these pixels.
+        Rays through the centers of the pixels, and the colors and views of the pixels.
 
     Raises:
         InputError: If a shape or type is wrong, if the number of pixels differs from the total
@@ -65,16 +92,20 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
             represent.
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
-    # The view, the row, and the column have separate fractions, because a single float32 can
-    # represent only 2^24 different fractions, and many scenes have more pixels.
-    _TAKES.check(pixels, fractions, pixels=cameras.pixels)
+    _TAKES.check(pixels, index, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
-    return _draw(pixels, cameras, fractions)
+    return _draw(pixels, cameras, index)
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Return rays through `count` random pixels, drawn with `draw_pixels` and the random `key`."""
-    return draw_pixels(pixels, cameras, uniform(3 * count, key).reshape(3, count)).rays
+    """Return rays through `count` random pixels, selected with the random `key`."""
+    return draw_pixels(pixels, cameras, random_pixels(cameras, count, key)).rays
+
+
+def random_pixels(cameras: Cameras, count: int, key: mx.array) -> mx.array:
+    """Return the indices of `count` random pixels, selected with the random `key`, int32
+    (count,)."""
+    return choose_pixels(cameras, uniform(3 * count, key).reshape(3, count))
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
@@ -87,38 +118,9 @@ def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) ->
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
-def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Reference implementation of `draw_pixels` in plain MLX, with the same arguments and
-    results."""
-    view, first, row, column, width = _chosen(cameras, fractions)
-    place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
-    color = pixels[first + row * width + column].astype(mx.float32) / 255.0
-    alpha = color[:, 3:] if pixels.shape[1] == 4 else mx.ones((fractions.shape[1], 1))
-    return Drawn(rays_through(cameras, view, place), color[:, :3], alpha, view)
-
-
-@operation("draw_pixels", draw_pixels_reference)
-def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    rays, newton_steps = fractions.shape[1], NEWTON_STEPS if cameras.is_distorted else 0
-    origin, direction, color, alpha, view = _DRAW(
-        *(fractions, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
-        *(cameras.intrinsics, cameras.distortion, cameras.poses),
-        grid=(rays, 1, 1),
-        template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
-        **_GIVES.outputs(rays=rays),
-    )
-    return Drawn(Rays(origin, direction), color, alpha, view)
-
-
-def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
-    """Return the indices of the pixels that `draw_pixels` draws, int32 (rays,)."""
-    _, first, row, column, width = _chosen(cameras, fractions)
-    return first + row * width + column
-
-
-def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Return five int32 arrays (rays,): the view, the index of the view's first pixel, the row, the
-    column, and the width of the view."""
+def choose_pixels_reference(cameras: Cameras, fractions: mx.array) -> mx.array:
+    """Reference implementation of `choose_pixels` in plain MLX, with the same arguments and
+    result."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -126,4 +128,41 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
     first, height, width, _, _ = cameras.places[view].T
     row = mx.minimum((fractions[1] * height).astype(mx.int32), height - 1)
     column = mx.minimum((fractions[2] * width).astype(mx.int32), width - 1)
-    return view, first, row, column, width
+    return first + row * width + column
+
+
+@operation("draw_pixels", choose_pixels_reference)
+def _choose(cameras: Cameras, fractions: mx.array) -> mx.array:
+    rays = fractions.shape[1]
+    (index,) = _CHOOSE(
+        *(fractions, mx.array([len(cameras)], mx.int32), cameras.places),
+        grid=(rays, 1, 1),
+        output_shapes=[(rays,)],
+        output_dtypes=[mx.int32],
+    )
+    return index
+
+
+def draw_pixels_reference(pixels: mx.array, cameras: Cameras, index: mx.array) -> Drawn:
+    """Reference implementation of `draw_pixels` in plain MLX, with the same arguments and
+    results."""
+    view = (index[:, None] >= cameras.places[1:, 0]).sum(axis=1).astype(mx.int32)
+    first, _, width, _, _ = cameras.places[view].T
+    row, column = mx.divmod(index - first, width)
+    place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
+    color = pixels[index].astype(mx.float32) / 255.0
+    alpha = color[:, 3:] if pixels.shape[1] == 4 else mx.ones((index.size, 1))
+    return Drawn(rays_through(cameras, view, place), color[:, :3], alpha, view)
+
+
+@operation("draw_pixels", draw_pixels_reference)
+def _draw(pixels: mx.array, cameras: Cameras, index: mx.array) -> Drawn:
+    rays, newton_steps = index.shape[0], NEWTON_STEPS if cameras.is_distorted else 0
+    origin, direction, color, alpha, view = _DRAW(
+        *(index, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
+        *(cameras.intrinsics, cameras.distortion, cameras.poses),
+        grid=(rays, 1, 1),
+        template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
+        **_GIVES.outputs(rays=rays),
+    )
+    return Drawn(Rays(origin, direction), color, alpha, view)

@@ -11,7 +11,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel
 from nerfmac.common import checks
-from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
+from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
 from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -240,7 +240,8 @@ def refresh(
     Args:
         values: (cells,) float32, optical thickness of the shortest marching step.
         since_visible: (cells,) int32, number of updates since the cell was visible, at most
-            `rule.patience`, or NEVER_OCCUPIED for a cell that stays empty permanently.
+            `rule.patience`, or NEVER_OCCUPIED for a cell that stays empty permanently, or
+            EMPTY_IN_WARMUP for a cell that stays empty during the warm-up.
         peaks: (cells,) float32, new density estimates per scene unit, or 0.
         is_visible: (cells,) bool, True for cells that are currently visible along training rays.
         updates: (1,) int32, number of updates after the warm-up, including this update.
@@ -269,7 +270,10 @@ def _refresh_reference(
     values = mx.maximum(values * rule.decay, peaks * rule.step)
     since = mx.minimum(since_visible + int(not rule.is_warmup), patience)
     since = mx.where(is_visible, 0, since)
-    since = mx.where(since_visible == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
+    stays = since_visible == NEVER_OCCUPIED
+    if rule.is_warmup:
+        stays = stays | (since_visible == EMPTY_IN_WARMUP)
+    since = mx.where(stays, since_visible, since)
     limit = mx.clip(updates // 2, max(patience // 8, 1), patience)
     return Refreshed(values, since, mx.where(since < limit, values, -1.0))
 

@@ -1,7 +1,7 @@
-"""Penalties of samples, for the disparity, depth, and ground losses (see
+"""Penalties of samples, for the disparity, depth, ground, and sensor losses (see
 `nerfmac.training.losses`).
 
-These losses are linear in the weights of the samples, so the sum of the three losses of a ray is
+These losses are linear in the weights of the samples, so the sum of the losses of a ray is
 
     sum_i weight_i sample_i + ray
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
-from nerfmac.common.constants import DISPARITY_END, FAR_DISTANCE, GROUND_REACH
+from nerfmac.common.constants import DISPARITY_END, FAR_DISTANCE, GROUND_REACH, SENSOR_REACH
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -26,11 +26,12 @@ _TAKES = Signature(
 )
 _TRACKS = Signature(tracks=(mx.float32, "tracks", 3))
 _GROUND = Signature(ground=(mx.float32, "rays"))
+_SENSOR = Signature(sensor=(mx.float32, "rays", 2))
 _GIVES = Signature(sample_penalty=(mx.float32, "slots"), ray_penalty=(mx.float32, "rays"))
 _PENALTIES = Kernel(
     "penalty",
     "penalties",
-    inputs=(*_TAKES.names, *_TRACKS.names, *_GROUND.names, "settings", "counts"),
+    inputs=(*_TAKES.names, "tracks", "ground", "sensor", "settings", "counts"),
     outputs=_GIVES.names,
     rows="distances_shape[0]",
 )
@@ -42,13 +43,14 @@ class PenaltyWeights(NamedTuple):
     disparity: float = 0.0  # at the beginning of the run
     depth: float = 0.0  # at the beginning of the run
     ground: float = 0.0
+    sensor: float = 0.0
 
 
 class Penalties(NamedTuple):
     """Result of `penalties`."""
 
     sample: mx.array  # (slots,) float32, penalty of each sample
-    ray: mx.array  # (rays,) float32, part of the depth loss that does not depend on the field
+    ray: mx.array  # (rays,) float32, part of the losses that does not depend on the field
 
 
 def penalties(
@@ -57,6 +59,7 @@ def penalties(
     weights: PenaltyWeights,
     tracks: mx.array | None = None,
     ground: mx.array | None = None,
+    sensor: mx.array | None = None,
 ) -> Penalties:
     """Compute the penalty of each sample, and the part of the loss that is constant for each ray.
 
@@ -71,6 +74,8 @@ def penalties(
             is 0.
         ground: (rays,) float32, distance to the ground plane, or `FAR_DISTANCE` if the ray does not
             intersect the plane. If None, the ground loss is 0.
+        sensor: (rays, 2) float32. Each row contains the distance that a sensor has measured, which
+            is positive, and its confidence in [0, 1]. If None, the sensor loss is 0.
 
     Returns:
         `Penalties`. Confidences are multiplied by rays / k, so that the mean depth loss over all
@@ -99,27 +104,30 @@ def penalties(
         _TRACKS.check(tracks)
     if ground is not None:
         _GROUND.check(ground, rays=rays)
+    if sensor is not None:
+        _SENSOR.check(sensor, rays=rays)
     weights = weights._replace(
         depth=weights.depth if tracks is not None else 0.0,
         ground=weights.ground if ground is not None else 0.0,
+        sensor=weights.sensor if sensor is not None else 0.0,
     )
     # The kernel does not read the array of a loss with the weight 0. `mx.array` needs no launch,
     # unlike `mx.zeros`.
     tracks = tracks if weights.depth and tracks is not None else mx.array([[0.0] * 3])
     ground = ground if weights.ground and ground is not None else mx.array([0.0])
-    return Penalties(*_penalties(*arrays, tracks, ground, rays=rays, weights=weights))
+    sensor = sensor if weights.sensor and sensor is not None else mx.array([[0.0] * 2])
+    return Penalties(*_penalties(*arrays, tracks, ground, sensor, rays=rays, weights=weights))
 
 
 def _penalties_reference(
     distance: mx.array,
     ray: mx.array,
     progress: mx.array,
-    tracks: mx.array,
-    ground: mx.array,
-    *,
+    *arrays: mx.array,
     rays: int,
     weights: PenaltyWeights,
 ) -> tuple[mx.array, mx.array]:
+    tracks, ground, sensor = arrays
     sample, of_rays = mx.zeros(distance.shape), mx.zeros(rays)
     if weights.disparity:
         sample = weights.disparity * _fading(progress, DISPARITY_END) / (1.0 + distance)
@@ -140,6 +148,12 @@ def _penalties_reference(
         plane = ground[ray]
         away = mx.minimum(mx.abs(distance / plane - 1.0), GROUND_REACH)
         sample = sample + weights.ground * mx.where(plane < FAR_DISTANCE, away, 0.0)
+    if weights.sensor:
+        measured, confidence = sensor.T
+        miss = mx.abs(distance / measured[ray] - 1.0) / SENSOR_REACH
+        near = confidence[ray] * mx.maximum(1.0 - miss, 0.0)
+        sample = sample - weights.sensor * near
+        of_rays = of_rays + weights.sensor * confidence
     return sample, of_rays
 
 
@@ -153,10 +167,10 @@ def _fading(progress: mx.array, end: float) -> mx.array:
 def _penalties(
     distance: mx.array, *arrays: mx.array, rays: int, weights: PenaltyWeights
 ) -> list[mx.array]:
-    _, _, tracks, _ = arrays
+    _, _, tracks, _, _ = arrays
     count, slots = tracks.shape[0] if weights.depth else 0, distance.shape[0]
     depth = weights.depth * rays / max(count, 1)
-    settings = mx.array([weights.disparity, depth, weights.ground])
+    settings = mx.array([weights.disparity, depth, weights.ground, weights.sensor])
     return _PENALTIES(
         *(distance, *arrays, settings, mx.array([rays, count])),
         grid=(max(slots, rays), 1, 1),

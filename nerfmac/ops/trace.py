@@ -152,4 +152,5 @@ def _trace(  # type: ignore[no-untyped-def]
         template=[*shape.template, ("FEATURES", table.shape[1])],
         **_GIVES.outputs(rays=count),
     )
-    return Composited(*results)
+    color, opacity, depth = results
+    return Composited(color, opacity, depth)

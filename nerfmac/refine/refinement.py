@@ -1,4 +1,5 @@
-"""`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views.
+"""`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views, and the
+scale and the shift of measured depths.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are in scene axes
 (so(3) x R^3). w and v are a linear function of six parameters per view
@@ -31,11 +32,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Shapes
+from nerfmac.common.constants import SENSOR_REACH
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.expose import expose
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning
@@ -50,6 +53,9 @@ EXPOSURES = "views.exposures"
 """Exposure parameters (views, 3): log factors of the linear light of red, green, and blue."""
 COLORS = "views.colors"
 """Color parameters (views, 12): the matrix A in row-major order, then the vector b."""
+DEPTH_SCALE = "views.depth_scale"
+"""Parameters (2,) of measured depths: the log of the scale, and the shift in scene units."""
+OPAQUE = 0.5  # Minimum opacity of a ray whose depth is compared with the measured depth.
 
 Poses = npt.NDArray[np.float64]
 
@@ -90,6 +96,8 @@ class CameraRefinement:
             shapes[EXPOSURES] = (self._views, 3)
         if self.config.colors:
             shapes[COLORS] = (self._views, 12)
+        if self.config.depth_scale:
+            shapes[DEPTH_SCALE] = (2,)
         return shapes
 
     def init(self) -> Parameters:
@@ -111,6 +119,7 @@ class CameraRefinement:
             LENSES: (warmup * config.lens_rate, updates),
             EXPOSURES: (config.exposure_rate, None),
             COLORS: (config.color_rate, None),
+            DEPTH_SCALE: (config.depth_rate, None),
         }
         return {
             name: ParameterGroup(decay * rate, config.l2, updates)
@@ -172,6 +181,35 @@ class CameraRefinement:
             position = position + motion[:, 3:]
         return samples._replace(position=position), rays.direction + turn
 
+    def with_depth(self, views: Views, parameters: Parameters) -> Views:
+        """Return `views` with refined measured depths."""
+        if views.depth is None or not self.config.depth_scale:
+            return views
+        log_scale, shift = (float(value) for value in np.array(parameters[DEPTH_SCALE]))
+        return replace(views, depth=views.depth.moved(float(np.exp(log_scale)), shift))
+
+    def measured(self, parameters: Parameters, sensor: mx.array) -> mx.array:
+        """Return the measured distances and confidences (rays, 2) with the refined scale and shift,
+        without gradients."""
+        if not self.config.depth_scale:
+            return sensor
+        distance = mx.stop_gradient(_rescaled(parameters, sensor))
+        return mx.stack([distance, sensor[:, 1]], axis=1)
+
+    def depth_scale_loss(
+        self, parameters: Parameters, sensor: mx.array, seen: Composited
+    ) -> mx.array:
+        """Return the loss (rays,) that trains the scale and the shift: the sensor loss of the mean
+        depth of each ray, in which only the measured distance has a gradient. The value is 0.
+
+        The penalties of samples have no gradient with respect to the measured distance.
+        """
+        opacity = mx.stop_gradient(seen.opacity)
+        rendered = mx.stop_gradient(seen.depth) / mx.maximum(opacity, OPAQUE)
+        miss = mx.abs(rendered / _rescaled(parameters, sensor) - 1.0) / SENSOR_REACH
+        loss = mx.where(opacity > OPAQUE, sensor[:, 1] * mx.minimum(miss, 1.0), 0.0)
+        return loss - mx.stop_gradient(loss)
+
     @property
     def changes_colors(self) -> bool:
         """Whether each training view has a trained exposure or color map."""
@@ -204,6 +242,12 @@ class CameraRefinement:
         if self.config.colors or not self.config.exposures:
             color = color + (1.0 - opacity[:, None]) * background
         return seen._replace(color=color)
+
+
+def _rescaled(parameters: Parameters, sensor: mx.array) -> mx.array:
+    """Return the measured distances (rays,), which are positive, with refined scale and shift."""
+    log_scale, shift = mx.split(parameters[DEPTH_SCALE], 2)
+    return mx.maximum(mx.exp(log_scale) * sensor[:, 0] + shift, 1e-3)
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:

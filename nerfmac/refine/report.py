@@ -12,6 +12,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.lenses import image_motion
 from nerfmac.refine.refinement import (
     COLORS,
+    DEPTH_SCALE,
     EXPOSURES,
     LENSES,
     POSES,
@@ -33,6 +34,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     - `lenses`: for each lens, the number of `views`, the `focal_factor`, and the changes of `k1`
       and `k2`.
     - `exposures`: change in `stops` of the color channel that changes most.
+    - `depth`: `scale` of all measured depths, and their `shift` in scene units.
     - `colors`: change of medium `gray`, in [0, 1], in the channel that changes most.
 
     The mean exposure and the mean color map of the views are subtracted from exposures and colors.
@@ -60,6 +62,9 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
         maps = _without_mean(parameters[COLORS])
         gray = GRAY * maps[:, :9].reshape(-1, 3, 3).sum(axis=2) + maps[:, 9:]
         report["colors"] = {"gray": _median_and_largest(np.abs(gray).max(axis=1))}
+    if DEPTH_SCALE in parameters:
+        log_scale, shift = np.array(parameters[DEPTH_SCALE], np.float64).tolist()
+        report["depth"] = {"scale": float(np.exp(log_scale)), "shift": shift}
     return report
 
 
@@ -76,6 +81,8 @@ def refinement_summary(report: dict[str, Any]) -> str:
         parts.append(f"exposures by {exposures['stops']['median']:.2f} stops")
     if colors := report.get("colors"):
         parts.append(f"colors by {colors['gray']['median']:.3f} of a middle gray")
+    if depth := report.get("depth"):
+        parts.append(f"depths by the factor {depth['scale']:.4f}")
     return f"refined, in the median: {'; '.join(parts)}" if parts else ""
 
 

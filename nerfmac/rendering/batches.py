@@ -7,7 +7,7 @@ every sample and supports samplers without an occupancy grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import mlx.core as mx
@@ -29,6 +29,7 @@ Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
 """Function that returns composited rays and their median distances (rays,), given samples, ray
 directions (rays, 3), and the transmittances (rays,) in front of the samples."""
 
+NO_EXTRAS: Mapping[str, int] = {}
 FIRST_ROUND = 8
 """Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
 
@@ -65,8 +66,23 @@ class RayBatches:
                 batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
             seen.append(Composited(*self._batch(*batch)))
             mx.eval(seen[-1])  # separately, because all batches together need too much memory
-        fields = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
-        return Composited(*(values[: len(rays.origin)] for values in fields))
+        whole, count = joined(seen), len(rays.origin)
+        extras = {name: values[:count] for name, values in whole.extras.items()}
+        return Composited(whole.color[:count], whole.opacity[:count], whole.depth[:count], extras)
+
+
+def joined(parts: Sequence[Composited]) -> Composited:
+    """Concatenate the rays of `parts`, which have the same extras."""
+    if len(parts) == 1:
+        return parts[0]
+    names = parts[0].extras
+    extras = {name: mx.concatenate([part.extras[name] for part in parts]) for name in names}
+    return Composited(
+        mx.concatenate([part.color for part in parts]),
+        mx.concatenate([part.opacity for part in parts]),
+        mx.concatenate([part.depth for part in parts]),
+        extras,
+    )
 
 
 class SampleBatches:
@@ -76,8 +92,12 @@ class SampleBatches:
     number of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
     """
 
-    def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
-        """Create a renderer that evaluates at most `slots` samples in a batch."""
+    def __init__(
+        self, shade: Shade, occupied: Occupied, slots: int, extras: Mapping[str, int] = NO_EXTRAS
+    ) -> None:
+        """Create a renderer that evaluates at most `slots` samples in a batch. `extras` is
+        `Field.extras`."""
+        self._extras = extras
         self._slots = max(slots, FIRST_ROUND)
         self._rays = self._slots // FIRST_ROUND  # maximum number of rays in a batch
 
@@ -104,9 +124,9 @@ class SampleBatches:
         """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
         left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
-        color = np.zeros((len(left), 3), np.float32)
         transmittance = np.ones(len(left), np.float32)
-        depth = np.zeros(len(left), np.float32)
+        # Color, depth, and extras are sums over the rounds.
+        sums = np.zeros((len(left), 3 + 1 + sum(self._extras.values())), np.float32)
         median = np.zeros(len(left), np.float32)
         most = FIRST_ROUND
         while len(alive := np.flatnonzero((left > 0) & (transmittance >= EARLY_STOP))):
@@ -114,26 +134,30 @@ class SampleBatches:
             for batch in self._batches(take):
                 chosen = alive[batch]
                 reached = transmittance[chosen], take[batch], done[chosen]
-                seen, crossing = self._see(rays, chosen, *reached)
-                color[chosen] += transmittance[chosen, None] * seen[0]
-                depth[chosen] += transmittance[chosen] * seen[2]
+                values, opacity, crossing = self._see(rays, chosen, *reached)
+                sums[chosen] += transmittance[chosen, None] * values
                 median[chosen] += crossing  # nonzero in at most one round
-                transmittance[chosen] *= 1.0 - seen[1]
+                transmittance[chosen] *= 1.0 - opacity
             left[alive] -= take
             done[alive] += take
             most *= 2
-        whole = Composited(mx.array(color), mx.array(1.0 - transmittance), mx.array(depth))
+        ends = np.cumsum([3, 1, *self._extras.values()])
+        color, depth, *extras = np.split(sums, ends[:-1], axis=1)
+        whole = Composited(
+            *(mx.array(color), mx.array(1.0 - transmittance), mx.array(depth[:, 0])),
+            dict(zip(self._extras, map(mx.array, extras), strict=True)),
+        )
         return with_median(whole, mx.array(median))
 
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
-    ) -> tuple[list[Floats], Floats]:
+    ) -> tuple[Floats, Floats, Floats]:
         """Composite the next `take` (n,) samples of the `chosen` rays, given by their indices (n,).
 
         `reaching` (n,) is the transmittance in front of the samples, and `skip` (n,) the number of
-        samples that earlier rounds have evaluated. Returns color, opacity, and depth of the
-        samples, and the distance (n,) at which the transmittance falls to one half, or 0 if the
-        transmittance falls to one half elsewhere.
+        samples that earlier rounds have evaluated. Returns the color, depth, and extras of the
+        samples (n, values), their opacity (n,), and the distance (n,) at which the transmittance
+        falls to one half, or 0 if the transmittance falls to one half elsewhere.
         """
         padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
         ray, take_padded, skip_padded = (
@@ -141,10 +165,12 @@ class SampleBatches:
         )
         transmittance = mx.array(np.pad(reaching, padding))
         along = rays.origin[ray], rays.direction[ray], transmittance, take_padded, skip_padded
-        seen, median = self._batch(*along)
-        mx.eval(seen, median)
-        *values, crossing = (np.array(array)[: len(chosen)] for array in (*seen, median))
-        return values, crossing
+        (color, opacity, depth, extras), median = self._batch(*along)
+        others = [extras[name] for name in self._extras]
+        values = mx.concatenate([color, depth[:, None], *others], axis=1)
+        mx.eval(values, opacity, median)
+        count = len(chosen)
+        return np.array(values)[:count], np.array(opacity)[:count], np.array(median)[:count]
 
     def _batches(self, take: Indices) -> Iterator[slice]:
         """Yield ranges of rays. The samples of a range, `take` for each ray, fit in the slots."""

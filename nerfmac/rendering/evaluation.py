@@ -15,6 +15,7 @@ from nerfmac.backend.watchdog import confirm, is_relaxed, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.views import Views
+from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.metrics import (
     WINDOW,
     Sums,
@@ -39,6 +40,8 @@ class ViewQuality(NamedTuple):
     row_fraction: float = 1.0  # Fraction of the image rows that were compared, around the middle.
     lpips: float | None = None  # None if LPIPS was not measured.
     psnr_corrected: float = math.nan  # In dB, after `metrics.color_corrected`.
+    depth_median: float | None = None  # Relative depth error, or None without measured depth.
+    depth_p90: float | None = None  # 90th percentile of the relative depth error.
 
 
 class Evaluation(list[ViewQuality]):
@@ -67,6 +70,8 @@ class Evaluation(list[ViewQuality]):
             result is NaN.
         """
         values = [getattr(view, metric) for view in self]
+        if metric.startswith("depth"):  # Some views may have no measured depth.
+            values = [value for value in values if value is not None]
         return float(np.mean(values)) if values and None not in values else math.nan
 
     @property
@@ -87,7 +92,10 @@ class Evaluation(list[ViewQuality]):
 
     def __repr__(self) -> str:
         perceptual = "" if math.isnan(self.lpips) else f", LPIPS {self.lpips:.4f}"
-        figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{perceptual}"
+        depth = ""
+        if not math.isnan(median := self.mean("depth_median")):
+            depth = f", depth error {median:.2%} (90th percentile {self.mean('depth_p90'):.2%})"
+        figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{perceptual}{depth}"
         return f"Evaluation({measured(self, self.of, self.split)}: {figures})"
 
 
@@ -125,6 +133,7 @@ class _Comparison(NamedTuple):
     row_fraction: float
     lpips: mx.array | None
     unmasked: mx.array  # scalar, fraction of the pixels that are not masked
+    depth_errors: mx.array | None  # from `relative_errors`
     images: tuple[mx.array, ...]  # as in `Compared`
 
     def outcome(self, *, with_images: bool) -> tuple[ViewQuality, Compared | None]:
@@ -138,7 +147,8 @@ class _Comparison(NamedTuple):
         if math.isnan(psnr):
             confirm()  # If the GPU has failed, this raises the error that explains the NaN.
             raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
-        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
+        depth = depth_error(self.depth_errors) or (None, None)
+        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected, *depth)
         return view, Compared(*map(to_numpy, self.images)) if with_images else None
 
 
@@ -241,5 +251,7 @@ def _compare(
         rendered,
         *(values.reshape(target.shape[:2]) for values in (opacity, depth)),
     )
+    depths = relative_errors(views, index, first, images[-1])
     name, part = views.names[index], rows / height
-    return _Comparison(name, error, corrected_error, alike, part, distance, unmasked, images)
+    errors = error, corrected_error, alike
+    return _Comparison(name, *errors, part, distance, unmasked, depths, images)

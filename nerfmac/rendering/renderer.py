@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from io import BytesIO
 from typing import NamedTuple, TypeVar
@@ -16,14 +16,14 @@ from PIL import Image
 from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, unfused
 from nerfmac.backend.watchdog import SHORTER, confirm, is_relaxed
 from nerfmac.common import checks
-from nerfmac.fields.field import Field, Parameters, Tracer
+from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.composite import Composited, composite, composite_extras
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.median_depth import median_distance
-from nerfmac.rendering.batches import RayBatches, SampleBatches
+from nerfmac.rendering.batches import RayBatches, SampleBatches, joined
 from nerfmac.sampling.sampler import Sampler
 
 FloatImage = npt.NDArray[np.float32]
@@ -39,6 +39,9 @@ class Rendered(NamedTuple):
     """Depth (h, w) in scene units: the distance from the camera at which the transmittance falls to
     1/2. If the transmittance of the whole ray is above 1/2, the depth is the mean distance of the
     density along the ray. In empty space, the depth is 0."""
+    extras: Mapping[str, FloatImage] = {}
+    """Additional outputs of the field (h, w, channels), multiplied by the weights of the samples
+    and added up, keyed by name."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
@@ -64,9 +67,10 @@ def shade(
     The result contains the composited rays and their median distances (rays,). `reaching` is the
     transmittance (rays,) in front of the samples, as in `median_distance`.
     """
-    density, color = field(parameters, samples, directions)
+    density, color, extras = evaluated(field, parameters, samples, directions)
     median = median_distance(density, samples, reaching)
-    return composite(density, color, samples), median
+    seen = composite(density, color, samples)
+    return seen._replace(extras=composite_extras(density, extras, samples)), median
 
 
 def tracer_of(
@@ -85,8 +89,9 @@ def tracer_of(
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
         return RayBatches(partial(shade, field, parameters), sampler, parameters, sampling, slots)
-    traced = field.tracer(parameters, occupied)
-    return traced or SampleBatches(partial(shade, field, parameters), occupied, slots)
+    traced = None if field.extras else field.tracer(parameters, occupied)
+    shaded = partial(shade, field, parameters)
+    return traced or SampleBatches(shaded, occupied, slots, field.extras)
 
 
 FIRST_TILE, SMALLEST_TILE, LARGEST_TILE = 2**14, 2**10, 2**20
@@ -162,13 +167,18 @@ class Renderer:
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
-        color, opacity, depth = map(to_numpy, self.pixels(camera, background))
-        confirm()
+        with unfused():
+            rays = camera_rays(camera)
         width, height = camera.lens.width, camera.lens.height
+        seen = self._composited(rays, width, background)
+        color, opacity, depth = map(to_numpy, (seen.color, seen.opacity, seen.depth))
+        extras = {name: to_numpy(values) for name, values in seen.extras.items()}
+        confirm()
         return Rendered(
             color.reshape(height, width, 3),
             opacity.reshape(height, width),
             depth.reshape(height, width),
+            {name: values.reshape(height, width, -1) for name, values in extras.items()},
         )
 
     def see(self, rays: Rays, width: int | None = None) -> Composited:
@@ -181,7 +191,7 @@ class Renderer:
                 pixels are traced together.
 
         Returns:
-            Color, opacity, and depth times opacity of each ray.
+            Color, opacity, depth times opacity, and additional outputs of each ray.
 
         Raises:
             InputError: If the sampler has an occupancy grid and an array has the wrong shape or
@@ -218,6 +228,14 @@ class Renderer:
         Returns:
             Color, opacity, and depth, as in `pixels`.
         """
+        color, opacity, depth, _ = self._composited(rays, width, background)
+        return color, opacity, depth
+
+    def _composited(
+        self, rays: Rays, width: int, background: tuple[float, float, float]
+    ) -> Composited:
+        """Return the rays of an image over a background, with depth instead of depth times
+        opacity."""
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
@@ -227,15 +245,12 @@ class Renderer:
             trace = partial(self._blended, tile, width, mx.array(background))
             seen.append(self._tiles.run(trace, is_last=end >= pixels))
             first = end
-        if len(seen) == 1:
-            return seen[0]
-        color, opacity, depth = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
-        return color, opacity, depth
+        return joined(seen)
 
-    def _blended(
-        self, rays: Rays, width: int, background: mx.array
-    ) -> tuple[mx.array, mx.array, mx.array]:
-        return _over(*self.see(rays, width), background)
+    def _blended(self, rays: Rays, width: int, background: mx.array) -> Composited:
+        seen = self.see(rays, width)
+        over = _over(seen.color, seen.opacity, seen.depth, background)
+        return Composited(*over, seen.extras)
 
 
 @compile_seldom

@@ -1,10 +1,11 @@
 """`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where density is high.
 
 Each ray's segment inside the scene cube is divided into equal bins, and each bin has one coarse
-sample (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples.
-The compositing weights of the coarse samples define a piecewise constant probability density along
-the ray. Fine samples are drawn from this distribution with inverse transform sampling (section
-5.2). The result contains both the coarse and the fine samples, sorted by distance.
+sample (Mildenhall et al. 2020, equation 2). The sampler owns a coarse field and evaluates it at the
+coarse samples. Their compositing weights define a piecewise constant probability density along the
+ray. Fine samples are drawn from this distribution with inverse transform sampling (section 5.2).
+The result contains both the coarse and the fine samples, sorted by distance. The coarse field is
+trained with its own color loss (equation 6).
 
 Neighboring intervals are separated by the midpoint between their samples. The first interval begins
 where the ray enters the cube, and the last interval ends where the ray leaves it. In the paper, an
@@ -14,21 +15,20 @@ sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays
+from nerfmac.fields.field import Field, Parameters, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
+from nerfmac.ops.huber import huber
+from nerfmac.sampling.ray_batch import RayBatch
 from nerfmac.sampling.sampler import Sampled, Sampler
-
-Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""Function that returns density and color, given parameters, samples, and directions, like
-`Field.__call__`."""
 
 _EVEN = 1e-3  # total weight added evenly along each ray, so that empty rays get fine samples
 
@@ -66,21 +66,31 @@ class HierarchicalSampler(Sampler):
     """
 
     def __init__(
-        self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
+        self, field: Field, bounds: Bounds, near: float, counts: tuple[int, int], delta: float
     ) -> None:
         """Create a sampler.
 
         Args:
-            proposal: Proposal field that determines the positions of the fine samples.
+            field: Coarse field, which determines the positions of the fine samples. Its parameter
+                names must differ from those of the field that is trained for rendering.
             bounds: The scene cube.
             near: Minimum distance of samples from the ray origin, in scene units.
-            coarse: Number of evenly spaced samples per ray.
-            fine: Number of additional samples per ray, drawn where the proposal field's density is
-                high.
+            counts: Number of evenly spaced samples per ray, and number of additional samples per
+                ray, drawn where the density of the coarse field is high.
+            delta: Threshold of the Huber loss that trains the coarse field.
         """
-        self._proposal = proposal
+        self._field, self._delta = field, delta
         self._bounds, self._near = bounds, near
-        self._coarse, self._fine = coarse, fine
+        self._coarse, self._fine = counts
+
+    @property
+    def parameter_specs(self) -> Mapping[str, ParameterSpec]:
+        """Declarations of the parameters of the coarse field."""
+        return self._field.parameter_specs
+
+    def init_parameters(self, key: mx.array) -> Parameters:
+        """Return initial parameters of the coarse field."""
+        return self._field.init(key)
 
     @property
     def most_samples(self) -> int:
@@ -93,19 +103,20 @@ class HierarchicalSampler(Sampler):
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return coarse and fine samples, and the composited proposal field.
-
-        The proposal field is evaluated and composited at the coarse samples.
-        """
+        """Return coarse and fine samples, and the rays composited with the coarse field."""
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
-        density, color = self._proposal(parameters, coarse, rays.direction)
+        density, color, _ = self._field(parameters, coarse, rays.direction)
         seen = composite(density, color, coarse)
         weight = _weights((mx.stop_gradient(density) * coarse.width).reshape(even.shape))
         fine = invert(_edges(even), weight, stratified(drawn[:, self._coarse :]))
         union = mx.sort(mx.concatenate([even, fine], axis=1), axis=1)
-        return Sampled(part.samples(union), (seen,))
+        return Sampled(part.samples(union), seen)
+
+    def loss(self, sampled: Sampled, rays: RayBatch, target: mx.array) -> mx.array:
+        """Return the Huber loss of the colors of the coarse field, (rays, 3)."""
+        return huber(rays.over_background(sampled.learned).color, target, self._delta)
 
     def _part(self, rays: Rays) -> _Part:
         enter, leave = self._bounds.crossing(rays.origin, rays.direction, self._near)

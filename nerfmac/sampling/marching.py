@@ -9,7 +9,7 @@ from functools import partial
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common.constants import FAR_DISTANCE, SENSOR_REACH
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
@@ -58,7 +58,7 @@ class MarchingSampler(Sampler):
         self._capacity = march.march_factor * march.max_samples
         # In an object-centered scene, a ray intersects few surfaces. Thinning is disabled there,
         # because colors are more accurate without its noise.
-        self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
+        self._thin_below = march.thin_below if bounds.has_surroundings else 0.0
         self.update_rays = occupancy.visibility_rays
         self.geometry = march_geometry(march, occupancy, bounds)
         self._grid = OccupancyGrid(occupancy, self.geometry)
@@ -98,6 +98,29 @@ class MarchingSampler(Sampler):
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
             mx.eval(visible, is_empty)  # for each batch, because all batches need too much memory
         return self._grid.init(visible, is_empty)._asdict()
+
+    def with_depth(self, state: Arrays, measured: Iterable[tuple[Rays, mx.array]]) -> Arrays:
+        """Return the initial grid without the cells that are empty according to the measured depth.
+
+        These cells are in front of and behind all measured surfaces, and no ray with an unknown
+        depth makes them visible. Sensors miss thin objects and glass, so the cells are empty only
+        until the end of the warm-up.
+        """
+        at_camera = replace(self.geometry, near=0.0)
+        surface = passed = free = mx.zeros(self.geometry.cells, mx.bool_)
+        for rays, known in measured:
+            middle, nowhere = mx.full(known.shape[:1], 0.5), mx.zeros(known.shape[:1])
+            is_known, begin = known[:, 1] > 0.0, (1.0 - SENSOR_REACH) * known[:, 0]
+            moved = rays._replace(origin=rays.origin + begin[:, None] * rays.direction)
+            around = mx.where(is_known, 2.0 * SENSOR_REACH * known[:, 0], nowhere)
+            surface = surface | visible_cells(moved, middle, around, at_camera)
+            in_front = mx.where(is_known, begin, nowhere)
+            free = free | visible_cells(rays, middle, in_front, at_camera)
+            unknown = mx.where(is_known, nowhere, FAR_DISTANCE)
+            passed = passed | visible_cells(rays, middle, unknown, self.geometry)
+            mx.eval(surface, passed, free)
+        is_empty = ~(surface | (passed & ~free))
+        return self._grid.without(Occupancy(**state), is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Return samples in occupied cells, at most `march.max_samples`; see `Sampler.sample`."""

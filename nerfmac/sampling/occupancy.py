@@ -19,7 +19,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Shapes
-from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
+from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
@@ -35,7 +35,7 @@ class Occupancy(NamedTuple):
     """State of an occupancy grid. Cells are indexed as in `nerfmac.geometry.cells`."""
 
     values: mx.array  # (cells,) float32, optical thickness of a step with the minimum length
-    updates_since_visible: mx.array  # (cells,) int32, at most the patience, or NEVER_OCCUPIED
+    updates_since_visible: mx.array  # (cells,) int32, at most the patience, or a constant
     bits: mx.array  # (cells / BRICK_CELLS,) uint32, 1 for an occupied cell
     updates: mx.array  # (1,) int32, updates since the warm-up
 
@@ -58,7 +58,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
     Returns:
         Geometry with the scene cube, grid resolution, near plane, and step lengths in scene units.
     """
-    cone = march.cone if bounds.cascades > 1 else 0.0
+    cone = march.cone if bounds.has_surroundings else 0.0
     return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, cone)
 
 
@@ -83,6 +83,14 @@ class OccupancyGrid:
         since = mx.where(is_empty, NEVER_OCCUPIED, since)
         bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
         return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
+
+    def without(self, occupancy: Occupancy, is_empty: mx.array) -> Occupancy:
+        """Return an initial grid in which the occupied cells in `is_empty`, bool (cells,), are
+        empty until the end of the warm-up."""
+        visible = occupancy.updates_since_visible == 0
+        since = mx.where(visible & is_empty, EMPTY_IN_WARMUP, occupancy.updates_since_visible)
+        bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
+        return occupancy._replace(updates_since_visible=since, bits=bits)
 
     def update(
         self,

@@ -1,32 +1,33 @@
 """`Sampler`, the base class of samplers. Subclass `Sampler` to sample rays in a custom way.
 
-Like a field, a sampler does not store values that change during training. Its state is a dictionary
-of named arrays that may be empty. The state is passed to each call, and an update returns a new
-state.
+Like a field, a sampler does not store values that change during training. Its parameters, which are
+trained with its own loss, and its state, which updates replace, are dictionaries of named arrays
+that may be empty. They are passed to each call.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
+from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
+from nerfmac.sampling.ray_batch import RayBatch
 
 
 class Sampled(NamedTuple):
     """Samples for a batch of rays."""
 
     samples: Samples
-    proposals: tuple[Composited, ...] = ()
-    """Color, opacity, and depth of the rays for each proposal field. The color loss also applies to
-    the colors of proposal fields."""
+    learned: Any = None
+    """Values that `Sampler.loss` reads, such as the weights of a proposal network: an array, or a
+    tuple or dictionary of arrays, differentiable with respect to the parameters of the sampler."""
     samples_per_ray: mx.array | None = None
     """Mean number of slots per ray, a float32 scalar that determines the number of rays in later
     steps. If the value is None, training uses the mean of `samples.wanted`."""
@@ -64,6 +65,22 @@ class Sampler(ABC):
         return 1
 
     @property
+    def parameter_specs(self) -> Mapping[str, ParameterSpec]:
+        """Declarations of the parameters, keyed by names that the field does not use."""
+        return {}
+
+    def init_parameters(self, key: mx.array) -> Parameters:
+        """Initialize the parameters.
+
+        Args:
+            key: Random key.
+
+        Returns:
+            float32 array for each name in `parameter_specs`.
+        """
+        return {}
+
+    @property
     def shapes(self) -> Shapes:
         """Shapes of the arrays in the state, keyed by name."""
         return {}
@@ -79,22 +96,48 @@ class Sampler(ABC):
         """
         return {}
 
+    def with_depth(self, state: Arrays, measured: Iterable[tuple[Rays, mx.array]]) -> Arrays:
+        """Return the state before the first step for rays along which a sensor has measured depth.
+
+        Args:
+            state: State from `init`.
+            measured: Batches of random training rays, each with a float32 array (rays, 2) as in
+                `nerfmac.ops.sensor_depth`.
+
+        Returns:
+            State of the sampler. By default, the measured depth has no effect.
+        """
+        return state
+
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Select samples along rays. If there are too many samples, only the first rays get
         samples.
 
         Args:
-            parameters: Field parameters, for samplers that evaluate a field.
+            parameters: Parameters of the sampler and of the field.
             state: State of the sampler.
             rays: Rays in scene coordinates.
             drawn: (rays, draws) float32 in [0, 1): random numbers in training, and 0.5 in
                 rendering.
 
         Returns:
-            Packed samples and proposals. Proposals are differentiable with respect to `parameters`.
-            No gradient flows through the samples.
+            Packed samples, without a gradient, and values for `loss`.
         """
+
+    def loss(self, sampled: Sampled, rays: RayBatch, target: mx.array) -> mx.array | None:
+        """Return the loss that trains the parameters of the sampler.
+
+        Args:
+            sampled: Result of `sample`.
+            rays: The same rays, rendered with the field. To train only the sampler, use
+                `mx.stop_gradient`.
+            target: (rays, 3) float32, colors of the pixels.
+
+        Returns:
+            Loss of each ray, (rays,) or (rays, n), or None if the sampler has no loss.
+        """
+        return None
 
     def interval_at(self, step: int) -> int:
         """Return the number of training steps between two updates. Training yields a report before
@@ -125,7 +168,7 @@ class Sampler(ABC):
         """Return the state after an update.
 
         Args:
-            parameters: Field parameters.
+            parameters: Parameters of the sampler and of the field.
             state: State of the sampler.
             rays: `self.update_rays` random training rays.
             key: Random key.

@@ -87,13 +87,13 @@ def optimize_poses(
     step = Step(
         config=config,
         parts=trainer.parts,
-        views=views,
+        views=replace(views, depth=None),  # The metrics compare it with the field.
         refinement=refinement,
         ranks=ALONE,
         rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )
-    field = {name: state.average[name] for name in trainer.field.parameter_specs}
+    field = {name: state.average[name] for name in trainer.parts.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
     @compiled_with_records
@@ -102,7 +102,7 @@ def optimize_poses(
 
         def loss_of(poses: Parameters) -> mx.array:
             seen = step.render(field | poses, state.sampling, batch, mx.array(1.0))
-            return step.loss(seen.rays, batch.target, scale)
+            return step.loss(seen, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)
         return adam(before, gradients, StepNumbers.of(rows, [POSES]), (), unscale)

@@ -1,7 +1,7 @@
 """Losses: functions of a rendered batch of rays and its target colors.
 
 `Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds loss
-terms. Three losses are configurable. The disparity loss reduces haze:
+terms. Four more losses are configurable. The disparity loss reduces haze:
 
     disparity = sum_i weight_i / (1 + t_i),   for a sample at the distance t_i
 
@@ -28,72 +28,32 @@ Density anywhere along a ray can have the correct color of a textureless floor, 
 determine the floor's depth. Far from the plane, the ground loss is constant, so it does not move
 tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. These losses are therefore
-implemented as penalties of samples (see `nerfmac.ops.penalty`), because `composite_penalized` can
-sum weight times penalty while it composites colors.
+The sensor loss applies to rays with a distance s that a depth sensor, such as the LiDAR of a phone,
+has measured with the confidence c in [0, 1]:
+
+    sensor = c (1 - sum_i weight_i max(1 - |t_i / s - 1| / SENSOR_REACH, 0))
+
+The loss is the expected relative error of the depth, so the minimum over several measurements of a
+surface is their median. The loss is robust: density that is farther from s than SENSOR_REACH has a
+constant loss, so that objects that the sensor has missed are removed only if the images do not
+show them.
+
+The disparity, depth, ground, and sensor losses are linear in the weights. These losses are
+therefore implemented as penalties of samples (see `nerfmac.ops.penalty`), because
+`composite_penalized` can sum weight times penalty while it composites colors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
-from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited, sample_weights
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.huber import huber
 from nerfmac.ops.penalty import PenaltyWeights
-from nerfmac.training.track_rays import TrackTargets
-
-
-class RayBatch(NamedTuple):
-    """Rendered batch of rays: the input of losses. Properties are computed on access.
-
-    The first three fields are as in `Composited`. All values except `samples` and `mask` are
-    differentiable with respect to the field's parameters.
-    """
-
-    color: mx.array  # (rays, 3) float32, over the random background of each ray
-    opacity: mx.array  # (rays,) float32, in [0, 1]
-    depth: mx.array  # (rays,) float32, sum of weight * distance
-    mask: mx.array  # (rays, 1) float32, 0 for masked rays and for rays without slots, otherwise 1
-    density: mx.array | None = None  # (slots,) float32, or None for rays of a proposal field
-    samples: Samples | None = None  # packed samples, or None for rays of a proposal field
-    proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
-    progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
-    tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    penalty: mx.array | None = None  # (rays,) disparity, depth, and ground losses, or None
-
-    @property
-    def packed(self) -> tuple[mx.array, Samples]:
-        """Density (slots,) and `Samples`. Raises `InputError` if the rays belong to a proposal
-        field."""
-        if self.density is None or self.samples is None:
-            raise InputError(
-                "the rays of a proposal have no samples; pass a loss on samples as "
-                "nerfmac.Method(extra_losses=[...]), so that it is applied to the last rendering"
-            )
-        return self.density, self.samples
-
-    @property
-    def weights(self) -> mx.array:
-        """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` if
-        the rays belong to a proposal field.
-
-        `samples.ray` contains each sample's ray index. The weight of unused slots is 0.
-        """
-        density, samples = self.packed
-        return sample_weights(density, samples)
-
-    @property
-    def distances(self) -> mx.array:
-        """Distance of each sample from its camera, float32 (slots,). Raises `InputError` if the
-        rays belong to a proposal field."""
-        return self.packed[1].distance
-
+from nerfmac.sampling.ray_batch import RayBatch
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
 """Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. The
@@ -106,13 +66,11 @@ def huber_loss(delta: float) -> Loss:
     return lambda rays, target: huber(rays.color, target, delta)
 
 
-def configured_penalty_weights(config: TrainConfig, extent: float) -> PenaltyWeights | None:
-    """Return the weights of the disparity, depth, and ground losses, or None if all are 0.
-
-    `extent` is the side length of the scene cube in scene units.
-    """
-    # The disparity loss reduces haze in front of cameras. If the extent is 1, the cameras are
+def configured_penalty_weights(config: TrainConfig, bounds: Bounds) -> PenaltyWeights | None:
+    """Return the weights of the losses that are penalties of samples, or None if all are 0."""
+    # The disparity loss reduces haze in front of cameras. Without surroundings, the cameras are
     # outside the scene cube, where there is no density, so the loss is disabled.
-    disparity = config.disparity if extent > 1 else 0.0
-    weights = PenaltyWeights(disparity or 0.0, config.depth or 0.0, config.ground or 0.0)
+    disparity = (config.disparity or 0.0) if bounds.has_surroundings else 0.0
+    others = (config.depth, config.ground, config.sensor)
+    weights = PenaltyWeights(disparity, *(weight or 0.0 for weight in others))
     return weights if any(weights) else None

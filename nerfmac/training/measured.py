@@ -16,7 +16,7 @@ MOST_SKIPPED = 24
 """If this many consecutive steps are skipped, training counts as diverged. Each skipped step halves
 the loss scale, so after this many steps, half-precision overflow cannot be the reason."""
 
-ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
+ADVICE = "a smaller learning rate may help (optimizer.rate 0.01), or another seed"
 
 
 class DivergedError(RuntimeError):

@@ -11,7 +11,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.fields.field import Field, shapes_of
+from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.penalty import PenaltyWeights
@@ -27,11 +27,16 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """Color loss, which applies to the colors of the field and of each proposal field."""
+    """Color loss."""
     extra_losses: tuple[Loss, ...]
-    """Additional loss terms, which apply only to the field and not to proposal fields."""
+    """Additional loss terms."""
     penalty_weights: PenaltyWeights | None
     """Weights of the losses that are penalties of samples, or None if all are 0."""
+
+    @property
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """Declarations of the parameters of the field and the sampler, keyed by name."""
+        return {**self.field.parameter_specs, **self.sampler.parameter_specs}
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,15 @@ class Method:
             InputError: If the configured sampler cannot sample a custom field.
         """
         field, sampler = _model(config, bounds, self.field)
-        if self.sampler is None and config.model == "vanilla":
-            _check_coarse(config, bounds, field)
+        sampler = self.sampler or sampler
+        if shared := sorted(field.parameter_specs.keys() & sampler.parameter_specs.keys()):
+            raise InputError(
+                f"the field {type(field).__name__} and the sampler {type(sampler).__name__} both "
+                f"have parameters with the names {', '.join(shared)}; rename those of one of them"
+            )
         loss = self.loss or huber_loss(config.train.huber)
-        weights = configured_penalty_weights(config.train, bounds.extent)
-        return Parts(field, self.sampler or sampler, loss, tuple(self.extra_losses), weights)
+        weights = configured_penalty_weights(config.train, bounds)
+        return Parts(field, sampler, loss, tuple(self.extra_losses), weights)
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
@@ -110,19 +119,7 @@ def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sa
             config.march, config.occupancy, bounds, field.density_of_first
         )
     vanilla, near = config.vanilla, config.march.near_plane
-    two = VanillaField(vanilla, bounds)
-    sampler = HierarchicalSampler(two.coarse, bounds, near, vanilla.coarse, vanilla.fine)
-    return own or two, sampler
-
-
-def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
-    """Raise `InputError` unless `field` has the coarse network that the vanilla model's sampler
-    requires."""
-    shapes = shapes_of(VanillaField(config.vanilla, bounds).parameter_specs)
-    coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
-    if not coarse.items() <= shapes_of(field.parameter_specs).items():
-        raise InputError(
-            "the sampler of model 'vanilla' evaluates a coarse network, but the field "
-            f"{type(field).__name__} does not have one of that shape; pass a sampler too, "
-            "nerfmac.Method(field=..., sampler=...), or use model 'hash'"
-        )
+    coarse = VanillaField(vanilla, bounds, "coarse")
+    counts = vanilla.coarse, vanilla.fine
+    sampler = HierarchicalSampler(coarse, bounds, near, counts, config.train.huber)
+    return own or VanillaField(vanilla, bounds), sampler

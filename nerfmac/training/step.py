@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -18,26 +19,29 @@ import numpy.typing as npt
 from nerfmac.backend import Arrays, repeatable
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config, RefineConfig
-from nerfmac.fields.field import Parameters
+from nerfmac.fields.field import Parameters, evaluated
 from nerfmac.geometry.color import blended
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.tracks import TrackTargets
 from nerfmac.geometry.views import Views
 from nerfmac.ops.adam import Step as Adam
-from nerfmac.ops.composite import composite_penalized
-from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
+from nerfmac.ops.composite import composite_extras, composite_penalized
+from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.packing import fits_mask
 from nerfmac.ops.penalty import Penalties, penalties
+from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.training.losses import RayBatch
+from nerfmac.sampling.ray_batch import RayBatch
+from nerfmac.sampling.sampler import Sampled
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
-from nerfmac.training.track_rays import TrackRays, TrackTargets
+from nerfmac.training.track_rays import TrackRays
 
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
@@ -88,21 +92,22 @@ class Batch(NamedTuple):
 
     rays: Rays
     view: mx.array  # (rays,) int32, index of the image of each ray
-    pixel_draws: mx.array  # (3, rays) float32 in [0, 1), selects the pixels, see `draw_pixels`
+    pixel: mx.array  # (rays,) int32, index of the pixel of each ray, see `draw_pixels`
     sample_draws: mx.array  # (draws, rays) float32 in [0, 1), see `Sampler.draws`
     background: mx.array  # (rays, 3) float32, a random color behind each ray
     color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
     ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
+    sensor: mx.array | None  # (rays, 2) float32, measured distance and confidence, or None
 
 
 class Rendering(NamedTuple):
     """Rendered `Batch`, and the number of samples used to render it."""
 
     rays: RayBatch
+    sampled: Sampled
     samples: mx.array  # float32 scalar, number of samples
-    samples_per_ray: mx.array  # float32 scalar, mean number of slots that a ray needs
 
 
 class StepResult(NamedTuple):
@@ -168,8 +173,8 @@ class Step:
             squares = huber(seen.rays.color, batch.target, _QUADRATIC)
             scaled_back = mx.array(2.0 * _QUADRATIC)
             error, share = masked_mean(squares, seen.rays.mask.reshape(-1), scaled_back)
-            loss = self.loss(seen.rays, batch.target, scale.scale)
-            return loss, error, seen.samples, seen.samples_per_ray, share
+            loss = self.loss(seen, batch.target, scale.scale)
+            return loss, error, seen.samples, seen.sampled.mean_samples_per_ray, share
 
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
@@ -177,7 +182,7 @@ class Step:
             (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(trained)
         dtype = self.config.ranks.allreduce_dtype
         gradients = self.ranks.weighted_mean(gradients, share, dtype)
-        specs = self.parts.field.parameter_specs.items()
+        specs = self.parts.parameter_specs.items()
         bounded = {name for name, spec in specs if spec.has_bounded_gradient}
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
         # The sum is not finite if any gradient is not finite. Testing it requires fewer launches
@@ -199,22 +204,35 @@ class Step:
         count = self.ranks.size * self.rays
         drawn = uniform((3 + draws + 3) * count, key)
         pixels, samples, colors = mx.split(drawn, (3 * count, (3 + draws) * count))
-        pixel_draws = self.ranks.own(pixels.reshape(3, count))
+        fractions = self.ranks.own(pixels.reshape(3, count))
         sample_draws = self.ranks.own(samples.reshape(draws, count))
         # Backgrounds are random, so that density cannot imitate a background color.
         background = self.ranks.own(colors.reshape(count, 3).T).T
-        tracks: TrackTargets | None = None
+        cameras = self.refinement.cameras(parameters)
+        index, tracks = choose_pixels(cameras, fractions), None
         if self.track_rays is not None:
             count = max(int(self.config.train.depth_rays * self.rays), 1)
-            pixel_draws, tracks = self.track_rays.draw(pixel_draws, count)
-        cameras = self.refinement.cameras(parameters)
-        rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        target, numbers = color, (pixel_draws, sample_draws)
+            index, tracks = self.track_rays.draw(index, fractions[0], count)
+        rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, index)
+        target = color
         if self.views.pixels.shape[1] == 4:
             target = blended(color, alpha, background, self.config.train.blend)
         plane = self.views.ground if self.config.train.ground else None
         ground = plane.distance(rays) if plane else None
-        return Batch(rays, view, *numbers, background, color, target, tracks, ground)
+        maps = self.views.depth if self.config.train.sensor else None
+        sensor = sensor_depth(maps, cameras, index, view) if maps else None
+        return Batch(
+            rays=rays,
+            view=view,
+            pixel=index,
+            sample_draws=sample_draws,
+            background=background,
+            color=color,
+            target=target,
+            tracks=tracks,
+            ground=ground,
+            sensor=sensor,
+        )
 
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, progress: mx.array
@@ -223,57 +241,76 @@ class Step:
         differentiable with respect to `parameters`."""
         field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
         rays, view = batch.rays, batch.view
-        own = {name: parameters[name] for name in field.parameter_specs}
+        own = {name: parameters[name] for name in self.parts.parameter_specs}
         sampled = sampler.sample(own, sampling, rays, batch.sample_draws.T)
         samples, directions = sampled.samples, rays.direction
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
-        density, color = field(own, samples, directions)
-        given = self._penalties(samples, batch, progress)
+        output = evaluated(field, own, samples, directions)
+        given = self._penalties(parameters, samples, batch, progress)
         seen, penalty = composite_penalized(
-            *(density, color, samples),
-            mx.zeros(density.shape) if given is None else given.sample,
+            *(output.density, output.color, samples),
+            mx.zeros(output.density.shape) if given is None else given.sample,
             batch.color,
             None if refinement.changes_colors else batch.background,
             self.full_gradient_distance,
         )
         if refinement.changes_colors:
             seen = refinement.expose(seen, parameters, view, batch.background)
-        proposals = [
-            refinement.expose(proposal, parameters, view, batch.background)
-            for proposal in sampled.proposals
-        ]
-        mask = self._mask(samples, batch.pixel_draws)
-        if given is not None and batch.tracks is not None:
+        if given is not None and (batch.tracks is not None or batch.sensor is not None):
             penalty = penalty + given.ray
+        weights = self.parts.penalty_weights
+        if refinement.config.depth_scale and weights is not None and batch.sensor is not None:
+            moved = refinement.depth_scale_loss(parameters, batch.sensor, seen)
+            penalty = penalty + weights.sensor * moved
         rendered = RayBatch(
-            *(*seen, mask, density, samples, tuple(proposals)),
-            *(progress, batch.tracks, None if given is None else penalty),
+            color=seen.color,
+            opacity=seen.opacity,
+            depth=seen.depth,
+            extras=composite_extras(output.density, output.extras, samples),
+            mask=self._mask(samples, batch.pixel),
+            output=output,
+            samples=samples,
+            origin=rays.origin,
+            direction=directions,
+            view=view,
+            pixel=batch.pixel,
+            density_at=partial(field.density_with_gradient, own),
+            over_background=lambda other: refinement.expose(
+                other, parameters, view, batch.background
+            ),
+            progress=progress,
+            tracks=batch.tracks,
+            penalty=None if given is None else penalty,
         )
         used = samples.used.reshape(()).astype(mx.float32)
-        return Rendering(rendered, used, sampled.mean_samples_per_ray)
+        return Rendering(rendered, sampled, used)
 
-    def loss(self, rays: RayBatch, target: mx.array, scale: mx.array) -> mx.array:
-        """Return `scale` times the sum of all losses of the rendered `rays`, a float32 scalar."""
-        coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
-        losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
-        losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
-        if rays.penalty is not None:
-            losses.append(rays.penalty)
+    def loss(self, seen: Rendering, target: mx.array, scale: mx.array) -> mx.array:
+        """Return `scale` times the sum of all losses of the rendered rays, a float32 scalar."""
+        rays = seen.rays
+        losses = [loss(rays, target) for loss in (self.parts.loss, *self.parts.extra_losses)]
+        learned = self.parts.sampler.loss(seen.sampled, rays, target)
+        losses += [each for each in (learned, rays.penalty) if each is not None]
         # Losses are added before the mean, because each mean requires two launches.
         first, *others = (_of_rays(loss, rays.mask.shape[0]) for loss in losses)
         total = sum(others, start=first).astype(mx.float32)
         return masked_mean(total, rays.mask.reshape(-1), scale).mean
 
-    def _penalties(self, samples: Samples, batch: Batch, progress: mx.array) -> Penalties | None:
+    def _penalties(
+        self, parameters: Parameters, samples: Samples, batch: Batch, progress: mx.array
+    ) -> Penalties | None:
         """Return the penalties of a batch's samples, or None if no loss has penalties."""
         weights, tracks = self.parts.penalty_weights, batch.tracks
         if weights is None:
             return None
         known = None if tracks is None else tracks.values
-        return penalties(samples, progress, weights, known, batch.ground)
+        sensor = batch.sensor
+        if sensor is not None:
+            sensor = self.refinement.measured(parameters, sensor)
+        return penalties(samples, progress, weights, known, batch.ground, sensor)
 
-    def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
+    def _mask(self, samples: Samples, pixel: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.
 
         The mask is 0 for masked pixels and for rays whose samples do not all fit in the sample
@@ -281,7 +318,7 @@ class Step:
         """
         mask = fits_mask(samples.ray_start, samples.wanted)[:, None]
         if self.views.kept is not None:
-            mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
+            mask = mask * self.views.kept[pixel][:, None]
         return mask
 
 

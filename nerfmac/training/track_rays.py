@@ -8,53 +8,26 @@ The color loss applies to these rays as to all other rays. The depth loss compar
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.constants import FRACTION_UNITS
 from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.tracks import distances_of
+from nerfmac.geometry.tracks import TrackTargets, distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
-
-_FRACTIONS = 3  # number of columns with fractions
-
-
-class TrackTargets(NamedTuple):
-    """Known distances for the first k rays of a batch, in scene units."""
-
-    values: mx.array  # (k, 3) float32, the three properties of each ray
-
-    @property
-    def distance(self) -> mx.array:
-        """Distance of the sparse point from the camera, (k,) float32."""
-        return self.values[:, 0]
-
-    @property
-    def confidence(self) -> mx.array:
-        """Confidence in [0, 1], computed from the reprojection error, (k,) float32."""
-        return self.values[:, 1]
-
-    @property
-    def spread(self) -> mx.array:
-        """Standard deviation of the distance, (k,) float32."""
-        return self.values[:, 2]
 
 
 @dataclass(frozen=True, eq=False)
 class TrackRays:
-    """Table of the observations of sparse points on the device, float32 (n, 6).
+    """Table of the observations of sparse points on the device."""
 
-    The first three columns are the fractions with which `draw_pixels` draws the observation's
-    pixel. The other columns are the `TrackTargets`.
-    """
-
-    table: mx.array
+    pixel: mx.array  # (n,) int32, index of the pixel of each observation
+    targets: mx.array  # (n, 3) float32, values of `TrackTargets`
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
@@ -79,36 +52,30 @@ class TrackRays:
         error = tracks.error[tracks.point]
         confidence = np.exp(-np.square(error / max(float(error.mean()), 1e-9)))
         cone = march_geometry(march, config.occupancy, bounds).cone
-        columns = [
-            fractions_of(views.cameras, tracks.view, tracks.pixel),
-            np.stack([distance, confidence, np.maximum(march.step, cone * distance)], axis=1),
-        ]
-        return cls(mx.array(np.concatenate(columns, axis=1).astype(np.float32)))
+        spread = np.maximum(march.step, cone * distance)
+        targets = np.stack([distance, confidence, spread], axis=1).astype(np.float32)
+        pixel = pixels_of(views.cameras, tracks.view, tracks.pixel)
+        return cls(mx.array(pixel.astype(np.int32)), mx.array(targets))
 
-    def draw(self, pixel_draws: mx.array, count: int) -> tuple[mx.array, TrackTargets]:
-        """Replace the first `count` pixel draws with random observations, and return their targets.
+    def draw(
+        self, index: mx.array, fraction: mx.array, count: int
+    ) -> tuple[mx.array, TrackTargets]:
+        """Replace the first `count` pixels with random observations, and return their targets.
 
-        `pixel_draws` (3, rays) contains random fractions as in `draw_pixels`. The replaced
-        fractions select observations with equal probability.
+        `index` (rays,) contains the indices of pixels. The first values of `fraction` (rays,), in
+        [0, 1), select observations with equal probability.
         """
-        observations = self.table.shape[0]
-        chosen = (pixel_draws[0, :count] * observations).astype(mx.int32)
-        fractions, targets = mx.split(
-            self.table[mx.minimum(chosen, observations - 1)], [_FRACTIONS], axis=1
-        )
-        draws = mx.concatenate([fractions.T, pixel_draws[:, count:]], axis=1)
-        return draws, TrackTargets(targets)
+        observations = self.pixel.shape[0]
+        chosen = mx.minimum((fraction[:count] * observations).astype(mx.int32), observations - 1)
+        replaced = mx.concatenate([self.pixel[chosen], index[count:]])
+        return replaced, TrackTargets(self.targets[chosen])
 
 
-def fractions_of(
+def pixels_of(
     cameras: Cameras, view: npt.NDArray[np.int64], pixel: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the fractions (n, 3) with which `draw_pixels` draws the pixels (n, 2) of views
+) -> npt.NDArray[np.int64]:
+    """Return the index (n,) among the pixels of all views of each pixel (n, 2) of the views
     (n,)."""
-    sizes = np.array(cameras.sizes, np.float64)
-    # The fraction is in the middle of the interval for which the alias table selects the row's own
-    # view. There, rounding errors do not change the selection.
-    kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
-    share = (view + 0.5 * kept) / len(cameras)
-    column, row = (np.floor(pixel) + 0.5).T
-    return np.stack([share, row / sizes[view, 1], column / sizes[view, 0]], axis=1)
+    first = np.array(cameras.places)[view, 0].astype(np.int64)
+    column, row = np.floor(pixel).astype(np.int64).T
+    return first + row * np.array(cameras.sizes)[view, 0] + column

@@ -36,6 +36,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied
+from nerfmac.ops.sensor_depth import measured_batches
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.rendering.renderer import Renderer, tracer_of
@@ -135,7 +136,7 @@ class Trainer:
     @property
     def shapes(self) -> Shapes:
         """Shapes of the arrays in a training state, keyed by the names in `TrainState.arrays`."""
-        parameters = shapes_of(self.field.parameter_specs) | self.refinement.shapes
+        parameters = shapes_of(self.parts.parameter_specs) | self.refinement.shapes
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
@@ -162,7 +163,12 @@ class Trainer:
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
-        return self._init(ray_batches(views.pixels, views.cameras, most, key))
+        drawn = views.pixels, views.cameras
+        state = self._init(ray_batches(*drawn, most, key))
+        if views.depth is None or not self.config.train.sensor:
+            return state
+        measured = measured_batches(*drawn, views.depth, most, key)
+        return replace(state, sampling=self.sampler.with_depth(state.sampling, measured))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
         """Return an approximate initial state, computed from few rays and without images.
@@ -185,6 +191,7 @@ class Trainer:
     def _init(self, rays: Iterable[Rays]) -> TrainState:
         rays_at_first = self.config.train.rays
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        parameters |= self.sampler.init_parameters(_key(self.config.seed, 0, stream=4))
         parameters |= self.refinement.init()
         return TrainState(
             parameters=parameters,
@@ -386,7 +393,7 @@ class Trainer:
             flags=flags,
             # Gradient scaling reduces haze in front of cameras. If the extent is 1, the cameras are
             # outside the scene cube, where there is no density, so gradients are not scaled.
-            full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
+            full_gradient_distance=scaling if self.bounds.has_surroundings else 0.0,
             track_rays=self._track_rays,
         )
         tuned = tuned_for(self.config)(step)

@@ -80,7 +80,7 @@ def test_density_is_the_exponential_of_the_density_networks_first_output():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
     want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.density_bias)
-    density, _ = field(parameters, samples, directions)
+    density = field(parameters, samples, directions).density
     assert_matches(density, want, rel=4 * 64 * ROUNDOFF, name="density")
     alone = field.density(parameters, samples.position)
     assert_matches(alone, want, rel=4 * 64 * ROUNDOFF, name="density alone")
@@ -92,7 +92,7 @@ def test_color_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_di
     basis = np.array(spherical_harmonics(directions), np.float64)[np.array(samples.ray)]
     inputs = np.concatenate([embedded(parameters, samples.position), basis], axis=1)
     want = 1 / (1 + np.exp(-network(inputs, parameters["color"], [32, 16, 16])[:, :3]))
-    _, got = field(parameters, samples, directions)
+    got = field(parameters, samples, directions).color
     assert_matches(got, want, rel=4 * 64 * ROUNDOFF, name="color")
     assert np.array(got).min() >= 0.0
     assert np.array(got).max() <= 1.0
@@ -103,13 +103,13 @@ def test_slots_of_no_ray_do_not_matter():
     samples, directions = drawn(USED + 20)
 
     def loss(parameters: dict[str, mx.array], position: mx.array) -> mx.array:
-        density, color = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), directions)
         return (density * color[:, 0] + color[:, 2]).sum()
 
     found = []
     for elsewhere in (0.0, 0.7):
         position = mx.where(mx.arange(USED + 20)[:, None] < USED, samples.position, elsewhere)
-        density, color = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), directions)
         by_name, d_position = mx.grad(loss, argnums=(0, 1))(parameters, position)
         assert np.array(d_position)[:USED].any(axis=1).all()
         assert not np.array(d_position)[USED:].any()
@@ -186,7 +186,7 @@ def test_gradients_reach_every_parameter():
     samples, directions = drawn()
 
     def loss(parameters: dict[str, mx.array]) -> mx.array:
-        density, color = field(parameters, samples, directions)
+        density, color, _ = field(parameters, samples, directions)
         return (density * color[:, 0] + color[:, 2]).sum()
 
     for name, slope in mx.grad(loss)(parameters).items():
@@ -201,7 +201,7 @@ def test_the_positions_gradient_is_the_finite_difference_along_each_axis():
     step = 2.0**-15  # the finest level's cells are 2^-6 wide
 
     def results(position: mx.array) -> mx.array:
-        density, color = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), directions)
         return mx.log(density) + color @ mx.array([1.0, -2.0, 0.5])
 
     got = np.array(mx.grad(lambda position: results(position).sum())(samples.position))

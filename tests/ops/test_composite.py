@@ -1,5 +1,7 @@
 """Alpha compositing, against the rendering equation summed sample by sample in float64."""
 
+from typing import NamedTuple
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from numerics import assert_matches
 
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples, Thinning
-from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.composite import composite
 
 pytestmark = pytest.mark.usefixtures("run_by")
 
@@ -34,12 +36,18 @@ def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
     }
 
 
+class Seen(NamedTuple):
+    color: mx.array
+    opacity: mx.array
+    depth: mx.array
+
+
 def composited(
     density, color, distances, widths, ray_start, thinning=None, expected=None, background=None
-) -> Composited:
+) -> Seen:
     nothing = mx.zeros((0, 3))
     samples = Samples(nothing, distances, widths, nothing, ray_start, nothing, thinning)
-    return composite(density, color, samples, expected, background)
+    return Seen(*composite(density, color, samples, expected, background)[:3])
 
 
 def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:

@@ -10,7 +10,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, pixels
 
 COUNT = 3000
@@ -39,7 +39,7 @@ def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray
     stack, views = images(channels), cameras()
 
     def draw(drawn):
-        return draw_pixels(stack, views, drawn)
+        return draw_pixels(stack, views, choose_pixels(views, drawn))
 
     rays, *others = (mx.compile(draw) if compiled else draw)(fractions(key))
     return [np.array(each) for each in (*rays, *others)]
@@ -72,8 +72,9 @@ def test_a_color_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
 def test_straight_alpha_leaves_colors_alone():
     opaque, clear = images(4), np.array(images(4))
     clear[..., 3] = 0
-    first = draw_pixels(opaque, cameras(), fractions())
-    second = draw_pixels(mx.array(clear), cameras(), fractions())
+    index = choose_pixels(cameras(), fractions())
+    first = draw_pixels(opaque, cameras(), index)
+    second = draw_pixels(mx.array(clear), cameras(), index)
     assert float(first.color.max()) > 0.4
     assert mx.array_equal(first.color, second.color)
     assert not second.alpha.any()
@@ -82,7 +83,7 @@ def test_straight_alpha_leaves_colors_alone():
 def test_fractions_at_an_axis_ends_choose_its_first_and_last_pixel():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     ends = mx.array([[0.0, below_one]] * 3)
-    color = np.array(draw_pixels(images(3), cameras(), ends)[1])
+    color = np.array(draw_pixels(images(3), cameras(), choose_pixels(cameras(), ends)).color)
     first, last = zip(*told_from(color), strict=True)
     assert (first, last) == ((0, 0, 0), (VIEWS - 1, HEIGHT - 1, WIDTH - 1))
 
@@ -118,7 +119,8 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     cameras, count = mixed(), 80_000
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
     chosen = mx.random.uniform(shape=(3, count), key=mx.random.key(5))
-    rays, color, _, view_of = draw_pixels(given, cameras, chosen)
+    index = choose_pixels(cameras, chosen)
+    rays, color, _, view_of = draw_pixels(given, cameras, index)
     view, row, column = told_from(np.array(color))
     np.testing.assert_array_equal(np.array(view_of), view)
     place = mx.array(np.stack([column, row], axis=-1).astype(np.float32) + 0.5)
@@ -127,7 +129,8 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     np.testing.assert_allclose(np.array(rays.direction), np.array(want.direction), atol=2e-6)
     first = np.cumsum([0, *(width * height for width, height in SIZES)])
     width = np.array(SIZES)[view, 0]
-    counts = np.bincount(first[view] + row * width + column, minlength=first[-1])
+    np.testing.assert_array_equal(np.array(index), first[view] + row * width + column)
+    counts = np.bincount(np.array(index), minlength=first[-1])
     assert len(counts) == first[-1]
     mean = count / len(counts)
     chi_square = ((counts - mean) ** 2).sum() / mean / (len(counts) - 1)
@@ -137,7 +140,8 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
 def test_the_last_fraction_chooses_a_pixel_of_the_images():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
-    color = np.array(draw_pixels(given, mixed(), mx.array([[0.0, below_one]] * 3))[1])
+    index = choose_pixels(mixed(), mx.array([[0.0, below_one]] * 3))
+    color = np.array(draw_pixels(given, mixed(), index).color)
     for view, row, column in zip(*told_from(color), strict=True):
         width, height = SIZES[view]
         assert (row, column) in ((0, 0), (height - 1, width - 1))
@@ -154,7 +158,7 @@ def test_the_last_fraction_chooses_a_pixel_of_the_images():
 )
 def test_pixels_that_do_not_match_the_cameras_are_refused(stack, complaint):
     with pytest.raises(InputError, match=complaint):
-        draw_pixels(stack, cameras(), mx.zeros((3, 4)))
+        draw_pixels(stack, cameras(), mx.zeros(4, mx.int32))
 
 
 def test_more_pixels_than_an_index_can_number_are_refused():
@@ -162,4 +166,4 @@ def test_more_pixels_than_an_index_can_number_are_refused():
     one = Cameras.stack([Camera(lens, np.eye(3, 4))])
     too_few = mx.zeros((4, 3), mx.uint8)
     with pytest.raises(InputError, match="pixels of all views"):
-        draw_pixels(too_few, one, mx.zeros((3, 4)))
+        draw_pixels(too_few, one, mx.zeros(4, mx.int32))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.constants import NEVER_OCCUPIED
+from nerfmac.common.constants import EMPTY_IN_WARMUP, NEVER_OCCUPIED
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, cell_of
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
@@ -179,6 +179,14 @@ def test_a_cell_is_shown_until_it_was_invisible_for_half_of_the_updates():
     _, after, shown = refreshed([1.0] * 9, since, [0.0] * 9, [True] * 9, 0)
     assert after == [0] * 7 + [NEVER_OCCUPIED] * 2
     assert shown == [0.5] * 7 + [-1.0] * 2
+
+
+def test_a_measured_empty_cell_is_not_shown_before_the_end_of_the_warm_up():
+    given = [1.0] * 2, [EMPTY_IN_WARMUP] * 2, [0.0] * 2, [True, False]
+    _, after, shown = refreshed(*given, 0, is_warmup=True)
+    assert (after, shown) == ([EMPTY_IN_WARMUP] * 2, [-1.0] * 2)
+    _, after, shown = refreshed(*given, 1)
+    assert (after, shown) == ([0, 16], [0.5, -1.0])
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ RAY[-1], DISTANCE[-1] = 0, 0.0  # as in unused slots
 TRACKS = RANDOM.uniform(0.5, 1.5, (TRACKED, 3)).astype(np.float32)
 GROUND = np.where(np.arange(RAYS) % 4 == 0, FAR_DISTANCE, RANDOM.uniform(0.5, 3.0, RAYS))
 GROUND = GROUND.astype(np.float32)
+SENSOR = np.stack([RANDOM.uniform(0.5, 3.0, RAYS), RANDOM.choice([0.0, 0.5, 1.0], RAYS)], axis=1)
+SENSOR = SENSOR.astype(np.float32)
 
 
 def samples(ray: np.ndarray = RAY, distance: np.ndarray = DISTANCE, rays: int = RAYS) -> Samples:
@@ -31,7 +33,7 @@ def samples(ray: np.ndarray = RAY, distance: np.ndarray = DISTANCE, rays: int = 
 def given(progress: float, weights: PenaltyWeights, **changed) -> tuple[np.ndarray, np.ndarray]:
     # In memory, other rows follow those of the tracks. The kernel must not read the other rows.
     tracks = mx.array(np.concatenate([TRACKS, TRACKS + 1.0]))[:TRACKED]
-    arrays = {"tracks": tracks, "ground": mx.array(GROUND), **changed}
+    arrays = {"tracks": tracks, "ground": mx.array(GROUND), "sensor": mx.array(SENSOR), **changed}
     return tuple(map(np.array, penalties(samples(), mx.array(progress), weights, **arrays)))
 
 
@@ -47,7 +49,11 @@ def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.nd
     miss = (distance[has_track] - known[track]) / spread[track]
     sample[has_track] -= ray[track] * np.exp(-(miss**2) / 2)
     away = np.minimum(np.abs(distance / GROUND.astype(np.float64)[RAY] - 1.0), 0.3)
-    return sample + weights.ground * np.where(RAY % 4 == 0, 0.0, away), ray
+    sample = sample + weights.ground * np.where(RAY % 4 == 0, 0.0, away)
+    measured, confidence = SENSOR.astype(np.float64).T
+    miss = np.minimum(np.abs(distance / measured[RAY] - 1.0), 0.1) / 0.1
+    sample -= weights.sensor * confidence[RAY] * (1.0 - miss)
+    return sample, ray + weights.sensor * confidence
 
 
 @pytest.mark.parametrize(
@@ -58,7 +64,8 @@ def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.nd
         PenaltyWeights(depth=0.3),
         PenaltyWeights(ground=0.4),
         PenaltyWeights(disparity=0.7, ground=0.4),
-        PenaltyWeights(0.7, 0.3, 0.4),
+        PenaltyWeights(sensor=0.6),
+        PenaltyWeights(0.7, 0.3, 0.4, 0.6),
     ],
 )
 @pytest.mark.parametrize("progress", [0.0, 0.2, 0.6, 1.0])
@@ -71,10 +78,11 @@ def test_penalties_equal_their_formulas(progress, weights):
 
 
 @pytest.mark.parametrize(
-    ("missing", "name"), [({"tracks": None}, "depth"), ({"ground": None}, "ground")]
+    ("missing", "name"),
+    [({"tracks": None}, "depth"), ({"ground": None}, "ground"), ({"sensor": None}, "sensor")],
 )
 def test_a_loss_without_its_array_is_zero(missing, name):
-    weights = PenaltyWeights(0.7, 0.3, 0.4)
+    weights = PenaltyWeights(0.7, 0.3, 0.4, 0.6)
     got, want = given(0.1, weights, **missing), given(0.1, weights._replace(**{name: 0.0}))
     for one, other in zip(got, want, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -82,8 +90,9 @@ def test_a_loss_without_its_array_is_zero(missing, name):
 
 def test_there_may_be_more_rays_than_slots():
     few = samples(RAY[:5], DISTANCE[:5])
-    weights = PenaltyWeights(0.7, 0.31, 0.4)
-    got = penalties(few, mx.array(0.13), weights, mx.array(TRACKS), mx.array(GROUND))
+    weights = PenaltyWeights(0.7, 0.31, 0.4, 0.6)
+    known = map(mx.array, (TRACKS, GROUND, SENSOR))
+    got = penalties(few, mx.array(0.13), weights, *known)
     sample, ray = by_hand(0.13, weights)
     np.testing.assert_allclose(np.array(got.sample), sample[:5], atol=32 * ROUNDOFF)
     np.testing.assert_allclose(np.array(got.ray), ray, atol=16 * ROUNDOFF)
@@ -100,12 +109,12 @@ def test_no_gradient_flows_to_distances():
 
 
 def test_a_compiled_function_has_the_same_result():
-    weights = PenaltyWeights(0.7, 0.3, 0.4)
+    weights = PenaltyWeights(0.7, 0.3, 0.4, 0.6)
 
-    def run(progress: mx.array, tracks: mx.array, ground: mx.array) -> list[mx.array]:
-        return list(penalties(samples(), progress, weights, tracks, ground))
+    def run(progress: mx.array, *known: mx.array) -> list[mx.array]:
+        return list(penalties(samples(), progress, weights, *known))
 
-    arrays = mx.array(0.1), mx.array(TRACKS), mx.array(GROUND)
+    arrays = mx.array(0.1), mx.array(TRACKS), mx.array(GROUND), mx.array(SENSOR)
     for one, other in zip(run(*arrays), mx.compile(run)(*arrays), strict=True):
         np.testing.assert_allclose(np.array(one), np.array(other), atol=32 * ROUNDOFF)
 
@@ -116,6 +125,7 @@ def test_a_compiled_function_has_the_same_result():
         ("progress", {"progress": mx.zeros(2)}),
         ("tracks", {"tracks": mx.zeros((5, 2))}),
         ("ground", {"ground": mx.zeros(RAYS - 1)}),
+        ("sensor", {"sensor": mx.zeros((RAYS, 3))}),
     ],
 )
 def test_a_wrong_shape_is_refused_by_name(name, arrays):

@@ -9,6 +9,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.common.checks import InputError
+from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
@@ -34,6 +35,7 @@ class Blob:
     center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.15)
     peak = 40.0
+    extras = {}  # noqa: RUF012 - none
 
     def __call__(self, parameters, samples, directions):
         position = samples.position
@@ -41,7 +43,7 @@ class Blob:
         inside = mx.maximum(1.0 - mx.square(place).sum(axis=1), 0.0)
         sideways = directions[:, 0][samples.ray]
         color = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
-        return parameters["peak"] * inside * inside, color * parameters["tint"]
+        return FieldOutput(parameters["peak"] * inside * inside, color * parameters["tint"])
 
     @property
     def parameters(self) -> dict[str, mx.array]:
@@ -59,6 +61,7 @@ class Box:
     """A hard, evenly colored box."""
 
     parameters: dict[str, mx.array] = {}  # noqa: RUF012 - none
+    extras = {}  # noqa: RUF012 - none
 
     def __init__(self, low, high, color=(0.9, 0.3, 0.1), density=60.0) -> None:
         self.low, self.high, self.shade, self.thickness = low, high, color, density
@@ -67,7 +70,7 @@ class Box:
         position = samples.position
         inside = (position > mx.array(self.low)) & (position < mx.array(self.high))
         density = self.thickness * mx.all(inside, axis=1).astype(mx.float32)
-        return density, mx.broadcast_to(mx.array(self.shade), position.shape)
+        return FieldOutput(density, mx.broadcast_to(mx.array(self.shade), position.shape))
 
 
 def full(geometry: MarchGeometry) -> mx.array:
@@ -179,7 +182,7 @@ def test_any_rays_see_what_pixels_do():
     want = taken.render(VIEWS["below"], BACKGROUND)
     some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
     rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
-    color, opacity, depth = map(np.array, taken.see(rays))
+    color, opacity, depth = map(np.array, taken.see(rays)[:3])
     assert np.ptp(opacity) > 0.9
     assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
     assert_matches(depth, (want.depth * want.opacity).ravel()[some], rel=1e-5, name="depth")
@@ -200,7 +203,8 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
 
     def loss(peak: float, tint: float) -> mx.array:
         parameters = {"peak": mx.array(peak), "tint": mx.array(tint) * mx.array([1.0, 0.9, 0.8])}
-        seen = composite(*field(parameters, samples, directions), samples)
+        output = field(parameters, samples, directions)
+        seen = composite(output.density, output.color, samples)
         return mx.square(seen.color).mean() + 0.1 * seen.depth.mean()
 
     got = mx.grad(loss, argnums=(0, 1))(mx.array(5.0), mx.array(0.7))

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
-from nerfmac.sampling.hierarchical import HierarchicalSampler, Proposal, invert, stratified
+from nerfmac.sampling.hierarchical import HierarchicalSampler, invert, stratified
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -45,22 +46,23 @@ def chords(rays: Rays, extent: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def empty(parameters, samples, directions):
-    return mx.zeros(samples.distance.shape), mx.full(samples.position.shape, 0.3)
+    density = mx.zeros(samples.distance.shape)
+    return FieldOutput(density, mx.full(samples.position.shape, 0.3))
 
 
-def matter(density) -> Proposal:
+def matter(density):
     """A proposal of the given `density`, a function of positions (slots, 3)."""
 
     def proposal(parameters, samples, directions):
-        return density(samples.position), mx.sigmoid(samples.position)
+        return FieldOutput(density(samples.position), mx.sigmoid(samples.position))
 
     return proposal
 
 
 def sampled(
-    rays: Rays, proposal: Proposal, extent: float = 1.0, drawn: mx.array | None = None
-) -> tuple[Samples, tuple[Composited, ...]]:
-    sampler = HierarchicalSampler(proposal, Bounds(extent), NEAR, COARSE, FINE)
+    rays: Rays, proposal, extent: float = 1.0, drawn: mx.array | None = None
+) -> tuple[Samples, Composited]:
+    sampler = HierarchicalSampler(proposal, Bounds(extent), NEAR, (COARSE, FINE), 0.1)
     if drawn is None:
         drawn = mx.full((rays.origin.shape[0], sampler.draws), 0.5)
     return sampler.sample({}, {}, rays, drawn)[:2]
@@ -172,7 +174,7 @@ def test_fine_samples_follow_the_light_that_an_even_fog_behind_a_gap_returns():
     density, wall, coarse, fine = 9.0, 0.35, 512, 40
     rays = Rays(mx.array([[-0.3, 0.4, 0.7]]), mx.array([[1.0, 0.0, 0.0]]))
     fog = matter(lambda p: mx.where(p[:, 0] > wall, density, 0.0))
-    sampler = HierarchicalSampler(fog, Bounds(1.0), NEAR, coarse, fine)
+    sampler = HierarchicalSampler(fog, Bounds(1.0), NEAR, (coarse, fine), 0.1)
     samples = sampler.sample({}, {}, rays, mx.full((1, sampler.draws), 0.5)).samples
     x = np.array(samples.position, np.float64)[:, 0]
     evenly = (np.arange(coarse) + 0.5) / coarse
@@ -186,7 +188,7 @@ def test_fine_samples_follow_the_light_that_an_even_fog_behind_a_gap_returns():
 def test_matter_behind_a_wall_draws_no_fine_samples():
     walls = matter(lambda p: mx.where(mx.abs(mx.abs(p[:, 0] - 0.6) - 0.2) < 0.05, 400.0, 0.0))
     rays = Rays(mx.array([[-0.3, 0.4, 0.7]]), mx.array([[1.0, 0.0, 0.0]]))  # walls at 0.4 and 0.8
-    samples, (seen,) = sampled(rays, walls)
+    samples, seen = sampled(rays, walls)
     x = np.array(samples.position)[:, 0]
     assert ((x > 0.3) & (x < 0.47)).sum() >= FINE
     assert (x > 0.5).sum() == (np.arange(COARSE) + 0.5 > COARSE / 2).sum()
@@ -197,7 +199,7 @@ def test_matter_behind_a_wall_draws_no_fine_samples():
 def test_a_ray_that_misses_the_cube_sees_nothing():
     rays = rays_around(1.0)
     thick = matter(lambda p: mx.full(p.shape[:1], 1e6))
-    samples, (seen,) = sampled(rays, thick, 1.0, random_draws(37))
+    samples, seen = sampled(rays, thick, 1.0, random_draws(37))
     missed = np.isnan(chords(rays, 1.0)[0])
     assert missed[[MISS, ALONG_A_FACE]].all()
     assert (by_ray(samples.width)[missed] == 0.0).all()
@@ -216,9 +218,9 @@ def test_the_proposal_is_seen_with_a_gradient_and_the_samples_have_none():
         return what(*sampled(rays, fog))
 
     def opacity(scale: float) -> float:
-        return both(mx.array(scale), lambda _, seen: seen[0].opacity.sum()).item()
+        return both(mx.array(scale), lambda _, seen: seen.opacity.sum()).item()
 
-    slope = mx.grad(lambda s: both(s, lambda _, seen: seen[0].opacity.sum()))(mx.array(0.2))
+    slope = mx.grad(lambda s: both(s, lambda _, seen: seen.opacity.sum()))(mx.array(0.2))
     assert slope.item() == pytest.approx((opacity(0.202) - opacity(0.198)) / 0.004, rel=1e-2)
     for name in ("distance", "width", "position"):
         slope = mx.grad(lambda s, n=name: both(s, lambda s, _: getattr(s, n).sum()))

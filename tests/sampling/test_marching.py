@@ -53,7 +53,7 @@ class Sampled:
         self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
 
     def colors(self, samples) -> np.ndarray:
-        density, color = self.field(self.parameters, samples, self.rays.direction)
+        density, color, _ = self.field(self.parameters, samples, self.rays.direction)
         return np.array(composite(density, color, samples).color)
 
 

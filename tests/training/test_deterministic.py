@@ -84,6 +84,7 @@ import mlx.core as mx
 
 from nerfmac.backend import kernels_disabled
 from nerfmac.config import TrainConfig
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import penalties
@@ -91,7 +92,7 @@ from nerfmac.training.losses import configured_penalty_weights
 
 mx.set_default_device(mx.cpu)
 config = TrainConfig(**{name: 0.01 for name in ("disparity", "depth", "ground")})
-weights = configured_penalty_weights(config, extent=2.0)
+weights = configured_penalty_weights(config, Bounds(2.0))
 SLOTS = 384
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
@@ -62,11 +63,14 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
 
 
 def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    weights = configured_penalty_weights(override(CONFIG, train={"ground": 0.7}).train, 1.0)
+    weights = configured_penalty_weights(override(CONFIG, train={"ground": 0.7}).train, Bounds(1.0))
     ground = mx.array([GROUND])
     got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
     assert float(got) == pytest.approx(0.07, abs=1e-6)
-    assert configured_penalty_weights(override(CONFIG, train={"ground": 0.0}).train, 1.0) is None
+    assert (
+        configured_penalty_weights(override(CONFIG, train={"ground": 0.0}).train, Bounds(1.0))
+        is None
+    )
 
 
 def test_without_a_plane_it_is_zero():

@@ -10,6 +10,7 @@ from nerfmac.app.run import Run
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
+from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale
@@ -121,7 +122,7 @@ class HalfField(EncodedField):
         basis = spherical_harmonics(directions)[samples.ray].astype(mx.float16)
         inputs = mx.concatenate([embedding, basis], axis=1)
         logits = half_mlp(inputs, parameters["color"], self.networks_shape.color)
-        return density, mx.sigmoid(logits[:, :3].astype(mx.float32))
+        return FieldOutput(density, mx.sigmoid(logits[:, :3].astype(mx.float32)))
 
 
 def half_mlp(inputs, weights, shape):

@@ -11,7 +11,7 @@ import pytest
 import nerfmac
 from nerfmac.common.constants import DISPARITY_END
 from nerfmac.config import override
-from nerfmac.config.presets import preset
+from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
@@ -40,7 +40,23 @@ def samples() -> tuple[Samples, np.ndarray]:
 
 
 def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
-    return RayBatch(mx.zeros((4, 3)), *mx.zeros((2, 4)), mx.ones((4, 1)), density, samples)
+    numbers, vectors, index = mx.zeros(4), mx.zeros((4, 3)), mx.zeros(4, mx.int32)
+    return RayBatch(
+        color=vectors,
+        opacity=numbers,
+        depth=numbers,
+        extras={},
+        mask=mx.ones((4, 1)),
+        output=FieldOutput(density, mx.zeros((SLOTS, 3))),
+        samples=samples,
+        origin=vectors,
+        direction=vectors,
+        view=index,
+        pixel=index,
+        density_at=lambda position: mx.zeros(len(position)),
+        over_background=lambda seen: seen,
+        progress=mx.array(0.0),
+    )
 
 
 def disparity(density: mx.array, samples: Samples, progress: float) -> mx.array:
@@ -183,21 +199,3 @@ def test_a_color_loss_may_be_on_weights_too(scene):
     want, _ = first_step(scene, CONFIG, extra_losses=[own_distortion])
     got, _ = first_step(scene, CONFIG, loss=loss)
     np.testing.assert_allclose(got, want, rtol=1e-4)
-
-
-def test_an_extra_loss_sees_proposals_whose_samples_a_color_loss_cannot_have(scene):
-    config = preset("tiny", "cpu", 0, "vanilla")
-    config = override(config, train={"rays": 64, "max_rays": 64})
-    seen = []
-
-    def extra(rays, target):
-        seen.extend(rays.proposals)
-        (proposal,) = rays.proposals
-        return mx.square(proposal.color - target)
-
-    plain, _ = first_step(scene, config)
-    more, _ = first_step(scene, config, extra_losses=[extra])
-    assert more[0] > plain[0]
-    assert all(isinstance(proposal, nerfmac.Composited) for proposal in seen)
-    with pytest.raises(nerfmac.InputError, match="extra_losses"):
-        first_step(scene, config, loss=own_distortion)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac.ops.composite import Composited
-from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.training.goal import Goal
@@ -46,16 +45,6 @@ def test_what_is_covered_changes_nothing_that_is_learned(scene, kept):
     for name, values in clean.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(noisy.state.arrays()[name])), name
     assert trained(scene, painted(views, kept)).loss != clean.loss, "noise is seen without a mask"
-
-
-def test_the_pixels_that_were_drawn_are_known(scene):
-    views = scene.views("train")
-    fractions = mx.random.uniform(shape=(3, 500), key=mx.random.key(4))
-    _, color, alpha, _ = draw_pixels(views.pixels, views.cameras, fractions)
-    colors = mx.concatenate([color, alpha], axis=1)[:, : views.pixels.shape[1]]
-    numbers = chosen_pixels(views.cameras, fractions)
-    taken = np.array(views.pixels)[np.array(numbers)] / 255
-    np.testing.assert_allclose(np.array(colors), taken, atol=1e-6)
 
 
 def gray(rays, _width):

@@ -15,11 +15,10 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import composite_penalized
-from nerfmac.ops.draw_pixels import chosen_pixels
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.goal import Goal
 from nerfmac.training.losses import configured_penalty_weights
-from nerfmac.training.track_rays import TrackRays, fractions_of
+from nerfmac.training.track_rays import TrackRays, pixels_of
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
@@ -29,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 DEPTH = override(CONFIG, train={"depth": 0.3, "depth_rays": 0.25})
 
 
-def test_fractions_draw_the_very_pixels_of_views_of_any_size():
+def test_pixels_of_views_of_any_size_have_their_indices():
     sizes = [(7, 5), (640, 480), (3, 900), (31, 2), (640, 481)] * 40
     lenses = [Lens.from_fov(1.0, *size) for size in sizes]
     cameras = Cameras.stack(
@@ -38,11 +37,10 @@ def test_fractions_draw_the_very_pixels_of_views_of_any_size():
     random = np.random.default_rng(2)
     view = random.integers(0, len(sizes), 3000)
     pixel = random.uniform(size=(3000, 2)) * np.array(sizes)[view]
-    fractions = fractions_of(cameras, view, pixel).T.astype(np.float32)
     first = np.cumsum([0, *(w * h for w, h in sizes)])[view]
     column, row = np.floor(pixel).astype(int).T
     want = first + row * np.array(sizes)[view, 0] + column
-    np.testing.assert_array_equal(np.array(chosen_pixels(cameras, mx.array(fractions))), want)
+    np.testing.assert_array_equal(pixels_of(cameras, view, pixel), want)
 
 
 def with_tracks(scene, count: int = 40) -> Views:
@@ -58,15 +56,16 @@ def with_tracks(scene, count: int = 40) -> Views:
 def test_the_first_rays_are_those_of_observations_and_the_others_stay(scene):
     views = with_tracks(scene)
     rays = TrackRays.of(views, DEPTH, Bounds(1.0))
-    draws = mx.random.uniform(shape=(3, 500), key=mx.random.key(3))
-    drawn, targets = rays.draw(draws, 200)
+    fraction = mx.random.uniform(shape=(500,), key=mx.random.key(3))
+    index = mx.random.randint(0, views.cameras.pixels, (500,), key=mx.random.key(4))
+    drawn, targets = rays.draw(index, fraction, 200)
     tracks = views.tracks
-    chosen = (np.array(draws[0, :200]) * len(tracks.view)).astype(int)
+    chosen = (np.array(fraction[:200]) * len(tracks.view)).astype(int)
     width, height = views.cameras.sizes[0]
     column, row = np.floor(tracks.pixel[chosen]).astype(int).T
     want = (tracks.view[chosen] * height + row) * width + column
-    np.testing.assert_array_equal(np.array(chosen_pixels(views.cameras, drawn))[:200], want)
-    assert mx.array_equal(drawn[:, 200:], draws[:, 200:])
+    np.testing.assert_array_equal(np.array(drawn[:200]), want)
+    assert mx.array_equal(drawn[200:], index[200:])
     assert len(set(chosen)) > 80
     distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))[chosen]
     np.testing.assert_allclose(np.array(targets.distance), distance, rtol=1e-6)
@@ -82,25 +81,25 @@ def test_points_that_training_cannot_reach_are_left_out(scene):
     far[::2] += 3.0
     views = replace(views, tracks=views.tracks._replace(points=far))
     is_near = views.tracks.point % 2 == 1
-    assert TrackRays.of(views, DEPTH, Bounds(1.0)).table.shape[0] == is_near.sum()
+    assert TrackRays.of(views, DEPTH, Bounds(1.0)).pixel.shape[0] == is_near.sum()
     distance = distances_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))
     middle = float(np.median(distance[is_near]))
     beyond = override(DEPTH, march={"near": middle})
-    left = TrackRays.of(views, beyond, Bounds(1.0)).table.shape[0]
+    left = TrackRays.of(views, beyond, Bounds(1.0)).pixel.shape[0]
     assert left == (is_near & (distance > middle)).sum()
     assert TrackRays.of(views, override(DEPTH, march={"near": 50.0}), Bounds(1.0)) is None
 
 
 def test_the_spread_is_a_step_of_training_at_the_distance(scene):
     views = with_tracks(scene)
-    table = np.array(TrackRays.of(views, DEPTH, Bounds(1.0)).table)
-    np.testing.assert_allclose(table[:, 5], DEPTH.march.step, rtol=1e-6)
-    cone = DEPTH.march.step / float(np.median(table[:, 3]))  # steps grow from half of the points on
+    table = np.array(TrackRays.of(views, DEPTH, Bounds(1.0)).targets)
+    np.testing.assert_allclose(table[:, 2], DEPTH.march.step, rtol=1e-6)
+    cone = DEPTH.march.step / float(np.median(table[:, 0]))  # steps grow from half of the points on
     growing = override(DEPTH, march={"cone": cone})
-    wide = np.array(TrackRays.of(views, growing, Bounds(4.0)).table)
-    want = np.maximum(growing.march.step, growing.march.cone * wide[:, 3])
+    wide = np.array(TrackRays.of(views, growing, Bounds(4.0)).targets)
+    want = np.maximum(growing.march.step, growing.march.cone * wide[:, 0])
     assert 0 < (want > growing.march.step).sum() < len(want)
-    np.testing.assert_allclose(wide[:, 5], want, rtol=1e-6)
+    np.testing.assert_allclose(wide[:, 2], want, rtol=1e-6)
 
 
 STARTS = (0, 4, 4, 9, 12, 20, 24)  # six rays, three of them with a track
@@ -164,7 +163,7 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
 )
 def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
     train = override(CONFIG, train={"depth": 0.2}).train
-    weights, samples = configured_penalty_weights(train, 2.0), samples_of_rays()
+    weights, samples = configured_penalty_weights(train, Bounds(2.0)), samples_of_rays()
     got = penalties(samples, mx.array(progress), weights, KNOWN)
     want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
     np.testing.assert_allclose(np.array(got.sample), weight * np.array(want.sample), atol=1e-6)

@@ -65,7 +65,8 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     else:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        print(_line(view.name, view.psnr, view.ssim, view.lpips))
+        depth = view.depth_median, view.depth_p90
+        print(_line(view.name, view.psnr, view.ssim, view.lpips, *depth))
     worst_views = worst(views)
     if worst_views:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in worst_views))
@@ -73,7 +74,8 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
     distances = [view.lpips for view in views if view.lpips is not None]
     mean = float(np.mean(distances)) if distances else None
-    print(_line(f"mean of {len(views)}", psnr, ssim, mean))
+    depth = figures[f"depth_median_{split}"], figures[f"depth_p90_{split}"]
+    print(_line(f"mean of {len(views)}", psnr, ssim, mean, *depth))
     if run.config.refine.changes_colors:
         corrected = figures[f"psnr_corrected_{split}"]
         print(f"PSNR {corrected:.2f} dB after fitting the colors of each rendering to its photo")
@@ -95,14 +97,25 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
                 "psnr_corrected": view.psnr_corrected,
                 "ssim": view.ssim,
                 "lpips": view.lpips,
+                "depth_median": view.depth_median,
+                "depth_p90": view.depth_p90,
             }
             for view in views
         },
     }
 
 
-def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
+def _line(
+    name: str,
+    psnr: float,
+    ssim: float,
+    lpips: float | None,
+    depth_median: float | None,
+    depth_p90: float | None,
+) -> str:
     end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
+    if depth_median is not None and depth_p90 is not None:
+        end += f"  depth error {depth_median:.2%} (90th percentile {depth_p90:.2%})"
     return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
 
 

@@ -126,7 +126,7 @@ def extract_mesh(
     region = source.region(crop)
     lattice = Lattice.over(region, resolution).grown()
     lattice.check_memory()
-    is_fused = threshold is None and run.scene.extent > 1
+    is_fused = threshold is None and run.scene.bounds.has_surroundings
     if is_fused:
         logger.info(
             "creating the mesh from the rendered depth of the training cameras; pass --threshold "

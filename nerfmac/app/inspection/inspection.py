@@ -24,6 +24,7 @@ from nerfmac.app.inspection.cameras import (
     impossible_findings,
     lens_findings,
 )
+from nerfmac.app.inspection.depth import depth_report
 from nerfmac.app.inspection.images import (
     image_findings,
     measure_images,
@@ -166,7 +167,8 @@ def inspect_scene(
         *lens_findings(names, [camera.lens for camera in cameras]),
         *_split_findings(scene),
     ]
-    facts = _facts(scene, frames)
+    depth_facts, depth_findings = depth_report(scene)
+    facts, findings = _facts(scene, frames) + depth_facts, findings + depth_findings
     if match:
         matching = match_scene(scene, keep_points=keep_points, progress=progress)
         facts, findings = facts + matching.facts, findings + matching.findings
@@ -179,7 +181,7 @@ def training_findings(scene: Scene) -> list[str]:
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
     findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
-    findings += axis_findings(scene.cameras("train"), scene.points)
+    findings += axis_findings(scene.cameras("train"), scene.points) + depth_report(scene)[1]
     return findings + _split_findings(scene) + _pose_findings(scene)
 
 

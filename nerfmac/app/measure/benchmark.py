@@ -31,7 +31,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.expose import expose
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.huber import huber
@@ -230,10 +230,12 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
     cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
     pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
-    drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
+    fractions = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
+    index = choose_pixels(cameras, fractions)
     key = mx.random.key(15)
     yield "uniform", lambda: uniform(8 * rays, key)
-    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, drawn)
+    yield "choose_pixels", lambda: choose_pixels(cameras, fractions)
+    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, index)
     yield "march", lambda: march(*inputs.marched, slots)
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
     yield "packing", lambda: ray_starts(counts, slots // 2)
@@ -243,7 +245,7 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
     cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
     threshold = mx.array([0.95])
-    mx.eval(pixels, drawn, counts, values, cells)
+    mx.eval(pixels, index, counts, values, cells)
     yield "visibility", lambda: termination_distances(thinned[1], inputs.samples)
     yield (
         "occupancy_update",

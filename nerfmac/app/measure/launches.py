@@ -118,7 +118,7 @@ class Launched:
         moved += Work(launches=1 + adds * len(self.call["output_shapes"]))
         if self.name == "draw_pixels":
             pixel = inputs["pixels"].nbytes // inputs["pixels"].shape[0]
-            return moved + _rows(inputs["pixels"].nbytes, pixel, inputs["fractions"].shape[1])
+            return moved + _rows(inputs["pixels"].nbytes, pixel, inputs["index"].shape[0])
         if self.operation == "networks":
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:

@@ -42,6 +42,7 @@ STAGES = {
     "composite": "compositing",
     "expose": "compositing",
     "penalty": "loss",
+    "sensor_depth": "loss",
     "huber": "loss",
     "masked_mean": "loss",
     "loss_scale": "optimizer",

@@ -27,6 +27,7 @@ log = logging.getLogger("nerfmac")
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
 DISPARITY_WEIGHT = 0.01  # Default for scenes without a ground plane.
+SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
@@ -86,14 +87,15 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the disparity, depth, and ground losses, unless the configuration
+    """Set the weights of the disparity, depth, ground, and sensor losses, unless the configuration
     specifies them.
 
     By default, a hash model has no disparity loss if the views have a ground plane. A textureless
     floor has the correct color at any depth, so the disparity loss would move it away. The other
     weights are 0 unless the run has a hash model and the views have tracks and a ground plane. If
     one of them is set to 0, the other is by default also 0. For example, the ground loss is not
-    enabled without the depth loss, because it would also pull objects to the plane.
+    enabled without the depth loss, because it would also pull objects to the plane. The sensor loss
+    is enabled if the views have depth maps, and their scale is refined unless they are metric.
     """
     train = config.train
     disparity, depth, ground = train.disparity, train.depth, train.ground
@@ -108,7 +110,14 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
             "the sparse points have a ground plane, so the depth and ground losses are enabled; "
             "disable with --train.depth 0"
         )
-    return override(config, train={"disparity": disparity, "depth": depth, "ground": ground})
+    sensor = train.sensor
+    if sensor is None:
+        sensor = SENSOR_WEIGHT if config.model == "hash" and views.depth is not None else 0.0
+    weights = {"disparity": disparity, "depth": depth, "ground": ground, "sensor": sensor}
+    is_refined = config.refine.depth_scale
+    if is_refined is None:
+        is_refined = bool(sensor) and views.depth is not None and not views.depth.is_metric
+    return override(config, train=weights, refine={"depth_scale": is_refined})
 
 
 def _has_ground(config: Config, views: Views) -> bool:
@@ -141,7 +150,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     the occupancy grid.
     """
     parts = method.parts(config, scene.bounds)
-    parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
+    parameters = sum(prod(spec.shape) for spec in parts.parameter_specs.values())
     state = sum(map(prod, parts.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)

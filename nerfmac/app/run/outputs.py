@@ -197,10 +197,15 @@ def quality(
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
         for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")
     }
+    depths = {}
+    for name in ("depth_median", "depth_p90"):
+        known = [value for view in views if (value := getattr(view, name)) is not None]
+        depths[f"{name}_{split}"] = float(np.mean(known)) if known else None
     return {
         f"psnr_{split}": mean["psnr"],
         f"psnr_corrected_{split}": mean["psnr_corrected"],
         f"ssim_{split}": mean["ssim"],
+        **depths,
         f"{split}_views": len(views),
         f"{split}_views_in_scene": of,
         f"{split}_row_fraction": mean["row_fraction"],
@@ -353,7 +358,8 @@ def random_rays(cameras: Cameras, count: int, random: np.random.Generator) -> Ra
 
 def depth_along(renderer: Renderer, rays: Rays) -> Array:
     """Return the distances (rays,) to surfaces in scene units, or 0 for rays that hit none."""
-    _, opacity, depth = (to_numpy(values).astype(np.float64) for values in renderer.see(rays))
+    seen = renderer.see(rays)
+    opacity, depth = (to_numpy(values).astype(np.float64) for values in (seen.opacity, seen.depth))
     return np.asarray(depth / np.maximum(opacity, 1e-6))
 
 

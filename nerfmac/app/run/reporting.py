@@ -28,7 +28,7 @@ from nerfmac.common.files import appearing
 from nerfmac.common.installing import needed
 from nerfmac.geometry.color import blended
 from nerfmac.geometry.views import Views
-from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
+from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
@@ -74,13 +74,12 @@ def constant_psnr(views: Views, blend: str) -> float:
     """Compute the PSNR in dB that the best constant image would have on the training views. The
     constant image has the mean color and opacity of the views. The result is computed from random
     unmasked pixels over random backgrounds, like the training PSNR."""
-    position, background = mx.random.key(0), mx.random.key(1)
-    position = mx.random.uniform(shape=(3, _PIXELS), key=position)
-    background = mx.random.uniform(shape=(_PIXELS, 3), key=background)
-    _, color, alpha, _ = draw_pixels(views.pixels, views.cameras, position)
+    background = mx.random.uniform(shape=(_PIXELS, 3), key=mx.random.key(1))
+    index = random_pixels(views.cameras, _PIXELS, mx.random.key(0))
+    _, color, alpha, _ = draw_pixels(views.pixels, views.cameras, index)
     weight = mx.ones((_PIXELS, 1))
     if views.kept is not None:
-        weight = views.kept[chosen_pixels(views.cameras, position)].reshape(-1, 1)
+        weight = views.kept[index].reshape(-1, 1)
     weight = weight.astype(mx.float32)
     weight = weight / mx.maximum(weight.sum(), 1.0)
     opacity = (weight * alpha).sum(axis=0, keepdims=True)

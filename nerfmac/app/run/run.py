@@ -593,7 +593,8 @@ class Run:
             is_trained, trained = split == "train", (self.trainer, self.state)
             refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
             self._aligned = {key: refined}
-        return self._aligned.get(key, views)
+        refined = self._aligned.get(key, views)
+        return self.trainer.refinement.with_depth(refined, self.state.average)
 
     def images(self) -> Scene:
         """Return the scene of the run, with the paths of its images. If the run was loaded from a

@@ -77,7 +77,7 @@ def holds_scene(path: Path) -> bool:
     """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
     if path.is_dir():
         return reader_of(path) is not None
-    return path.is_file() and path.suffix.lower() in (".json", ".npy", ".npz")
+    return path.is_file() and path.suffix.lower() in (".json", ".npy", ".npz", ".r3d")
 
 
 def recorded_path(record: SceneRecord) -> Path:

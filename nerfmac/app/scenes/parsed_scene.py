@@ -16,8 +16,14 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
+from nerfmac.app.scenes.measured_points import (
+    MEASURED_WITHIN,
+    in_scale_of_points,
+    measured_points,
+    with_existing_depth,
+)
 from nerfmac.app.scenes.options import SceneOptions, Split
-from nerfmac.app.scenes.placement import UP, fit, leveling
+from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
@@ -55,6 +61,7 @@ class ParsedScene(NamedTuple):
         placement: Placement that the files specify, or None to fit one to cameras and points.
         splits: Indices into `images`, keyed by split name, or None if the files have no splits.
         tracks: Observations of the sparse points in `images`, or None.
+        is_metric: Whether the poses are in the units of the depth images.
     """
 
     source: str
@@ -65,6 +72,7 @@ class ParsedScene(NamedTuple):
     placement: Placement | None = None
     splits: Mapping[str, Sequence[int]] | None = None
     tracks: Tracks | None = None
+    is_metric: bool = True
 
 
 def assemble(
@@ -78,7 +86,11 @@ def assemble(
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
-    parsed = parsed._replace(images=read)
+    read = with_existing_depth(read, parsed.source)
+    if not parsed.is_metric and parsed.points is not None:
+        read = in_scale_of_points(read, parsed.points, parsed.source)
+    points = measured_points(read) if parsed.points is None else parsed.points
+    parsed = parsed._replace(images=read, points=points)
     images = _in_order(parsed)
     placement = (record and record.placement) or _placed(parsed, options)
     frames = tuple(image.placed(placement) for image in images)
@@ -118,6 +130,7 @@ def assemble(
         placement=placement,
         points=points,
         tracks=tracks and tracks.transformed(placement),
+        has_metric_depth=parsed.is_metric,
         held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
     if record:
@@ -187,6 +200,7 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
         parsed.source,
         points=parsed.points,
         tangents=[image.lens.tangents for image in images],
+        within=MEASURED_WITHIN if any(image.depth for image in images) else WITHIN,
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
 

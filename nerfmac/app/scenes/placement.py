@@ -127,6 +127,7 @@ def fit(
     points: Array | None = None,
     tangents: Sequence[tuple[float, float]] = (),
     rotation: Array = Placement._field_defaults["rotation"],
+    within: float = WITHIN,
 ) -> Placement:
     """Fit a placement, so that the cameras look at the scene center from a mean distance of one
     scene unit.
@@ -146,6 +147,7 @@ def fit(
         points: Sparse points (n, 3) in file coordinates; n may be 0.
         tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
         rotation: Rotation (3, 3) from the axes of the file to the axes of the scene.
+        within: Fraction of the visible points that the cube must contain.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
@@ -170,7 +172,7 @@ def fit(
     points, in_scene = points[~is_stray], in_scene[~is_stray]
     reach = np.abs(in_scene).max(axis=1, initial=0.0)
     shown = patch_medians(reach, points, poses, tangents) if tangents else reach
-    extent = _extent(shown if len(shown) else reach, min_extent, max_extent)
+    extent = _extent(shown if len(shown) else reach, within, min_extent, max_extent)
     return Placement(scale, 0.5 - scale * (rotation @ center), extent, rotation)
 
 
@@ -188,12 +190,12 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
     return eyes.mean(0), False
 
 
-def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
+def _extent(reach: Array, within: float, min_extent: float, max_extent: float) -> float:
     """Return the smallest power of two in [`min_extent`, `max_extent`] that is at least twice the
-    quantile `WITHIN` of the distances `reach` from the center, or else `max_extent`."""
+    quantile `within` of the distances `reach` from the center, or else `max_extent`."""
     if not len(reach):
         return min_extent
-    side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))
+    side = 2.0 * float(np.quantile(reach, within, method="inverted_cdf"))
     return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), min_extent, max_extent))
 
 

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
@@ -46,7 +47,7 @@ log = logging.getLogger("nerfmac")
 
 
 class PosedImage(NamedTuple):
-    """Image file with its header, name, camera intrinsics, mask, and pose.
+    """Image file with its header, name, camera intrinsics, pose, mask, and depth image.
 
     The pose (3, 4) is a camera-to-world matrix with OpenGL axes, in the coordinates of the scene
     files. If `is_upright` is True, the intrinsics belong to the image after applying the EXIF
@@ -60,6 +61,7 @@ class PosedImage(NamedTuple):
     pose: Array
     is_upright: bool = True
     mask: Path | None = None
+    depth: DepthImage | None = None
 
     @classmethod
     def of(
@@ -94,7 +96,9 @@ class PosedImage(NamedTuple):
     def placed(self, placement: Placement) -> Frame:
         """Return the frame with its pose in scene coordinates."""
         camera = Camera(self.lens, placement.apply(self.pose))
-        return Frame(camera, self.image, self.name, is_upright=self.is_upright, mask=self.mask)
+        depth = self.depth and self.depth.scaled(placement.scale)
+        upright = self.is_upright
+        return Frame(camera, self.image, self.name, is_upright=upright, mask=self.mask, depth=depth)
 
 
 def headers_of(images: Sequence[Path]) -> list[Header]:
@@ -188,11 +192,11 @@ def _observations(
         seen[tracks.view, tracks.point // step] = True
         pixel[tracks.view, tracks.point // step] = tracks.pixel
         return seen, pixel
-    projected = [_project(points, image.pose, image.lens) for image in images]
+    projected = [project(points, image.pose, image.lens) for image in images]
     return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
 
 
-def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
+def project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
     """Return which points (n,) are in an image, ignoring occlusion, and their pixels (n, 2)."""
     local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -22,12 +22,14 @@ import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
+from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
+from nerfmac.geometry.depth_maps import DepthMaps, Map, along_rays, trusted
 from nerfmac.geometry.ground_plane import scene_ground_plane
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
@@ -51,6 +53,7 @@ class Frame:
             (True) or to the image as stored (False).
         mask: Mask image with the aspect ratio of the image (see `scenes.masks`), or None if the
             photo has no mask.
+        depth: Depth image that a sensor has measured, with lengths in scene units, or None.
     """
 
     camera: Camera
@@ -59,6 +62,7 @@ class Frame:
     reduce: int = 1
     is_upright: bool = True
     mask: Path | None = None
+    depth: DepthImage | None = None
 
     def decode(self, channels: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
         """Decode the image and the mask.
@@ -81,6 +85,21 @@ class Frame:
                 f"{lens.width}x{lens.height}; replace the image by one of that size"
             )
         return image, None if self.mask is None else self._decoded_mask(self.mask)
+
+    def decode_depth(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+        """Decode the depth image.
+
+        Returns:
+            Depth (h, w) along the optical axis in scene units, and confidence (h, w) in [0, 1],
+            both 0 where the depth is unknown; or None if the photo has no depth image.
+
+        Raises:
+            InputError: If the depth image cannot be decoded, or has another aspect ratio.
+        """
+        if self.depth is None:
+            return None
+        lens = self.camera.lens
+        return self.depth.decode((lens.width * self.reduce, lens.height * self.reduce))
 
     def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""
@@ -116,6 +135,7 @@ class Scene:
         placement: Transform from file coordinates to scene coordinates, or None if they are equal.
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
+        has_metric_depth: Whether the poses are in the units of the depth images.
         held_out: Tracks of the sparse points that training does not use, keyed by split name.
 
     Raises:
@@ -132,6 +152,7 @@ class Scene:
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     tracks: Tracks | None = None
+    has_metric_depth: bool = True
     held_out: Mapping[str, Tracks] = field(default_factory=dict)
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
@@ -182,6 +203,9 @@ class Scene:
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
             views = yield from _decoding(self._frames(split), channels, progress)
+            if views.depth is not None:
+                depth = replace(views.depth, is_metric=self.has_metric_depth)
+                views = replace(views, depth=depth)
             if split == "train":
                 views = replace(views, tracks=self.tracks)
                 points = self.points if self.tracks is None else self.tracks.points
@@ -235,14 +259,20 @@ def _decoding(
     pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
     kept = mx.ones(cameras.pixels, mx.bool_) if has_mask else None
 
-    def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
+    depths: list[Map | None] = []
+
+    def read(index: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None, Map | None]:
         image, mask = frames[index].decode(channels)
-        return image.reshape(-1, channels), None if mask is None else mask.ravel()
+        depth = frames[index].decode_depth()
+        return image.reshape(-1, channels), None if mask is None else mask.ravel(), depth
 
     # MLX may be used only on this thread.
     bar = tqdm(prefetch(read, len(frames)), "images", len(frames), **delayed_progress(progress))
     end = 0
-    for image, mask in bar:
+    for index, (image, mask, depth) in enumerate(bar):
+        if depth is not None:
+            depth = trusted(along_rays(depth[0], frames[index].camera.lens), depth[1])
+        depths.append(depth)
         start, end = end, end + len(image)
         _put(pixels, start, image)
         if kept is not None and mask is not None:
@@ -255,7 +285,9 @@ def _decoding(
             f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}; "
             "black marks excluded pixels: invert the masks, or use --no-masks"
         )
-    return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)
+    maps = DepthMaps.stack(depths) if any(depth is not None for depth in depths) else None
+    names = tuple(frame.name for frame in frames)
+    return Views(pixels, cameras, names, kept, depth=maps)
 
 
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:

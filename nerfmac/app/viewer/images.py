@@ -1,4 +1,5 @@
-"""Viewer images: the same outputs as for videos, two diagnostic outputs, and photos for comparison.
+"""Viewer images: the same outputs as for videos, two diagnostic outputs, and photos or the depth of
+a sensor for comparison.
 
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
     normal     surface normal in scene axes, 0.5 + 0.5 normal as red, green, blue
@@ -35,6 +36,7 @@ from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.geometry.color import over
+from nerfmac.geometry.depth_maps import along_rays
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.ops.march import (
     MarchGeometry,
@@ -146,7 +148,7 @@ class Comparison:
     index: int
     name: str
     camera: Camera
-    photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background.
+    photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background, or the measured depth.
 
     @classmethod
     def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
@@ -164,6 +166,18 @@ class Comparison:
             mixed = over(mx.array(pixels / np.float32(255)), mx.array(background), blend)
             pixels = (np.array(mixed) * 255.0 + 0.5).astype(np.uint8)
         return cls(index, frame.name, run.cameras[index], pixels)
+
+    def with_measured_depth(self, run: Run, options: RenderOptions, focus: float) -> Comparison:
+        """Return a copy with the depth that a sensor has measured instead of the photo, in the
+        colors of `Images.draw`. Views without a depth image keep their photo."""
+        frame = run.images().splits["train"][self.index]
+        if (decoded := frame.decode_depth()) is None:
+            return self
+        depth, confidence = decoded
+        distance = mx.array(along_rays(depth, frame.camera.lens).ravel())
+        is_known = mx.array((confidence > 0).ravel().astype(np.float32))
+        rgb = to_bytes(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
+        return replace(self, photo=np.array(rgb).reshape(*depth.shape, 3))
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
         """Return the PSNR in dB of a rendering (h, w, 3) relative to the resized photo."""

@@ -124,8 +124,20 @@ def _train(session: Session, _message: Fields) -> None:
     session.start()
 
 
+def _set(session: Session, message: Fields) -> None:
+    mode = session.settings.mode
+    session.set(**message.object("values").values)
+    modes = {mode, session.settings.mode}
+    if session.comparison is not None and len(modes) == 2 and "depth" in modes:
+        _compare(session, session.comparison.index)  # The depth replaces the photo, or vice versa.
+
+
 def _stand(session: Session, message: Fields) -> None:
-    comparison = session.compare(message.index("index"))
+    _compare(session, message.index("index"))
+
+
+def _compare(session: Session, index: int) -> None:
+    comparison = session.compare(index)
     height, width = comparison.photo.shape[:2]
     photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
     size = {"width": width, "height": height}
@@ -202,7 +214,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "move": _move,
     "look": _look,
     "reset": lambda session, _: session.go(session.home),
-    "set": lambda session, message: session.set(**message.object("values").values),
+    "set": _set,
     "refine": lambda session, message: session.refine(
         **{message.text("name"): message.flag("on", default=True)}
     ),

@@ -165,9 +165,13 @@ class Session:
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Move to the camera of training view `index` and start the comparison with its photo."""
+        """Move to the camera of training view `index` and start the comparison with its photo. In
+        the mode `depth`, the depth that a sensor has measured replaces the photo."""
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
+        if self.settings.mode == "depth":
+            shown = self.settings.options, self.view.distance
+            comparison = comparison.with_measured_depth(self.run, *shown)
         self.comparison = comparison
         return comparison
 

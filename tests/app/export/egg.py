@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.run import Run
-from nerfmac.fields.field import Field
+from nerfmac.fields.field import Field, FieldOutput
 from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG
 
@@ -35,15 +35,16 @@ class Egg(Field):
         return ON_SURFACE * mx.exp(STEEPNESS * mx.minimum(mx.maximum(egg, 0.3 * crumb), 0.2))
 
     def __call__(self, parameters, samples, directions):
-        return self.density(parameters, samples.position), color_of(samples.position, mx)
+        density = self.density(parameters, samples.position)
+        return FieldOutput(density, color_of(samples.position, mx))
 
 
 class Glossy(Egg):
     """Egg with a color that is the viewing direction."""
 
     def __call__(self, parameters, samples, directions):
-        density, _ = super().__call__(parameters, samples, directions)
-        return density, 0.5 + 0.5 * directions[samples.ray]
+        output = super().__call__(parameters, samples, directions)
+        return output._replace(color=0.5 + 0.5 * directions[samples.ray])
 
 
 def size_of(position, library=np):

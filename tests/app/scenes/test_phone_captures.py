@@ -34,7 +34,6 @@ def record3d(folder, *, images="rgbd", name="metadata", count=COUNT + 3, **more)
         rows.append([x, y, z, w, *pose[:3, 3]])
     for index in range(COUNT):
         save(folder / images / f"{index}.png", pixels(index))
-        (folder / images / f"{index}.depth").write_bytes(b"depth")
     fl_x, fl_y, cx, cy = INTRINSICS
     intrinsics = [fl_x, 0, 0, 0, fl_y, 0, cx, cy, 1]
     values = {"w": WIDTH, "h": HEIGHT, "K": intrinsics, "poses": rows, "fps": 60}

@@ -98,14 +98,12 @@ def test_a_broken_neus_scene_is_refused(tmp_path, spoil, told):
 
 
 FILES = {
-    "TUM RGB-D": ("rgb/1305031102.175304.png", "rgb.txt", "groundtruth.txt", "depth.txt"),
     "ScanNet": ("color/0.jpg", "pose/0.txt", "intrinsic/intrinsic_color.txt", "depth/0.png"),
     "NeRF++": ("train/rgb/0.png", "train/pose/0.txt", "train/intrinsics/0.txt"),
     "7-Scenes": ("seq-01/frame-000000.color.png", "seq-01/frame-000000.pose.txt"),
     "MVSNet": ("images/00000000.jpg", "cams/00000000_cam.txt", "pair.txt"),
     "SDFStudio": ("000000_rgb.png", "meta_data.json"),
     "OpenSfM": ("images/a.jpg", "reconstruction.json"),
-    "Stray Scanner": ("rgb/0.png", "odometry.csv", "camera_matrix.csv"),
 }
 
 

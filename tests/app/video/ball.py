@@ -4,6 +4,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.viewer.analytic import Known
@@ -20,7 +21,7 @@ class Ball(Known):
     def __call__(self, parameters, samples, directions):
         x, y, z = (samples.position[:, axis] for axis in range(3))
         color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return self.density(parameters, samples.position), color
+        return FieldOutput(self.density(parameters, samples.position), color)
 
     def density(self, _, position):
         away = mx.linalg.norm(position - mx.array(CENTER, mx.float32), axis=-1)

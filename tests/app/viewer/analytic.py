@@ -8,7 +8,7 @@ import numpy as np
 
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.fields.field import Field, ParameterSpec
+from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -47,7 +47,7 @@ class Egg(Known):
     def __call__(self, parameters, samples, directions):
         x, y, z = (samples.position[:, axis] for axis in range(3))
         color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return self.density(parameters, samples.position), color
+        return FieldOutput(self.density(parameters, samples.position), color)
 
     def density(self, _, position):
         place = (position - mx.array(self.center)) / mx.array(self.radii)
@@ -72,7 +72,7 @@ class Boxes(Known):
         for low, high, paint in self.boxes:
             inside = _is_inside(samples.position, low, high)[:, None]
             color = mx.where(inside, mx.array(paint), color)
-        return self.density(parameters, samples.position), color
+        return FieldOutput(self.density(parameters, samples.position), color)
 
     def density(self, _, position):
         density = mx.zeros(len(position))

@@ -22,16 +22,19 @@ from nerfmac.app.measure.selftest.fields import (
     spherical_harmonics_cases,
     trace_cases,
 )
+from nerfmac.app.measure.selftest.losses import (
+    huber_cases,
+    masked_mean_cases,
+    penalty_cases,
+    sensor_depth_cases,
+)
 from nerfmac.app.measure.selftest.rays import (
     composite_cases,
     draw_pixels_cases,
     expose_cases,
-    huber_cases,
     march_cases,
-    masked_mean_cases,
     occupancy_update_cases,
     packing_cases,
-    penalty_cases,
     thin_cases,
     uniform_cases,
     visibility_cases,
@@ -45,5 +48,5 @@ def cases() -> Iterator[Case]:
         *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
         *(composite_cases(), expose_cases(), thin_cases(), trace_cases(), visibility_cases()),
         *(occupancy_update_cases(), penalty_cases(), huber_cases(), masked_mean_cases()),
-        *(loss_scale_cases(), adam_cases(), moving_average_cases()),
+        *(sensor_depth_cases(), loss_scale_cases(), adam_cases(), moving_average_cases()),
     )

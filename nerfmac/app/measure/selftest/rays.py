@@ -14,21 +14,24 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import BRICK_CELLS, FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
+from nerfmac.common.constants import (
+    BRICK_CELLS,
+    EMPTY_IN_WARMUP,
+    FAR_DISTANCE,
+    NEVER_OCCUPIED,
+    THINNING_UNITS,
+)
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
-from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.expose import expose
-from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
-from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import fits_mask, ray_starts, samples_per_ray
-from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
@@ -79,9 +82,10 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
-    rays, *others = draw_pixels(pixels, cameras, fractions)
+    index = choose_pixels(cameras, fractions)
+    rays, *others = draw_pixels(pixels, cameras, index)
     names = "color", "alpha", "view"
-    return {**rays._asdict(), **dict(zip(names, others, strict=True))}
+    return {"index": index, **rays._asdict(), **dict(zip(names, others, strict=True))}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -206,37 +210,9 @@ def _composited(
             *(density, color, samples, penalty),
             *(expected, background, full_gradient_distance),
         )
-        return [*seen, ray_penalty]
+        return [*seen[:3], ray_penalty]
 
     return with_gradients(run, density=density, color=color)
-
-
-def penalty_cases() -> Iterator[Case]:
-    """Yield cases with one loss and with all losses. In the case `sparse`, there are more rays than
-    slots."""
-    chosen = {
-        "none": PenaltyWeights(),
-        "disparity": PenaltyWeights(disparity=0.1),
-        "depth": PenaltyWeights(depth=0.2),
-        "ground": PenaltyWeights(ground=0.3),
-        "all": PenaltyWeights(0.1, 0.2, 0.3),
-    }
-    for name, weights in chosen.items():
-        for layout, rays, slots in (("few", 5, 30), ("many", 301, 2000), ("sparse", 300, 40)):
-            run = partial(_penalized, weights, rays, slots)
-            yield Case("penalty", f"{layout}-{name}", run, 8)
-
-
-def _penalized(weights: PenaltyWeights, rays: int, slots: int) -> Arrays:
-    keys = mx.random.split(mx.random.key(rays), 4)
-    distance = mx.random.uniform(0.5, 3.0, (slots,), key=keys[0])
-    ray = mx.random.randint(0, rays, (slots,), key=keys[1])
-    # Penalties depend only on the distance and the ray of a sample.
-    samples = Samples(mx.zeros((slots, 3)), distance, distance, ray, ray, mx.zeros(rays, mx.int32))
-    ground = mx.random.uniform(0.5, 3.0, (rays,), key=keys[2])
-    ground = mx.where(mx.arange(rays) % 3 == 0, FAR_DISTANCE, ground)
-    tracks = mx.random.uniform(0.5, 1.5, (rays // 2, 3), key=keys[3])
-    return penalties(samples, mx.array(0.2), weights, tracks, ground)._asdict()
 
 
 def expose_cases() -> Iterator[Case]:
@@ -256,31 +232,6 @@ def expose_cases() -> Iterator[Case]:
 
         case = partial(with_gradients, run, color=color, opacity=opacity, logarithms=logarithms)
         yield Case("expose", f"{rays}-{views}", case, 32)
-
-
-def huber_cases() -> Iterator[Case]:
-    """Yield cases with errors below and above the limit of the quadratic part."""
-    for rays in (1, 5, 300):
-        predicted, target = mx.random.uniform(shape=(2, rays, 3), key=mx.random.key(rays))
-
-        def run(predicted: mx.array, target: mx.array = target) -> list[mx.array]:
-            return [huber(predicted, target, 0.3)]
-
-        yield Case("huber", str(rays), partial(with_gradients, run, predicted=predicted), 8)
-
-
-def masked_mean_cases() -> Iterator[Case]:
-    """Yield cases in which all, some, and none of the rays have mask 1."""
-    for rays in (1, 5, 300, 5000):
-        for kept in (0.0, 0.7, 1.0):
-            drawn, values = mx.random.uniform(shape=(2, rays), key=mx.random.key(rays))
-            mask = (drawn < kept).astype(mx.float32)
-
-            def run(values: mx.array, mask: mx.array = mask) -> list[mx.array]:
-                return list(masked_mean(values, mask, mx.array(1024.0)))
-
-            case = partial(with_gradients, run, values=values)
-            yield Case("masked_mean", f"{rays}-{kept:g}", case, 32)
 
 
 def _thinned_at_random(samples: Samples) -> Samples:
@@ -402,6 +353,7 @@ def occupancy_update_cases() -> Iterator[Case]:
         values, peaks, seen, age = mx.random.uniform(shape=(4, 4001), key=mx.random.key(updates))
         since = (40.0 * age).astype(mx.int32)
         since = mx.where(age > 0.9, NEVER_OCCUPIED, since)
+        since = mx.where(age < 0.1, EMPTY_IN_WARMUP, since)
         arrays = values, since, mx.where(peaks < 0.5, 0.0, 200.0 * peaks), seen < 0.3
         rest = mx.array([updates], mx.int32), RefreshRule(0.95, 0.01, 40, warmup)
         yield case(f"refresh-{updates}", refresh, *arrays, *rest, terms=2)

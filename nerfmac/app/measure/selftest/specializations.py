@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from importlib.metadata import version
 from itertools import product, zip_longest
 from pathlib import Path
@@ -21,9 +22,6 @@ from nerfmac.common.files import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
-from nerfmac.geometry.samples import Samples
-from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`
@@ -69,15 +67,8 @@ def build_graphs(config: Config) -> None:
         with using(**chosen):
             trainer.advance(state, 0.0)
     # This is the gradient of the density, for normals.
-    mx.grad(lambda position: _density(trainer, state, position))(mx.zeros((64, 3)))
-
-
-def _density(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
-    count = mx.array([0, position.shape[0]], mx.int32)
-    numbers = mx.zeros(position.shape[0])
-    samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
-    density, _ = trainer.field(state.parameters, samples, mx.zeros((16, 3)))
-    return density.sum()
+    density = partial(trainer.field.density_with_gradient, state.parameters)
+    mx.grad(lambda position: density(position).sum())(mx.zeros((64, 3)))
 
 
 _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\d+)\)\]\]", re.M)

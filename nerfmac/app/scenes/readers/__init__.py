@@ -9,20 +9,31 @@ from functools import partial
 from pathlib import Path
 
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.readers import colmap, llff, neus, nsvf, phones, transforms
+from nerfmac.app.scenes.readers import (
+    colmap,
+    llff,
+    neus,
+    nsvf,
+    polycam,
+    record3d,
+    stray_scanner,
+    transforms,
+    tum_rgbd,
+)
 from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread
 from nerfmac.app.scenes.readers.unread import unread_format
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import read_fields
 
-PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
-"""File extensions of archives, including Record3D archives."""
+PACKED = (".zip", ".tar", ".gz", ".7z")
+"""File extensions of archives that must be unpacked first."""
 BLENDER_FILES = tuple(transforms.file_name(split) for split in transforms.SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
     f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D), "
-    f"keyframes/cameras (Polycam), {nsvf.INTRINSICS} (NSVF) or {neus.FILE_NAMES[0]} (NeuS)"
+    f"keyframes/cameras (Polycam), {stray_scanner.POSES} (Stray Scanner), {tum_rgbd.POSES} (TUM "
+    f"RGB-D), {nsvf.INTRINSICS} (NSVF) or {neus.FILE_NAMES[0]} (NeuS)"
 )
 NEEDS_POSES = (
     "Photos or a video do not contain camera poses: estimate them with `nerfmac capture FOLDER` or "
@@ -50,6 +61,8 @@ def _read(path: Path) -> ParsedScene:
             return llff.read_llff(path)
         if path.suffix == ".npz":
             return neus.read_neus(path)
+        if path.suffix.lower() == record3d.ARCHIVE:
+            return record3d.read_record3d_archive(path)
         if path.suffix.lower() in PACKED:
             raise InputError(f"{path} is an archive; unpack it and pass the resulting folder")
         if path.suffix.lower() != ".json":
@@ -90,10 +103,14 @@ def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
         return partial(colmap.read_colmap, colmap.scene_folder(folder), model)
     if (path := folder / llff.FILE_NAME).exists():
         return partial(llff.read_llff, path)
-    if (metadata := phones.metadata_of(folder)) is not None:
-        return partial(phones.read_record3d, metadata)
-    if (keyframes := phones.keyframes_of(folder)) is not None:
-        return partial(phones.read_polycam, folder, *keyframes)
+    if (metadata := record3d.metadata_of(folder)) is not None:
+        return partial(record3d.read_record3d, metadata)
+    if (keyframes := polycam.keyframes_of(folder)) is not None:
+        return partial(polycam.read_polycam, folder, *keyframes)
+    if stray_scanner.is_stray_scanner(folder):
+        return partial(stray_scanner.read_stray_scanner, folder)
+    if tum_rgbd.is_tum_rgbd(folder):
+        return partial(tum_rgbd.read_tum_rgbd, folder)
     if (cameras := neus.cameras_of(folder)) is not None:
         return partial(neus.read_neus, cameras)
     if nsvf.is_nsvf(folder):

@@ -24,6 +24,7 @@ from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.readers import json_depth
 from nerfmac.app.scenes.readers.json_keys import (
     MATRICES,
     MISSPELLED,
@@ -254,7 +255,8 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
         lens, where = lens_of(fields, file, header, warned), fields.where
         image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        images.append(image._replace(mask=mask_of(fields, folder)))
+        depth = json_depth.depth_of(fields, file, folder)
+        images.append(image._replace(mask=mask_of(fields, folder), depth=depth))
     return images
 
 

@@ -60,12 +60,13 @@ _READ = (
     *("w", "h", "fl_x", "fl_y", "cx", "cy", "camera_angle_x", "camera_angle_y", "is_fisheye"),
     *("k1", "k2", "k3", "k4", "p1", "p2", *MATRICES, *MISSPELLED, "aabb_scale", "scale", "offset"),
     *("up", "orientation_override", "applied_transform", "applied_scale"),
+    *("depth_file_path", "depth_unit_scale_factor"),
+    *("depth_path", "enable_depth_loading", "integer_depth_scale"),
     *(f"{split}_filenames" for split in SPLITS),
 )
 _WITHOUT_EFFECT = (
     *("n_frames", "sharpness", "colmap_im_id", "rotation", "id", "name", "timestamp", "camera_id"),
-    *("depth_file_path", "depth_path", "enable_depth_loading", "integer_depth_scale"),
-    *("depth_unit_scale_factor", "n_extra_learnable_dims", "metadata"),
+    *("n_extra_learnable_dims", "metadata"),
 )
 KNOWN = {*_READ, *_WITHOUT_EFFECT, *REFUSED, *REPORTED, *REPORTED_IF_VARYING}
 

@@ -133,6 +133,8 @@ def read_transforms(path: Path) -> ParsedScene:
         placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries]),
         tracks=tracks,
+        # Structure from motion writes points, and its poses have a scale of their own.
+        is_metric=points is None and listed is None,
     )
 
 

@@ -25,12 +25,6 @@ class Unread(NamedTuple):
 UNREAD = (
     Unread("ScanNet", ("color/*", "pose/*.txt"), f"pose contains {OPENCV}", "color"),
     Unread("ScanNet", ("*.sens",), "export its color images and poses with ScanNet's SensReader"),
-    Unread(
-        "TUM RGB-D",
-        ("rgb.txt", "groundtruth.txt"),
-        "groundtruth.txt contains positions and quaternions (x, y, z, w) with OpenCV axes",
-        "rgb",
-    ),
     Unread("NeRF++", ("train/rgb/*", "train/pose/*"), f"pose contains {OPENCV}", "train/rgb"),
     Unread("NeRF++", ("rgb/*", "pose/*", "intrinsics/*"), f"pose contains {OPENCV}", "rgb"),
     Unread("7-Scenes", ("seq-*/*.pose.txt",), f"*.pose.txt files contain {OPENCV}"),
@@ -43,7 +37,6 @@ UNREAD = (
         f"camtoworld in meta_data.json contains {OPENCV}",
     ),
     Unread("Nerfies", ("camera/*.json", "rgb/*"), "orientation is a world-to-camera matrix"),
-    Unread("Stray Scanner", ("odometry.csv", "camera_matrix.csv"), "odometry.csv contains poses"),
     Unread("OpenSfM", ("reconstruction.json",), "export it with `opensfm export_colmap`", "images"),
     Unread("OpenMVG", ("sfm_data*.json",), "export it with openMVG_main_openMVG2Colmap"),
     Unread("Meshroom", ("*.sfm",), "export it with the node ExportColmap"),

@@ -1,35 +1,43 @@
-"""Captures by the phone apps Record3D and Polycam. Poses map camera to world coordinates with
-OpenGL axes.
+"""Captures by the phone app Record3D. Poses map camera to world coordinates with OpenGL axes.
 
-A Record3D export has a JSON file `metadata` or `metadata.json`, and an image folder. A pose
-consists of a quaternion x, y, z, w and a position. `K` is in column-major order for images of size
-`w` x `h`. The file name of an image is the index of its pose. Poses without an image are skipped,
-because phones write more poses than images.
+An export has a JSON file `metadata` or `metadata.json`, and an image folder. A pose consists of a
+quaternion x, y, z, w and a position. `K` is in column-major order for images of size `w` x `h`. The
+file name of an image is the index of its pose. Poses without an image are skipped, because phones
+write more poses than images.
 
-Polycam raw data has a JSON file per image in `keyframes/cameras`, and `keyframes/images`. The keys
-t_00 to t_23 contain the pose matrix, row by row. The folders `corrected_cameras` and
-`corrected_images` are preferred, because their poses are more consistent.
+The folder `depth` of an export contains OpenEXR files with the depth along the optical axis in
+meters. An archive (.r3d) is a ZIP file with the same metadata. Next to each image in its folder
+`rgbd`, it contains the depth (.depth, `dw` x `dh` float32 in meters) and the confidence (.conf,
+uint8, 0 to 2) as LZFSE data.
 """
 
 from __future__ import annotations
 
+import re
+from functools import partial
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
 from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid, rotation_of
+from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.unpacked import unpacked
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
 
+ARCHIVE = ".r3d"  # File extension of an archive.
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 """Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
+USUAL_SIZE = 192, 256  # Width and height of depth images in files that do not specify them.
+PACKED_FILES = re.compile(r"metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf)", re.IGNORECASE)
+"""Names of the files in an archive that nerfmac reads."""
 
 
 def metadata_of(folder: Path) -> Path | None:
@@ -56,8 +64,39 @@ def read_record3d(path: Path) -> ParsedScene:
         where, image = f"{path}, pose {number}", files[number]
         lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
         name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
-        images.append(PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name))
+        posed = PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name)
+        images.append(posed._replace(depth=_depth(file, image)))
     return ParsedScene(str(path.parent), path.parent, images)
+
+
+def read_record3d_archive(path: Path) -> ParsedScene:
+    """Read the scene in a Record3D archive (.r3d), which is unpacked to the cache."""
+    try:
+        folder = unpacked(path, path.stem, partial(_unpack, path))
+    except BadZipFile as error:
+        raise InputError(f"{path} is not a Record3D archive: {error}; export it again") from error
+    metadata = metadata_of(folder)
+    if metadata is None:
+        raise InputError(
+            f"{path} contains no metadata with poses, so it is not an archive of Record3D; pass a "
+            "file that Record3D has exported as .r3d"
+        )
+    return read_record3d(metadata)._replace(source=str(path))
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    with ZipFile(path) as archive:
+        chosen = [name for name in archive.namelist() if PACKED_FILES.fullmatch(name)]
+        archive.extractall(folder, chosen)
+
+
+def _depth(file: Fields, image: Path) -> DepthImage | None:
+    """Return the depth image of a photo, next to it or in the folder `depth` of the capture."""
+    if (packed := existing(image.with_suffix(".depth"))) is not None:
+        size = file.count("dw", USUAL_SIZE[0]), file.count("dh", USUAL_SIZE[1])
+        confidence = image.with_suffix(".conf")
+        return DepthImage(packed, 1.0, existing(confidence), farthest=SENSOR_RANGE, size=size)
+    return depth_beside(image.parent.parent / "depth", image.stem, farthest=SENSOR_RANGE)
 
 
 def _images(folder: Path) -> dict[int, Path]:
@@ -91,36 +130,3 @@ def _lens(file: Fields, number: int, image: Header, where: str) -> Lens:
     width, height = file.count("w", image.width), file.count("h", image.height)
     with prefix_errors(where):
         return Lens(width, height, fl_x, fl_y, cx, cy)
-
-
-KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
-"""Folders of cameras and images, in order of preference."""
-
-
-def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the camera folder and the image folder of a Polycam capture in `folder`, or None."""
-    for parent in (folder / "keyframes", folder):
-        for cameras, images in KEYFRAME_FOLDERS:
-            if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):
-                return parent / cameras, parent / images
-    return None
-
-
-def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
-    """Read a Polycam scene, in the coordinates of Polycam, with the folders from `keyframes_of`."""
-    files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
-    names = [Path(file.where).stem for file in files]
-    found = ImageSearch(image_folder).existing(names, str(cameras))
-    headers, images = headers_of([path for _, path in found]), []
-    for (index, path), header in zip(found, headers, strict=True):
-        file = files[index]
-        rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
-        pose, lens = rigid(np.array(rows), f"{file.where}: t_00 to t_23"), _lens_of(file, header)
-        images.append(PosedImage.of(path, header, lens=lens, pose=pose, where=file.where))
-    return ParsedScene(str(folder), folder, images)
-
-
-def _lens_of(file: Fields, image: Header) -> Lens:
-    width, height = file.count("width", image.width), file.count("height", image.height)
-    fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
-    return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))

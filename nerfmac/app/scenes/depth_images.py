@@ -1,0 +1,162 @@
+"""Depth images: files next to photos in which a depth sensor has stored distances, and their
+decoding.
+
+A depth image covers the same area as its photo, with another resolution, and its values are depths
+along the optical axis. The value 0 means that the depth is unknown. A confidence image has the size
+of its depth image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.app.scenes.images import UNREADABLE, same_aspect
+from nerfmac.common.checks import InputError
+
+Floats = npt.NDArray[np.float32]
+
+SENSOR_RANGE = 5.0
+"""Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
+reliably (Luetzenburg et al. 2021)."""
+LEVELS = 2  # Highest confidence of ARKit. The levels are 0 (low), 1 (medium), and 2 (high).
+EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
+"""File extensions of depth images, in the order of the search."""
+
+
+@dataclass(frozen=True)
+class DepthImage:
+    """Depth image of a photo, as a file.
+
+    Attributes:
+        path: EXR file, PNG or TIFF file with 16 bits or floats, .npy file, or the LZFSE data of a
+            Record3D archive.
+        unit: Length of the stored value 1.
+        confidence: Image with the confidence of each pixel, or None.
+        sure: Value of the highest confidence in the confidence image.
+        farthest: Maximum distance that the sensor measures reliably.
+        size: Width and height of a file without a header.
+
+    Lengths are in the units of the camera poses.
+    """
+
+    path: Path
+    unit: float = 1.0
+    confidence: Path | None = None
+    sure: int = LEVELS
+    farthest: float = float("inf")
+    size: tuple[int, int] | None = None
+
+    def scaled(self, factor: float) -> DepthImage:
+        """Return a copy with lengths in units that are smaller by `factor`."""
+        return replace(self, unit=factor * self.unit, farthest=factor * self.farthest)
+
+    def decode(self, photo: tuple[int, int]) -> tuple[Floats, Floats]:
+        """Return the depth (h, w) along the optical axis, and the confidence (h, w) in [0, 1]. Both
+        are 0 where the depth is unknown or beyond the range of the sensor.
+
+        `photo` is the width and height of the photo, which must have the same aspect ratio.
+        """
+        values = _values(self.path, self.size, np.float32)
+        height, width = values.shape
+        if not same_aspect((width, height), photo):
+            advice = "the depth image must show the same area as the photo"
+            if same_aspect((height, width), photo):
+                advice = "the depth image is rotated or its axes are swapped; rotate it"
+            raise InputError(
+                f"{self.path} has {width}x{height} pixels, but its photo has {photo[0]}x{photo[1]};"
+                f" {advice}"
+            )
+        depth = np.nan_to_num(values.astype(np.float32) * np.float32(self.unit), posinf=0.0)
+        known = (depth > 0) & (depth <= self.farthest)
+        confidence = np.ones_like(depth)
+        if self.confidence is not None:
+            levels = _values(self.confidence, self.size, np.uint8)
+            if levels.shape != depth.shape:
+                raise InputError(
+                    f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels; expected "
+                    f"{width}x{height}, the size of its depth image"
+                )
+            confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
+        return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
+
+
+def depth_beside(folder: Path, stem: str, **attributes: Any) -> DepthImage | None:
+    """Return the depth image with the file name `stem` in a folder, or None if it does not exist.
+    `attributes` are the attributes of `DepthImage`."""
+    paths = (folder / f"{stem}{extension}" for extension in EXTENSIONS)
+    path = next((path for path in paths if path.is_file()), None)
+    return None if path is None else DepthImage(path, **attributes)
+
+
+def existing(path: Path) -> Path | None:
+    """Return `path` if it is a file, and otherwise None."""
+    return path if path.is_file() else None
+
+
+def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Return the stored values (h, w) of a depth image or a confidence image."""
+    with _explained(path):
+        if path.suffix.lower() == ".exr":
+            values = _exr(path)
+        elif path.suffix.lower() == ".npy":
+            values = np.load(path, allow_pickle=False)
+        elif size is not None:
+            values = _lzfse(path, size, kind)
+        else:
+            with Image.open(path, formats=("PNG", "TIFF")) as image:
+                values = np.asarray(image)
+        if values.ndim != 2 or values.dtype.kind not in "iuf":
+            raise InputError(
+                f"{path} has values of the type {values.dtype} and the shape {values.shape}; "
+                "expected one number per pixel"
+            )
+        if values.dtype == np.uint8 and kind is not np.uint8:
+            raise InputError(f"{path} has only 8 bits per pixel; expected a depth image of 16 bits")
+    return values
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Raise `InputError` for every error that a decoder raises."""
+    try:
+        yield
+    except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{path} is not a readable depth image: {reason}; replace or remove it"
+        ) from error
+
+
+def _exr(path: Path) -> npt.NDArray[Any]:
+    """Return the depth in an OpenEXR file: its only channel, or the channel Z, or red."""
+    import OpenEXR
+
+    with OpenEXR.File(str(path), separate_channels=True) as file:
+        channels = {name: np.array(channel.pixels) for name, channel in file.channels().items()}
+    if len(channels) == 1:
+        return next(iter(channels.values()))
+    for name in ("Z", "Y", "R"):
+        if name in channels:
+            return channels[name]
+    raise InputError(f"{path} has the channels {', '.join(channels)}; expected Z, Y, or R")
+
+
+def _lzfse(path: Path, size: tuple[int, int], kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Return the numbers in an LZFSE file of a Record3D archive, in row-major order."""
+    import lzfse
+
+    width, height = size
+    values = np.frombuffer(lzfse.decompress(path.read_bytes()), kind)
+    if len(values) != width * height:
+        raise InputError(f"{path} contains {len(values)} values; expected {width}x{height}")
+    return values.reshape(height, width)

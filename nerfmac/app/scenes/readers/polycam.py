@@ -1,0 +1,67 @@
+"""Captures by the phone app Polycam (raw data). Poses map camera to world coordinates with OpenGL
+axes.
+
+There is a JSON file per image in `keyframes/cameras`, and the images are in `keyframes/images`. The
+keys t_00 to t_23 contain the pose matrix, row by row. The folders `corrected_cameras` and
+`corrected_images` are preferred, because their poses are more consistent.
+
+`keyframes/depth` contains a PNG file with 16 bits per image: the depth along the optical axis in
+millimeters. `keyframes/confidence` contains the confidence of each depth from 0 to 255.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
+from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.placement import rigid
+from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.common.json_reader import Fields, read_fields
+from nerfmac.geometry.lenses import Lens
+
+KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
+"""Folders of cameras and images, in order of preference."""
+MILLIMETER = 1e-3
+
+
+def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
+    """Return the camera folder and the image folder of a Polycam capture in `folder`, or None."""
+    for parent in (folder / "keyframes", folder):
+        for cameras, images in KEYFRAME_FOLDERS:
+            if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):
+                return parent / cameras, parent / images
+    return None
+
+
+def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
+    """Read a Polycam scene, in the coordinates of Polycam, with the folders from `keyframes_of`."""
+    files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
+    names = [Path(file.where).stem for file in files]
+    found = ImageSearch(image_folder).existing(names, str(cameras))
+    headers, images = headers_of([path for _, path in found]), []
+    for (index, path), header in zip(found, headers, strict=True):
+        file, name = files[index], names[index]
+        rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
+        pose, lens = rigid(np.array(rows), f"{file.where}: t_00 to t_23"), _lens_of(file, header)
+        depth = depth_beside(
+            cameras.parent / "depth",
+            name,
+            unit=MILLIMETER,
+            confidence=existing(cameras.parent / "confidence" / f"{name}.png"),
+            sure=255,
+            farthest=SENSOR_RANGE,
+        )
+        image = PosedImage.of(path, header, lens=lens, pose=pose, where=file.where)
+        images.append(image._replace(depth=depth))
+    return ParsedScene(str(folder), folder, images)
+
+
+def _lens_of(file: Fields, image: Header) -> Lens:
+    width, height = file.count("width", image.width), file.count("height", image.height)
+    fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
+    return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))

@@ -1,0 +1,82 @@
+"""In the mode depth, a comparison shows the depth that a sensor has measured."""
+
+import io
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.viewer.images import Comparison
+from nerfmac.backend import choose_device
+from tests.app.scenes import depth_scenes
+from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views
+from tests.app.viewer.conftest import Page
+from tests.scene_factory import COARSE
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    device = mx.default_device()
+    choose_device("cpu")
+    folder = depth_scenes.polycam(tmp_path_factory.mktemp("box"), box_views(), LENS)
+    run = Run.begin(load_scene(folder, split="none"), COARSE)
+    run.train(steps=2, progress=False)
+    yield run
+    mx.set_default_device(device)
+
+
+def photos(page):
+    return [
+        (message, np.asarray(Image.open(io.BytesIO(buffers[0]))))
+        for message, buffers in page.messages
+        if message["kind"] == "photo"
+    ]
+
+
+def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
+    page = Page(run).open(96, 72)
+    page.settle()
+    page.say("set", values={"mode": "depth"}, t=1)
+    page.say("stand", index=3, t=2)
+    page.settle()
+    ((message, shown),) = photos(page)
+    assert (message["index"], message["width"], message["height"]) == (3, *DEPTH_SIZE)
+    assert shown.shape == (DEPTH_SIZE[1], DEPTH_SIZE[0], 3)
+    assert page.images()[-1][0]["compared"] == 3
+    page.say("set", values={"mode": "color"}, t=3)
+    page.settle()
+    (_, (message, _)) = photos(page)
+    assert (message["index"], message["width"]) == (3, LENS.width)
+    page.say("set", values={"mode": "opacity"}, t=4)
+    page.settle()
+    assert len(photos(page)) == 2
+    page.say("set", values={"mode": "depth"}, t=5)
+    page.settle()
+    assert photos(page)[-1][0]["width"] == DEPTH_SIZE[0]
+
+
+def test_measured_depth_has_the_colors_of_rendered_depth(run):
+    session = Page(run).session
+    session.set(mode="depth", background="#ff00ff")
+    options, focus = session.settings.options, 1.3
+    comparison = Comparison.of(run, 2, (1.0, 1.0, 1.0))
+    measured = comparison.with_measured_depth(run, options, focus).photo
+    distance, confidence = run.images().views("train").depth.of_view(2)
+    frame_depth, frame_confidence = run.images().splits["train"][2].decode_depth()
+    assert (measured[frame_confidence == 0] == (255, 0, 255)).all()
+    # The color map ends at twice the focus, so a far pixel has the color of a near focus.
+    near = comparison.with_measured_depth(run, options, 1e-3).photo
+    assert (near[confidence > 0] == near[confidence > 0][0]).all()
+    order = np.argsort(distance[confidence > 0])
+    red = measured[confidence > 0][order].astype(int)
+    assert red[0].tolist() != red[-1].tolist()
+    assert frame_depth.shape == distance.shape
+
+
+def test_a_view_without_a_depth_image_keeps_its_photo(small_run):
+    comparison = Comparison.of(small_run, 1, (1.0, 1.0, 1.0))
+    options = Page(small_run).session.settings.options
+    assert comparison.with_measured_depth(small_run, options, 1.0) is comparison

@@ -1,0 +1,126 @@
+"""Scale and shift of measured depths, in scenes whose poses have a scale of their own."""
+
+import logging
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.run.configuration import surface_losses_for_views
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.ply_points import write_ply_points
+from nerfmac.config import RefineConfig, override
+from nerfmac.geometry.depth_maps import DepthMaps
+from nerfmac.ops.composite import Composited
+from nerfmac.refine.refinement import DEPTH_SCALE, CameraRefinement
+from nerfmac.refine.report import refinement_report, refinement_summary
+from nerfmac.training.goal import Goal
+from nerfmac.training.trainer import Trainer
+from tests.app.scenes import depth_scenes
+from tests.app.scenes.depth_scenes import LENS, box_points, box_views
+from tests.scene_factory import CONFIG
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+OWN = 0.37  # length of a meter in the units of the poses
+
+
+@pytest.fixture(scope="module")
+def own_scale(tmp_path_factory):
+    """A scene as after structure from motion, with depth images in meters."""
+    folder = tmp_path_factory.mktemp("scale")
+    meters = box_views(20, spread=1.0)
+    views = [
+        view._replace(pose=np.column_stack([view.pose[:, :3], OWN * view.pose[:, 3]]))
+        for view in meters
+    ]
+    points = np.concatenate([box_points(view.pose, LENS)[0][::5, ::5] for view in meters])
+    points = OWN * points.reshape(-1, 3)
+    # Some points are hidden behind the walls.
+    points[::6] *= 1.5
+    depth_scenes.nerfstudio(folder, views, LENS, ply_file_path="points.ply")
+    write_ply_points(folder / "points.ply", points, np.zeros(points.shape, np.uint8))
+    return load_scene(folder, split="none")
+
+
+def test_depth_images_have_the_scale_of_the_points(own_scale):
+    assert not own_scale.has_metric_depth
+    frame = own_scale.splits["train"][3]
+    distance, _ = frame.decode_depth()
+    want = OWN * own_scale.placement.scale * box_views(20, spread=1.0)[3].depth
+    np.testing.assert_allclose(distance, want, rtol=0.02)
+
+
+def test_a_scene_without_points_keeps_its_meters(tmp_path):
+    scene = load_scene(depth_scenes.nerfstudio(tmp_path, box_views(), LENS))
+    assert scene.has_metric_depth
+    assert scene.views("train").depth.is_metric
+
+
+def test_too_few_points_do_not_change_the_scale(tmp_path, caplog):
+    folder = depth_scenes.nerfstudio(tmp_path, box_views(), LENS, ply_file_path="points.ply")
+    write_ply_points(folder / "points.ply", np.ones((3, 3)), np.zeros((3, 3), np.uint8))
+    with caplog.at_level(logging.INFO):
+        scene = load_scene(folder, split="none")
+    distance, _ = scene.splits["train"][0].decode_depth()
+    np.testing.assert_allclose(distance, scene.placement.scale * box_views()[0].depth, atol=2e-3)
+    assert "are scaled by" not in caplog.text
+
+
+def test_by_default_the_scale_is_refined_unless_poses_are_metric(own_scale):
+    views = own_scale.views("train")
+    assert surface_losses_for_views(CONFIG, views).refine.depth_scale is True
+    metric = replace(views, depth=replace(views.depth, is_metric=True))
+    assert surface_losses_for_views(CONFIG, metric).refine.depth_scale is False
+    without_loss = override(CONFIG, train={"sensor": 0.0})
+    assert surface_losses_for_views(without_loss, views).refine.depth_scale is False
+
+
+def test_the_loss_has_a_gradient_toward_the_rendered_depth():
+    refinement = CameraRefinement(RefineConfig(depth_scale=True), None)
+    sensor = mx.array([[2.0, 1.0], [4.0, 0.5], [1.0, 0.0], [1.0, 1.0], [3.0, 1.0]])
+    opacity = mx.array([1.0, 0.8, 1.0, 0.1, 1.0])
+    rendered = mx.array([2.1, 4.1, 1.05, 1.05, 9.0])
+    seen = Composited(mx.zeros((5, 3)), opacity, rendered * opacity)
+
+    def loss(parameters: mx.array) -> mx.array:
+        return refinement.depth_scale_loss({DEPTH_SCALE: parameters}, sensor, seen).sum()
+
+    assert float(loss(mx.array([0.1, 0.2]))) == 0.0
+    # Only the first two rays have a depth in reach, a confidence, and an opacity.
+    slope = np.array(mx.grad(loss)(mx.zeros(2)), np.float64)
+    reach = 0.1
+    want = -(2.1 / 2.0 + 0.5 * 4.1 / 4.0) / reach, -(2.1 / 4.0 + 0.5 * 4.1 / 16.0) / reach
+    np.testing.assert_allclose(slope, want, rtol=1e-5)
+
+
+def test_measured_depth_is_moved_by_the_refined_values():
+    refinement = CameraRefinement(RefineConfig(depth_scale=True), None)
+    parameters = {DEPTH_SCALE: mx.array([float(np.log(1.5)), 0.25])}
+    got = refinement.measured(parameters, mx.array([[2.0, 0.5]]))
+    np.testing.assert_allclose(np.array(got), [[3.25, 0.5]], rtol=1e-6)
+    maps = DepthMaps.stack([(np.array([[2.0, 0.0]]), np.array([[0.6, 0.0]]))])
+    distance, confidence = maps.moved(1.5, 0.25).of_view(0)
+    np.testing.assert_allclose(distance, [[3.25, 0.0]])
+    np.testing.assert_allclose(confidence, [[0.6, 0.0]])
+    report = refinement_report(refinement, parameters)
+    assert report["depth"] == pytest.approx({"scale": 1.5, "shift": 0.25})
+    assert "depths by the factor 1.5000" in refinement_summary(report)
+
+
+def test_training_corrects_a_scale_that_is_wrong_by_five_percent(own_scale):
+    views = own_scale.views("train")
+    wrong = replace(views, depth=views.depth.moved(1.05, 0.0))
+    config = override(
+        CONFIG,
+        train={"sensor": 0.03, "rays": 256, "max_rays": 1024},
+        refine={"depth_scale": True, "depth_rate": 3e-3},
+        march={"steps": 256},
+    )
+    trainer = Trainer(config, own_scale.bounds, wrong)
+    (*_, last) = trainer.train(trainer.init(), Goal(steps=400))
+    log_scale, shift = np.array(last.state.parameters[DEPTH_SCALE]).tolist()
+    typical = float(np.median(views.depth.of_view(0)[0]))
+    corrected = 1.05 * np.exp(log_scale) + shift / typical
+    assert abs(corrected - 1.0) < 0.02
