@@ -272,6 +272,7 @@ class Export:
     """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
     title: Annotated[str | None, Shown("TEXT")] = None
     """Title of the exported page. [default: the name of the scene]"""
+    overwrite: bool = False  # Replace FILE if it exists.
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 

@@ -23,7 +23,7 @@ from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common.files import check_replaceable, user_path
 from nerfmac.common.lock import locked
 from nerfmac.geometry.cameras import Camera
 
@@ -140,16 +140,15 @@ def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
             f"cannot write {out}: there is no permission to write in {out.absolute().parent}; "
             "choose another place with --out"
         )
-    if overwrite:
-        return
-    expected = "choose another name, or replace it with --overwrite"
     if out.suffix.lower() in VIDEOS:
-        if out.exists():
-            raise InputError(f"{out} already exists; {expected}")
+        check_replaceable(out, overwrite=overwrite)
     elif out.is_file():
         raise InputError(f"{out} is a file; expected a video file or a folder")
-    elif out.is_dir() and any(out.glob("frame_*.*")) and not resume:
-        raise InputError(f"{out} already contains frames; {expected}, or continue with --resume")
+    elif any(out.glob("frame_*.*")) and not (resume or overwrite):
+        raise InputError(
+            f"{out} already contains frames; choose another name, replace them with --overwrite, "
+            "or continue with --resume"
+        )
 
 
 def _remove_series(folder: Path) -> None:
