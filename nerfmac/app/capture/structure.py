@@ -229,9 +229,9 @@ class Solver:
             near = {sorted_pair(*pair) for pair in in_sequence(self._names, window)}
             with suppress(NoCamerasError):
                 tried.append(f"matches of the next {window} images only")
-                draft = self._map("sequential", "draft", sorted(near), mapper="global")
-                opposing = opposing_pairs(draft.model)
-                known = {image.name for image in draft.model.images}
+                draft, _ = self._model("draft", sorted(near), mapper="global")
+                opposing = opposing_pairs(draft)
+                known = {image.name for image in draft.images}
                 kept = [
                     pair
                     for pair in self._counts
@@ -288,22 +288,9 @@ class Solver:
     def _is_ordered(self) -> bool:
         return self._is_video or is_walk(self._names, self._counts)
 
-    def _map(
-        self,
-        matching: str,
-        to: str = "sparse",
-        kept: Pairs | None = None,
-        mapper: str = "incremental",
-    ) -> Structure:
-        if self._trial is None:
-            self._trial = self._try_guesses()
-        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
-        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
-        self.run("mapping", len(self.images), "" if kept is None else "repair")
-        summary = read_json(self.folder / to / "summary.json")
-        if not summary["models"]:
-            raise self._no_cameras()
-        model = read_model(self.folder / to)
+    def _map(self, matching: str, to: str = "sparse", kept: Pairs | None = None) -> Structure:
+        """Estimate the cameras with incremental mapping, and judge them."""
+        model, summary = self._model(to, kept)
         focals = {image.name: image.focal for image in self.images if image.focal}
         evidence = Evidence(
             self._names, self._matches, model, self._is_ordered, focals, self._in_place
@@ -317,8 +304,22 @@ class Solver:
             judge(evidence),
             self.folder / to,
             self._trial,
-            summary["lens"][0] if lens else 0.0,
+            summary["lens"][0] if self._trial else 0.0,
         )
+
+    def _model(
+        self, to: str, kept: Pairs | None, mapper: str = "incremental"
+    ) -> tuple[ColmapModel, dict[str, Any]]:
+        """Estimate the cameras, and return the largest model and its summary."""
+        if self._trial is None:
+            self._trial = self._try_guesses()
+        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
+        self.run("mapping", len(self.images), "" if kept is None else "repair")
+        summary = read_json(self.folder / to / "summary.json")
+        if not summary["models"]:
+            raise self._no_cameras()
+        return read_model(self.folder / to), summary
 
     def _try_guesses(self) -> Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best

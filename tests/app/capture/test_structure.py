@@ -44,7 +44,11 @@ def photos(tmp_path, monkeypatch):
         walked = dict.fromkeys(pairwise(NAMES), done["neighbors"])
         return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
 
-    def mapped(self, matching, to="sparse", kept=None, mapper="incremental"):
+    def drafted(self, to, kept, mapper):
+        done["mapped"].append(to)
+        return ring_of(20, scale=1.0, rotation=np.eye(3), offset=np.zeros(3)).model, {}
+
+    def mapped(self, matching, to="sparse", kept=None):
         done["mapped"].append(to if kept else matching)
         found, wrong = done["sequential" if matching == "sequential" else "any"]
         found, wrong = done.get(to, (found, wrong))
@@ -57,7 +61,8 @@ def photos(tmp_path, monkeypatch):
     def run(self, stage, total):
         done["pairs"].append((self.folder.name, stage))
 
-    for name, stub in (("_match", match), ("_counts", counts), ("_map", mapped), ("run", run)):
+    stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
+    for name, stub in stubs.items():
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(structure, "in_space", lambda *_: [])
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
@@ -234,11 +239,12 @@ def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_o
     wrong = ring._replace(verdict=Verdict((Finding("order", "two sides", "record again"),)))
     kept = []
 
-    def mapped(self, matching, to="sparse", pairs=None, mapper="incremental"):
+    def mapped(self, matching, to="sparse", pairs=None):
         kept.append(pairs)
         return wrong
 
     monkeypatch.setattr(Solver, "_map", mapped)
+    monkeypatch.setattr(Solver, "_model", lambda *_, **__: (wrong.model, {}))
     monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
     solver._repaired(wrong)
-    assert kept[1::2] == [[("10.png", "9.png")]] * 3
+    assert kept == [[("10.png", "9.png")]] * 3
