@@ -252,8 +252,8 @@ def _wrong_cameras(
     for one, other in combinations(wrong, 2):
         if one in wrong and other in wrong:
             swapped = {**cameras, **reordered(cameras, (one, other), (other, one))}
-            some = agreements(_of(matches, {one, other}), swapped)
-            if not {one, other} & _wrong_images(matches, some).keys():
+            shares = agreements(_of(matches, {one, other}), swapped)
+            if not {one, other} & _wrong_images(matches, shares).keys():
                 wrong = {name: at for name, at in wrong.items() if name not in (one, other)}
                 lines.append(
                     f"{names[one]} and {names[other]} are exchanged: their matches agree with the "

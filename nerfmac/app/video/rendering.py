@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 from nerfmac.app.run import Run
 from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
+from nerfmac.app.video.estimate import announce
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common.awake import awake
@@ -103,28 +104,27 @@ def render_video(
         series.begin(out, made_by, resume=resume)
         _write_files(out, joined, frames, form, progress)
         return
-    rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.images(frames))
-    if resume:
-        kept = out.with_name(f"{out.name}.frames")
-        if overwrite and series.is_other(kept, made_by):
-            _remove_series(kept)
-        rendered = _kept_frames(kept, made_by, joined, frames)
-    with rendered as images, closing(_bar(images, len(frames), progress)) as bar:
-        write_video(out, bar, fps, options.projection, options.stereo)
-
-
-@contextmanager
-def _kept_frames(
-    folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
-) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields an iterator over video frames, which are stored in `folder`. When
-    the video is complete, the folder is removed."""
-    series.begin(folder, made_by, resume=True)
-    with locked(folder):
-        missing = series.missing(folder, len(frames), "png")
-        yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
-        _remove_series(folder)  # This function removes the record last, so that resuming works.
-        shutil.rmtree(folder)
+    with ExitStack() as stack:
+        numbers, kept = list(range(len(frames))), None
+        if resume:
+            kept = out.with_name(f"{out.name}.frames")
+            if overwrite and series.is_other(kept, made_by):
+                _remove_series(kept)
+            series.begin(kept, made_by, resume=True)
+            stack.enter_context(locked(kept))
+            numbers = series.missing(kept, len(frames), "png")
+        announce(out, joined, [frames[number] for number in numbers])
+        rendered = joined.images(frames, numbers)
+        # The bar counts rendered frames only, because stored frames are read much faster.
+        images: Iterator[np.ndarray] = stack.enter_context(
+            closing(_bar(rendered, len(frames), progress, len(frames) - len(numbers)))
+        )
+        if kept is not None:
+            images = series.resumed(kept, len(frames), numbers, images)
+        write_video(out, images, fps, options.projection, options.stereo)
+        if kept is not None:
+            _remove_series(kept)  # This function removes the record last, so that resuming works.
+            shutil.rmtree(kept)
 
 
 def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
@@ -180,6 +180,7 @@ def _write_files(
 ) -> None:
     """Render the frames that are missing in `folder` and write their files."""
     numbers = series.missing(folder, len(frames), form)
+    announce(folder, joined, [frames[number] for number in numbers])
     first = joined.renderers[0]
 
     def save(item: tuple[int, Any]) -> None:
