@@ -15,9 +15,9 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited
-from nerfmac.rendering.evaluation import evaluate
+from nerfmac.rendering.evaluation import evaluate, spread
 from nerfmac.rendering.metrics import similarity
-from nerfmac.rendering.pace import TRIAL, seconds_per_pixel, spread
+from nerfmac.rendering.pace import TRIAL, seconds_per_pixel
 from nerfmac.rendering.renderer import Renderer
 
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
@@ -116,16 +116,16 @@ def test_a_limit_takes_the_same_views_spread_evenly(views, limit):
     assert {view.name for view in outcomes} <= {view.name for view in more}
 
 
+def drawing(tracer):
+    return lambda camera: Renderer(tracer).pixels(camera, (1.0, 1.0, 1.0))
+
+
 def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
     slow = SlowGray(1e-3, monkeypatch)
-    assert seconds_per_pixel(
-        lambda camera: Renderer(slow).pixels(camera, (1, 1, 1)), [views.cameras[0]]
-    ) == pytest.approx(1e-3)
+    assert seconds_per_pixel(drawing(slow), [views.cameras[0]]) == pytest.approx(1e-3)
     assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
     quick = SlowGray(1e-5, monkeypatch)
-    assert seconds_per_pixel(
-        lambda camera: Renderer(quick).pixels(camera, (1, 1, 1)), [views.cameras[0]]
-    ) == pytest.approx(1e-5)
+    assert seconds_per_pixel(drawing(quick), [views.cameras[0]]) == pytest.approx(1e-5)
     assert quick.pixels[-1] == WIDTH * HEIGHT
 
 

@@ -138,7 +138,7 @@ def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path,
 
 
 def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.cli.render.seconds_per_pixel", lambda *_: 0.01)
+    monkeypatch.setattr("nerfmac.app.video.frames.seconds_per_pixel", lambda *_: 0.01)
     out = tmp_path / "a.mp4"
     flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
     assert nerfmac("render", folder, *flags) == 0
