@@ -64,6 +64,8 @@ QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
+FEW_IMAGES = 12  # Number of images below which a capture fails because it has too few images.
+
 RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
 SYSTEM = (".", "@", "__")
@@ -199,6 +201,19 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
             f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
         )
     return [number * video.step for number in select_frames(frames, count)]
+
+
+def advice(count: int, otherwise: str, *, is_video: bool) -> str:
+    """Return what to do if the cameras of `count` images cannot be estimated: with fewer than
+    `FEW_IMAGES`, use more images, and otherwise the advice `otherwise`."""
+    if count >= FEW_IMAGES:
+        return otherwise
+    if is_video:
+        return (
+            "this is too few images; record a video of at least 20 seconds while you walk around "
+            "the subject, or extract more frames with --frames"
+        )
+    return "this is too few images; take 30 photos or more from all sides of the subject"
 
 
 def take_frames(

@@ -205,4 +205,6 @@ def _write_files(
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
     """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
     generator ends the line of the bar, so that an error is printed on a new line."""
-    yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)
+    yield from tqdm(
+        items, "frames", total, initial=done, unit="frame", disable=not progress, smoothing=0.0
+    )

@@ -224,6 +224,32 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 
 
+def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    solved["cameras"] = 9
+    capture_scene(photos, tmp_path / "scene", progress=False)
+    (line,) = [line for line in caplog.messages if "no camera" in line]
+    assert line.startswith("3 of 12 images have no camera: ")
+
+
+def test_photos_that_cannot_be_used_leave_no_folder_and_a_refusal_says_what_it_keeps(
+    tmp_path, solved, capsys
+):
+    (tmp_path / "broken").mkdir()
+    for number in range(4):
+        (tmp_path / "broken" / f"{number}.jpg").write_bytes(b"no photo %d" % number)
+    assert nerfmac("capture", tmp_path / "broken") == 2
+    assert "can be read" in capsys.readouterr().err
+    assert not (tmp_path / "captures").exists()
+    write_images(tmp_path / "few", NAMES[:5])
+    solved["cameras"] = 2
+    assert nerfmac("capture", tmp_path / "few") == 2
+    told = capsys.readouterr().err
+    assert "only 2 of 5 images could be registered: this is too few images; take 30" in told
+    assert "the images and their matches are in captures/few; another attempt" in told
+    assert (tmp_path / "captures" / "few" / "capture" / "images.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("where", "kept"),
     [

@@ -181,6 +181,41 @@ def images(tmp_path):
     return tmp_path
 
 
+def test_steps_never_go_back(tmp_path, monkeypatch):
+    names = []
+
+    class Bar:
+        def __init__(self, name, _):
+            names.append(step_name(name, of_video=True))
+
+        __enter__ = __exit__ = lambda *_: None
+
+    monkeypatch.setattr(structure, "run_stage", lambda *_: None)
+    images = [CapturedImage(name, 64, 48, 60.0) for name in NAMES]
+    solver = Solver(tmp_path, tmp_path, images, Bar, is_video=True)
+    solver._match([("00.png", "01.png")])
+    solver.run("mapping", 20)
+    solver._match([("00.png", "02.png")])
+    assert names[0] == "4 of 5: matching"
+    assert names[2] == "5 of 5: estimating cameras, matching more images"
+    assert [name[0] for name in names] == ["4", "5", "5"]
+
+
+@pytest.mark.parametrize(
+    ("count", "is_video", "advice"),
+    [
+        (3, True, "too few images; record a video of at least 20 seconds"),
+        (8, False, "too few images; take 30 photos or more from all sides"),
+        (20, False, "walk slowly around the subject"),
+        (20, True, "walk slowly around the subject"),
+    ],
+)
+def test_few_images_are_not_told_to_walk_slowly(tmp_path, count, is_video, advice):
+    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES[:count]]
+    solver = Solver(tmp_path, tmp_path, images, None, is_video=is_video)
+    assert advice in str(solver._no_cameras())
+
+
 @pytest.mark.parametrize(
     ("missing", "said", "unsaid"),
     [
