@@ -1,6 +1,7 @@
 """`nerfmac render` and `nerfmac eval` show and measure a saved run."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -115,7 +116,10 @@ def test_eval_measures_what_render_shows_also_on_a_page(folder, tmp_path, capsys
         assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the images are rounded
 
 
-def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path, monkeypatch):
+def test_an_interrupted_video_is_continued_by_the_same_command(
+    folder, tmp_path, monkeypatch, caplog, capfd
+):
+    caplog.set_level("INFO", "nerfmac")
     out, saved = tmp_path / "a.mp4", []
     save = series.save_png
 
@@ -132,7 +136,13 @@ def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path,
     assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
 
     monkeypatch.setattr(series, "save_png", save)
+    caplog.clear()
+    capfd.readouterr()
     assert nerfmac(*again) == 0
+    # Frames that are read are neither announced nor counted as rendered.
+    (line,) = [line for line in caplog.messages if "takes about" in line]
+    assert line.startswith("rendering 3 frames of 20x16 pixels")
+    assert re.search(r"frames:\s+40%.* 2/5 ", capfd.readouterr().err)
     assert len(decoded(out)[1]) == 5
     assert not Path(f"{out}.frames").exists()
 
