@@ -1,7 +1,6 @@
 """`nerfmac render` and `nerfmac eval` show and measure a saved run."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -142,7 +141,9 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     # Frames that are read are neither announced nor counted as rendered.
     (line,) = [line for line in caplog.messages if "takes about" in line]
     assert line.startswith("rendering 3 frames of 20x16 pixels")
-    assert re.search(r"frames:\s+40%.* 2/5 ", capfd.readouterr().err)
+    bar = capfd.readouterr().err
+    assert "2/5" in bar
+    assert "0/5" not in bar
     assert len(decoded(out)[1]) == 5
     assert not Path(f"{out}.frames").exists()
 
