@@ -146,11 +146,8 @@ def capture_scene(
     }
 
     def bar(name: str, total: int | None) -> Any:
-        return tqdm(
-            total=total,
-            desc=step_name(name, of_video=inputs.is_video(source)),
-            disable=not progress,
-        )
+        step = step_name(name, of_video=inputs.is_video(source))
+        return tqdm(total=total, desc=step, disable=not progress)
 
     try:
         options["files"] = _digests(source)

@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -61,7 +61,7 @@ def render_video(
         resume: Whether to resume an interrupted rendering. If True, video frames are stored in the
             folder OUT.frames until the video is complete.
         overwrite: Whether to replace an existing `out` and the stored frames of another video.
-        progress: Whether to show a progress bar.
+        progress: Whether to log the estimated time and to show a progress bar.
 
     Raises:
         InputError: If existing files would be replaced without `overwrite`, a video would need a
@@ -104,27 +104,36 @@ def render_video(
         series.begin(out, made_by, resume=resume)
         _write_files(out, joined, frames, form, progress)
         return
-    with ExitStack() as stack:
-        numbers, kept = list(range(len(frames))), None
-        if resume:
-            kept = out.with_name(f"{out.name}.frames")
-            if overwrite and series.is_other(kept, made_by):
-                _remove_series(kept)
-            series.begin(kept, made_by, resume=True)
-            stack.enter_context(locked(kept))
-            numbers = series.missing(kept, len(frames), "png")
-        announce(out, joined, [frames[number] for number in numbers])
-        rendered = joined.images(frames, numbers)
-        # The bar counts rendered frames only, because stored frames are read much faster.
-        images: Iterator[np.ndarray] = stack.enter_context(
-            closing(_bar(rendered, len(frames), progress, len(frames) - len(numbers)))
-        )
-        if kept is not None:
-            images = series.resumed(kept, len(frames), numbers, images)
+    record = made_by if resume else None
+    with _images(out, joined, frames, record, overwrite, progress) as images:
         write_video(out, images, fps, options.projection, options.stereo)
-        if kept is not None:
-            _remove_series(kept)  # This function removes the record last, so that resuming works.
-            shutil.rmtree(kept)
+
+
+@contextmanager
+def _images(
+    out: Path,
+    joined: SideBySide,
+    frames: Sequence[CameraSamples],
+    made_by: dict[str, Any] | None,
+    overwrite: bool,
+    progress: bool,
+) -> Iterator[Iterator[np.ndarray]]:
+    """Context manager that yields an iterator over video frames. With the record `made_by`, the
+    frames are stored in the folder OUT.frames, which is removed when the video is complete."""
+    if made_by is None:
+        with closing(_rendered(out, joined, frames, range(len(frames)), progress)) as rendered:
+            yield rendered
+        return
+    folder = out.with_name(f"{out.name}.frames")
+    if overwrite and series.is_other(folder, made_by):
+        _remove_series(folder)
+    series.begin(folder, made_by, resume=True)
+    with locked(folder):
+        missing = series.missing(folder, len(frames), "png")
+        with closing(_rendered(out, joined, frames, missing, progress)) as rendered:
+            yield series.resumed(folder, len(frames), missing, rendered)
+        _remove_series(folder)  # This function removes the record last, so that resuming works.
+        shutil.rmtree(folder)
 
 
 def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
@@ -180,7 +189,8 @@ def _write_files(
 ) -> None:
     """Render the frames that are missing in `folder` and write their files."""
     numbers = series.missing(folder, len(frames), form)
-    announce(folder, joined, [frames[number] for number in numbers])
+    if progress:
+        announce(folder, joined, [frames[number] for number in numbers])
     first = joined.renderers[0]
 
     def save(item: tuple[int, Any]) -> None:
@@ -200,6 +210,21 @@ def _write_files(
     with closing(_bar(rendered, len(frames), progress, done)) as bar, in_background(save) as submit:
         for item in zip(numbers, bar, strict=True):
             submit(item)
+
+
+def _rendered(
+    out: Path,
+    joined: SideBySide,
+    frames: Sequence[CameraSamples],
+    numbers: Sequence[int],
+    progress: bool,
+) -> Generator[np.ndarray]:
+    """Yield the images of the frames with the given numbers. The progress bar counts only these
+    frames as rendered, because stored frames are read much faster."""
+    if progress:
+        announce(out, joined, [frames[number] for number in numbers])
+    images = joined.images(frames, numbers)
+    yield from _bar(images, len(frames), progress, len(frames) - len(numbers))
 
 
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
