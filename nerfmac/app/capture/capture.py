@@ -160,7 +160,7 @@ def capture_scene(
         if refused and not accept_poses:
             raise RefusedError(refused)
         chosen = _choose(source, folder, options, bar)
-        with _removed_if_unusable(folder), locked(folder):
+        with _removed_if_useless(folder), locked(folder):
             _begin(folder, options)
             is_video = inputs.is_video(source)
             if matching == "auto" and is_video:
@@ -172,10 +172,6 @@ def capture_scene(
                 _check_structure(structure, len(images), is_video, accept_poses)
             except RefusedError as error:
                 write_json(folder / RECORD, options | {"refused": str(error)})
-                error.add_note(
-                    f"the images and their matches are in {folder}; another attempt with other "
-                    "options continues from there, and otherwise you can remove this folder"
-                )
                 raise
             _finish(folder, options, images, structure)
     except KeyboardInterrupt as interruption:
@@ -185,18 +181,25 @@ def capture_scene(
 
 
 @contextmanager
-def _removed_if_unusable(folder: Path) -> Iterator[None]:
-    """Context manager that creates the folder of a capture, and removes a new folder if its images
-    cannot be used, because then no other option would help."""
-    is_new = not folder.exists()
+def _removed_if_useless(folder: Path) -> Iterator[None]:
+    """Context manager that creates the folder of a capture. After an error, a new folder is removed
+    if it contains too few images, because then no other option would help. Otherwise, a note in a
+    refusal describes what the folder contains."""
+    is_new, images = not folder.exists(), folder / WORK / IMAGES
     make_folder(folder)
     try:
         yield
-    except InputError:
-        if is_new and not (folder / WORK / IMAGES).is_file():
+    except InputError as error:
+        count = len(read_json(images)) if images.is_file() else 0
+        if is_new and count < inputs.FEW_IMAGES:
             shutil.rmtree(folder)
             with suppress(OSError):
                 folder.parent.rmdir()  # Only succeeds if it contains no other files.
+        elif isinstance(error, RefusedError):
+            error.add_note(
+                f"the images and their matches are in {folder}; another attempt with other "
+                "options continues from there, and otherwise you can remove this folder"
+            )
         raise
 
 

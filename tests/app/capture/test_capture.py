@@ -232,22 +232,31 @@ def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, cap
     assert line.startswith("3 of 12 images have no camera: ")
 
 
-def test_photos_that_cannot_be_used_leave_no_folder_and_a_refusal_says_what_it_keeps(
-    tmp_path, solved, capsys
-):
-    (tmp_path / "broken").mkdir()
-    for number in range(4):
-        (tmp_path / "broken" / f"{number}.jpg").write_bytes(b"no photo %d" % number)
-    assert nerfmac("capture", tmp_path / "broken") == 2
-    assert "can be read" in capsys.readouterr().err
-    assert not (tmp_path / "captures").exists()
-    write_images(tmp_path / "few", NAMES[:5])
+@pytest.mark.parametrize(
+    ("name", "count", "told"),
+    [
+        ("broken", 4, "can be read"),
+        ("few", 5, "only 2 of 5 images could be registered: this is too few images; take 30"),
+    ],
+)
+def test_photos_that_no_option_helps_leave_no_folder(tmp_path, solved, capsys, name, count, told):
+    write_images(tmp_path / name, NAMES[:count])
+    for path in (tmp_path / "broken").glob("*"):
+        path.write_bytes(path.name.encode())
     solved["cameras"] = 2
-    assert nerfmac("capture", tmp_path / "few") == 2
+    assert nerfmac("capture", tmp_path / name) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "matches are in" not in error
+    assert not (tmp_path / "captures").exists()
+
+
+def test_a_refusal_says_what_it_keeps(photos, tmp_path, solved, capsys):
+    solved["cameras"] = 2
+    assert nerfmac("capture", photos) == 2
     told = capsys.readouterr().err
-    assert "only 2 of 5 images could be registered: this is too few images; take 30" in told
-    assert "the images and their matches are in captures/few; another attempt" in told
-    assert (tmp_path / "captures" / "few" / "capture" / "images.json").is_file()
+    assert "the images and their matches are in captures/garden; another attempt" in told
+    assert (tmp_path / "captures" / "garden" / "capture" / "images.json").is_file()
 
 
 @pytest.mark.parametrize(
