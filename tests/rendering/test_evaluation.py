@@ -17,7 +17,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate, spread
 from nerfmac.rendering.metrics import similarity
-from nerfmac.rendering.pace import TRIAL, seconds_per_pixel
+from nerfmac.rendering.pace import REPETITIONS, TRIAL, seconds_per_pixel
 from nerfmac.rendering.renderer import Renderer
 
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
@@ -123,10 +123,21 @@ def drawing(tracer):
 def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
     slow = SlowGray(1e-3, monkeypatch)
     assert seconds_per_pixel(drawing(slow), [views.cameras[0]]) == pytest.approx(1e-3)
-    assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
+    assert sum(slow.pixels) == pytest.approx((2 + REPETITIONS) * TRIAL, rel=0.02)
     quick = SlowGray(1e-5, monkeypatch)
     assert seconds_per_pixel(drawing(quick), [views.cameras[0]]) == pytest.approx(1e-5)
     assert quick.pixels[-1] == WIDTH * HEIGHT
+
+
+def test_a_short_interruption_does_not_change_the_pace(views, monkeypatch):
+    slow = SlowGray(1e-3, monkeypatch)
+
+    def interrupted(rays, width=None):
+        slow.now += 60.0 * (len(slow.pixels) == 1)  # During the first measured trial.
+        return slow(rays, width)
+
+    pace = seconds_per_pixel(drawing(interrupted), [views.cameras[0]])
+    assert pace == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 22, 64, 200])
