@@ -115,7 +115,7 @@ def _next_commands(out: Path) -> str:
     """Return a line with the path of the video and suggested commands."""
     view = f"open the run in the viewer with `nerfmac view {quote(str(out))}`"
     if (out / "video.mp4").is_file():
-        return f"wrote a turntable video to {out / 'video.mp4'}; {view}"
+        return f"the turntable video is {out / 'video.mp4'}; {view}"
     return f"render a video with `nerfmac render {quote(str(out))}`; {view}"
 
 

@@ -150,7 +150,7 @@ def test_the_last_line_names_the_video_and_the_next_command(train, tmp_path, cap
     train("--steps", 2)
     out = tmp_path / "run"
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"wrote a turntable video to {out / 'video.mp4'}")
+    assert last.startswith(f"the turntable video is {out / 'video.mp4'}")
     assert f"`nerfmac view {out}`" in last
     (out / "video.mp4").unlink()
     train("--resume", "--steps", 3, "--no-video")
