@@ -42,6 +42,7 @@ struct MarchRay {
   float3 inverse;  // of the direction
   float first;    // march_number at the beginning of interval 0
   float jitter;   // position of a sample in its interval, in [0, 1)
+  float leave;    // distance at which the ray leaves the scene cube
   int intervals;  // number of intervals with a sample inside the scene cube
 };
 
@@ -64,6 +65,7 @@ METAL_FUNC MarchRay march_ray(
   bounds_clip(r.origin.x, r.direction.x, settings.extent, enter, leave);
   bounds_clip(r.origin.y, r.direction.y, settings.extent, enter, leave);
   bounds_clip(r.origin.z, r.direction.z, settings.extent, enter, leave);
+  r.leave = leave;
   r.first = march_number(enter, settings);
   const float room = march_number(leave, settings) - r.first;
   r.intervals = leave > enter ? int(ceil(room - r.jitter)) : 0;
@@ -82,48 +84,88 @@ METAL_FUNC float march_ahead(float place, float inverse, float side) {
   return ((floor(place * (1.0f / side)) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
 
+// A point on a ray: whether its cell is occupied and, if not, how far the empty space extends.
+struct MarchPoint {
+  bool is_inside;    // whether the point is inside the scene cube
+  bool is_occupied;
+  float ahead;       // distance to the nearest face ahead of the empty cell or, if its whole brick is
+                     // empty, of the brick
+};
+
+template <typename Bits>
+METAL_FUNC MarchPoint march_point(MarchRay r, float distance, Bits bits, MarchSettings settings) {
+  MarchPoint point;
+  const float3 position = r.origin + r.direction * distance;
+  const OccupancyCell cell = occupancy_cell(position, settings.resolution, settings.cascades);
+  point.is_inside = cell.index >= 0;
+  point.is_occupied = false;
+  point.ahead = 0.0f;
+  if (!point.is_inside) return point;
+  const uint number = uint(cell.index), word = bits[number / BRICK_CELLS];
+  point.is_occupied = (word >> (number % BRICK_CELLS)) & 1;
+  if (point.is_occupied) return point;
+  const float width = word == 0 ? float(BRICK_WIDTH) : 1.0f;
+  const float depth = word == 0 ? float(BRICK_DEPTH) : 1.0f;
+  point.ahead = cell.side * min(min(march_ahead(cell.place.x, r.inverse.x, width),
+                                    march_ahead(cell.place.y, r.inverse.y, width)),
+                                march_ahead(cell.place.z, r.inverse.z, depth));
+  return point;
+}
+
+// Returns the distance of the sample of interval k.
+METAL_FUNC float march_sample(MarchRay r, int k, MarchSettings settings) {
+  return march_distance(r.first + r.jitter + float(k), settings);
+}
+
+// Returns the first interval after interval k whose sample is at the distance `reached` or farther.
+// The result is 0.001 steps early rather than late, because a sample on a face belongs to the cell
+// behind the face.
+METAL_FUNC int march_next(MarchRay r, int k, float reached, MarchSettings settings) {
+  const float strides = march_number(reached, settings) - r.first - r.jitter - float(k);
+  return k + max(1, int(ceil(strides - 1e-3f)));
+}
+
 template <typename Bits>
 METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings settings) {
   MarchProbe probe;
-  probe.distance = march_distance(r.first + r.jitter + float(k), settings);
+  probe.distance = march_sample(r, k, settings);
   probe.is_sample = false;
   probe.next = k + 1;
   if (k >= r.intervals) return probe;
-  const float3 position = r.origin + r.direction * probe.distance;
-  const OccupancyCell cell = occupancy_cell(position, settings.resolution, settings.cascades);
-  if (cell.index < 0) return probe;
-  const uint number = uint(cell.index), word = bits[number / BRICK_CELLS];
-  probe.is_sample = (word >> (number % BRICK_CELLS)) & 1;
-  if (probe.is_sample) return probe;
-  // Leave the empty cell or, if its whole brick is empty, the brick, through the nearest of the
-  // three faces ahead.
-  const float width = word == 0 ? float(BRICK_WIDTH) : 1.0f;
-  const float depth = word == 0 ? float(BRICK_DEPTH) : 1.0f;
-  const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x, width),
-                              march_ahead(cell.place.y, r.inverse.y, width)),
-                          march_ahead(cell.place.z, r.inverse.z, depth));
-  const float reached = probe.distance + ahead * cell.side;
+  const MarchPoint point = march_point(r, probe.distance, bits, settings);
+  probe.is_sample = point.is_occupied;
+  if (!point.is_inside || point.is_occupied) return probe;
+  const float reached = probe.distance + point.ahead;
   // With a constant step length, one product is sufficient. Strides are sequential, so latency
   // matters.
-  const float strides = settings.cone * reached <= settings.step
-                            ? ahead * cell.side * settings.per_step
-                            : march_number(reached, settings) - r.first - r.jitter - float(k);
-  // Stop 0.001 steps early rather than late, because a sample on the face belongs to the next cell.
-  probe.next = k + max(1, int(ceil(strides - 1e-3f)));
+  probe.next = settings.cone * reached <= settings.step
+                   ? k + max(1, int(ceil(point.ahead * settings.per_step - 1e-3f)))
+                   : march_next(r, k, reached, settings);
   return probe;
 }
 
-// Advances k to the next sample of the ray and fills the probe. Returns false after the last
-// sample.
+// Advances k to the next sample of the ray, and returns the distance of the sample, or 0 after the
+// last sample. Empty cells are crossed from face to face without computing the numbers of intervals,
+// which need a logarithm and an exponential. After each face, the ray advances by `nudge` into the
+// next cell, so that it cannot stop at the face.
 template <typename Bits>
-METAL_FUNC bool march_search(
-    MarchRay r, thread int& k, thread MarchProbe& probe, Bits bits, MarchSettings settings) {
+METAL_FUNC float march_search(MarchRay r, thread int& k, Bits bits, MarchSettings settings) {
   while (k < r.intervals) {
-    probe = march_probe(r, k, bits, settings);
-    if (probe.is_sample) return true;
-    k = probe.next;
+    const float distance = march_sample(r, k, settings);
+    MarchPoint point = march_point(r, distance, bits, settings);
+    if (point.is_occupied) return distance;
+    float reached = distance;
+    while (point.is_inside && !point.is_occupied && reached < r.leave) {
+      reached += point.ahead;
+      const float nudge = max(1e-3f * max(settings.step, settings.cone * reached), 1e-6f * reached);
+      point = march_point(r, reached + nudge, bits, settings);
+      if (!point.is_occupied) reached += nudge;
+    }
+    if (!point.is_occupied) break;
+    k = march_next(r, k, reached, settings);
   }
-  return false;
+  k = r.intervals;
+  return 0.0f;
 }
 
 // Returns the interval at which a simdgroup continues after it has probed the intervals k to k +

@@ -4,7 +4,7 @@
 #include "networks.metal"
 
 // Tracing of whole rays in one pass: marching, encoding, networks, and compositing, until the
-// transmittance is below EARLY_STOP_TRANSMITTANCE.
+// transmittance is below RENDER_STOP_TRANSMITTANCE.
 //
 // A simdgroup traces TRACE_RAYS rays at once and processes one sample of each ray at a time, so
 // that the tiles of the networks are full. A simdgroup has a queue of TRACE_QUEUE neighboring rays
@@ -72,10 +72,12 @@ METAL_FUNC TraceRay trace_start(
 template <typename RayColor, typename Opacity, typename Depth>
 METAL_FUNC void trace_finish(
     thread TraceRay& ray, RayColor ray_color, Opacity opacity, Depth depth) {
-  for (int c = 0; c < 3; ++c) ray_color[3 * ray.index + c] = ray.color[c];
-  opacity[ray.index] = 1.0f - ray.transmittance;
-  depth[ray.index] =
-      ray.median > 0.0f ? ray.median * (1.0f - ray.transmittance) : ray.depth;
+  const float seen = 1.0f - ray.transmittance;
+  const bool is_opaque = ray.transmittance < RENDER_STOP_TRANSMITTANCE;
+  const float scale = is_opaque ? 1.0f / seen : 1.0f;
+  for (int c = 0; c < 3; ++c) ray_color[3 * ray.index + c] = scale * ray.color[c];
+  opacity[ray.index] = is_opaque ? 1.0f : seen;
+  depth[ray.index] = scale * (ray.median > 0.0f ? ray.median * seen : ray.depth);
   ray.index = -1;
   ray.has_sample = false;
 }
@@ -160,9 +162,8 @@ METAL_FUNC void trace(
           }
         }
         if (ray.index >= 0 && !ray.has_sample) {
-          MarchProbe probe;
-          ray.has_sample = march_search(ray.march, ray.k, probe, bits, to);
-          ray.distance = probe.distance;
+          ray.distance = march_search(ray.march, ray.k, bits, to);
+          ray.has_sample = ray.k < ray.march.intervals;
           if (!ray.has_sample) trace_finish(ray, ray_color, opacity, depth);
         }
         is_busy = is_busy || ray.has_sample;
@@ -193,7 +194,9 @@ METAL_FUNC void trace(
       if (own[o].has_sample) {
         const int row = o * SIMD_WIDTH + lane;
         trace_composite(own[o], space->density[row], space->color + 3 * row, to);
-        if (own[o].transmittance < EARLY_STOP_TRANSMITTANCE) trace_finish(own[o], ray_color, opacity, depth);
+        if (own[o].transmittance < RENDER_STOP_TRANSMITTANCE) {
+          trace_finish(own[o], ray_color, opacity, depth);
+        }
       }
     }
   }

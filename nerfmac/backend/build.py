@@ -167,8 +167,12 @@ def compile_together(libraries: Iterable[Cached]) -> None:
 
 @cache  # once per process
 def announce_compiling() -> None:
-    """Log that compilation starts."""
-    log.info("compiling kernels, once for this machine; this takes about 20 s ...")
+    """Log that compilation starts. If the cache already contains kernels, only a few kernels are
+    missing, because another command or other settings need them."""
+    if any(path.suffix in (".so", ".cubin") for path in cache_folder().glob("*.*")):
+        log.info("compiling more kernels, which no command has used on this machine before ...")
+    else:
+        log.info("compiling kernels, once for this machine; this takes about 20 s ...")
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-EARLY_STOP_TRANSMITTANCE = 1e-4  # Rays end below this transmittance.
+EARLY_STOP_TRANSMITTANCE = 1e-4  # Rays of training end below this transmittance.
+
+RENDER_STOP_TRANSMITTANCE = 2.0**-8
+"""Rays of renderings end below this transmittance, which is one of 256 levels of an image. The ray
+then counts as opaque: its color is divided by its opacity, as in Instant-NGP."""
 
 DENSITY_LIMIT = 15.0
 """Upper bound of the natural logarithm of the density. A density of e^15 per scene unit is opaque

@@ -92,8 +92,7 @@ def appearing(path: Path) -> Iterator[Path]:
     permission, or a full disk, are raised as `InputError`s.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
-    if path.is_dir():
-        raise InputError(f"{path} cannot be written: it is a folder")
+    _refuse_folder(path)
     _remove_abandoned(path)
     _appearing[partial] = named
     try:
@@ -209,6 +208,21 @@ def check_free(folder: Path) -> None:
         raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
     if folder.exists() and not (folder.is_dir() and not visible_names(folder)):
         raise InputError(f"{folder} exists already; choose another folder")
+
+
+def check_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Raise `InputError` if the output file `path` is a folder, or exists and may not be
+    overwritten."""
+    _refuse_folder(path)
+    if path.exists() and not overwrite:
+        raise InputError(
+            f"{path} already exists; choose another name, or replace it with --overwrite"
+        )
+
+
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder")
 
 
 def visible_names(folder: Path) -> set[str]:

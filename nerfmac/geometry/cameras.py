@@ -88,6 +88,12 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
     return vector / length
 
 
+def angle_between(one: Camera, other: Camera) -> float:
+    """Return the angle between the viewing axes of two cameras in degrees."""
+    cosine = one.pose[:, 2] @ other.pose[:, 2]
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+
+
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:

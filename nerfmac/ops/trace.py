@@ -2,7 +2,7 @@
 `composite`.
 
 The kernel processes each ray sample by sample, until the ray leaves the scene or its transmittance
-falls below 1e-4. The kernel therefore evaluates no samples behind surfaces and stores no samples,
+falls below 1/256. The kernel therefore evaluates no samples behind surfaces and stores no samples,
 and the host does not wait between operations. The operation has no gradient and is used only for
 rendering.
 
@@ -22,10 +22,11 @@ from nerfmac.common.constants import (
     BRICK_CELLS,
     NARROW_TRACE_FEATURES,
     OF_DEVICES,
+    RENDER_STOP_TRANSMITTANCE,
     WIDE_TRACE_SIMDGROUPS,
 )
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.composite import Composited, composite, weights_along
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
 from nerfmac.ops.median_depth import median_distance, with_median
@@ -129,8 +130,21 @@ def _trace_reference(
         color_weights,
         geometry.networks,
     )
+    before = weights_along(density, samples.width, samples.ray_start).before
+    density = mx.where(mx.exp(-before) < RENDER_STOP_TRANSMITTANCE, 0.0, density)
     seen = composite(density, color, samples)
-    return with_median(seen, median_distance(density, samples, mx.ones(counts.shape)))
+    median = median_distance(density, samples, mx.ones(counts.shape))
+    return opaque_if_stopped(with_median(seen, median))
+
+
+def opaque_if_stopped(seen: Composited) -> Composited:
+    """Make rays opaque whose transmittance is below `RENDER_STOP_TRANSMITTANCE`, by dividing their
+    color and depth by their opacity."""
+    is_stopped = seen.opacity > 1.0 - RENDER_STOP_TRANSMITTANCE
+    scale = mx.where(is_stopped, 1.0 / mx.maximum(seen.opacity, 0.5), 1.0)
+    opacity = mx.where(is_stopped, 1.0, seen.opacity)
+    extras = {name: scale[:, None] * values for name, values in seen.extras.items()}
+    return Composited(scale[:, None] * seen.color, opacity, scale * seen.depth, extras)
 
 
 @operation("trace", _trace_reference)

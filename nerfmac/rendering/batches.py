@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, to_numpy
-from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
+from nerfmac.common.constants import RENDER_STOP_TRANSMITTANCE
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
 from nerfmac.ops.median_depth import with_median
+from nerfmac.ops.trace import opaque_if_stopped
 from nerfmac.sampling.sampler import Sampler
 
 Indices = npt.NDArray[np.signedinteger]
@@ -129,7 +130,9 @@ class SampleBatches:
         sums = np.zeros((len(left), 3 + 1 + sum(self._extras.values())), np.float32)
         median = np.zeros(len(left), np.float32)
         most = FIRST_ROUND
-        while len(alive := np.flatnonzero((left > 0) & (transmittance >= EARLY_STOP))):
+        while len(
+            alive := np.flatnonzero((left > 0) & (transmittance >= RENDER_STOP_TRANSMITTANCE))
+        ):
             take = np.minimum(left[alive], min(most, self._slots))
             for batch in self._batches(take):
                 chosen = alive[batch]
@@ -147,7 +150,7 @@ class SampleBatches:
             *(mx.array(color), mx.array(1.0 - transmittance), mx.array(depth[:, 0])),
             dict(zip(self._extras, map(mx.array, extras), strict=True)),
         )
-        return with_median(whole, mx.array(median))
+        return opaque_if_stopped(with_median(whole, mx.array(median)))
 
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices

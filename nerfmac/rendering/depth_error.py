@@ -18,28 +18,26 @@ class DepthError(NamedTuple):
     p90: float  # 90th percentile
 
 
-def relative_errors(views: Views, index: int, first: int, depth: mx.array) -> mx.array | None:
+def relative_errors(views: Views, index: int, depth: mx.array) -> mx.array | None:
     """Return the relative error of rendered depth at each pixel, or None without depth maps.
 
     Args:
         views: Views, with or without depth maps.
         index: Index of the view.
-        first: First row that was rendered.
-        depth: (rows, w) float32, rendered distances in scene units.
+        depth: (h, w) float32, rendered distances in scene units.
 
     Returns:
-        float32 array (rows, w), NaN where the measured distance is unknown or the pixel is masked.
+        float32 array (h, w), NaN where the measured distance is unknown or the pixel is masked.
     """
     if views.depth is None:
         return None
-    width, rows = views.cameras.sizes[index][0], depth.shape[0]
-    pixel = views.cameras.places[index, 0] + first * width + mx.arange(rows * width)
+    pixel = views.cameras.places[index, 0] + mx.arange(depth.size)
     view = mx.full(pixel.shape, index, mx.int32)
     known = sensor_depth(views.depth, views.cameras, pixel, view)
     is_known = known[:, 1] > 0
     kept = views.kept_of(index)
     if kept is not None:
-        is_known = is_known & kept[first : first + rows].reshape(-1)
+        is_known = is_known & kept.reshape(-1)
     error = mx.where(is_known, mx.abs(depth.reshape(-1) / known[:, 0] - 1.0), mx.nan)
     return error.reshape(depth.shape)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -11,20 +10,18 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import confirm, is_relaxed, resumed
+from nerfmac.backend.watchdog import confirm, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.views import Views
 from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.metrics import (
-    WINDOW,
     Sums,
     color_corrected,
     decibels,
     similarity,
     squared_error,
 )
-from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, Renderer
 
@@ -37,7 +34,6 @@ class ViewQuality(NamedTuple):
     name: str
     psnr: float  # In dB.
     ssim: float
-    row_fraction: float = 1.0  # Fraction of the image rows that were compared, around the middle.
     lpips: float | None = None  # None if LPIPS was not measured.
     psnr_corrected: float = math.nan  # In dB, after `metrics.color_corrected`.
     depth_median: float | None = None  # Relative depth error, or None without measured depth.
@@ -53,8 +49,8 @@ class Evaluation(list[ViewQuality]):
         Args:
             views: Metrics of the views.
             split: Name of the split.
-            of: Number of views in the split. If the evaluation time was limited, it can be larger
-                than the length of the list.
+            of: Number of views in the split. If the number of evaluated views was limited, it is
+                larger than the length of the list.
         """
         super().__init__(views)
         self.split, self.of = split, of
@@ -100,18 +96,14 @@ class Evaluation(list[ViewQuality]):
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """Describe the measured views and rows, as in "the middle 62 % of 1 of 9 test views".
-
-    `of` is the number of views in the split.
-    """
-    rows = views[0].row_fraction if views else 1.0
-    middle = f"the middle {100.0 * rows:.0f} % of " if rows < 1.0 else ""
-    part = f"{len(views)} of " if len(views) < of or middle else ""
-    return f"{middle}{part}{of} {split} view{'' if of == 1 else 's'}"
+    """Describe the evaluated views, as in "4 of 9 test views". `of` is the number of views in the
+    split."""
+    part = f"{len(views)} of " if len(views) < of else ""
+    return f"{part}{of} {split} view{'' if of == 1 else 's'}"
 
 
 class Compared(NamedTuple):
-    """Photo and rendering of a view in host memory, cropped to the compared rows."""
+    """Photo and rendering of a view in host memory."""
 
     truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
     rendering: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
@@ -130,7 +122,6 @@ class _Comparison(NamedTuple):
     error: Sums
     corrected_error: Sums
     similarity: Sums
-    row_fraction: float
     lpips: mx.array | None
     unmasked: mx.array  # scalar, fraction of the pixels that are not masked
     depth_errors: mx.array | None  # from `relative_errors`
@@ -148,7 +139,7 @@ class _Comparison(NamedTuple):
             confirm()  # If the GPU has failed, this raises the error that explains the NaN.
             raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
         depth = depth_error(self.depth_errors) or (None, None)
-        view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected, *depth)
+        view = ViewQuality(self.name, psnr, ssim, lpips, corrected, *depth)
         return view, Compared(*map(to_numpy, self.images)) if with_images else None
 
 
@@ -158,7 +149,7 @@ def evaluate(
     background: str = "white",
     blend: str = "srgb",
     *,
-    seconds: float | None = None,
+    limit: int | None = None,
     on_view: OnView | None = None,
     lpips: Lpips | None = None,
 ) -> Iterator[ViewQuality]:
@@ -167,10 +158,8 @@ def evaluate(
     PSNR and SSIM exclude masked pixels. For LPIPS, masked pixels are copied from the photo to the
     rendering. Images are passed to `on_view` and are not stored.
 
-    If `seconds` is set, the number of views is limited so that the evaluation takes about this
-    long. The compared views are evenly spaced in the split. If a single view takes longer than
-    `seconds`, only its middle rows are compared. The time per view is first estimated from the
-    rendering time of a small image, and later from the mean rendering time of finished views.
+    With `limit`, at most this number of views is compared. For the same split and limit, they are
+    always the same views, evenly spaced in the split, and a larger limit adds views to them.
 
     `new_renderer` is called once, and again each time macOS stops GPU work (see
     `nerfmac.backend.watchdog`). `background` is `white` or `black`, and `blend` is the color space
@@ -179,32 +168,16 @@ def evaluate(
     Raises:
         InputError: If a rendering is not finite.
     """
-    order: Sequence[int] = range(len(views.names))
-    renderer = new_renderer()
-    lens = views.cameras[0].lens
-    fraction, start, view_seconds = 1.0, time.perf_counter(), 0.0
-    if seconds is not None:
-        order = spread(len(views.names))
-        pace = seconds_per_pixel(renderer, [views.cameras[0]])
-        view_seconds = pace * lens.width * lens.height
-        seconds -= time.perf_counter() - start
-        if view_seconds > seconds:
-            fraction = seconds / view_seconds
-        start = time.perf_counter()
+    order = spread(len(views.names))[:limit] if limit is not None else range(len(views.names))
 
     def outcomes_from(done: int) -> Iterator[tuple[ViewQuality, Compared | None]]:
-        nonlocal view_seconds
-        renderer_now = new_renderer() if done or is_relaxed() else renderer
+        renderer = new_renderer()
         previous: _Comparison | None = None
-        for begun, index in enumerate(order[done:], done):
-            if seconds is not None and begun and (begun + 1) * view_seconds > seconds:
-                break
+        for index in order[done:]:
             with interval("begin a view", view=views.names[index]):
-                light = background, blend
-                comparison = _compare(renderer_now, views, index, light, fraction, lpips)
+                comparison = _compare(renderer, views, index, (background, blend), lpips)
             if previous:  # the device already renders the next view while the host waits here
                 yield previous.outcome(with_images=on_view is not None)
-                view_seconds = (time.perf_counter() - start) / begun
             previous = comparison
         if previous:
             yield previous.outcome(with_images=on_view is not None)
@@ -216,25 +189,16 @@ def evaluate(
 
 
 def _compare(
-    renderer: Renderer,
-    views: Views,
-    index: int,
-    light: tuple[str, str],
-    fraction: float,
-    lpips: Lpips | None,
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str], lpips: Lpips | None
 ) -> _Comparison:
-    """Start to render the middle rows of a view, a `fraction` of all rows, and to compare them with
-    the photo."""
+    """Start to render a view and to compare it with the photo."""
     background, blend = light
-    color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
-    rows = min(max(int(height * fraction), WINDOW), height)
-    first = (height - rows) // 2
-    target = views.blended(index, color, blend)[first : first + rows]
-    pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), color)
+    color = BACKGROUNDS[background]
+    target = views.blended(index, color, blend)
+    pixels, opacity, depth = renderer.pixels(views.cameras[index], color)
     rendered, unmasked = pixels.reshape(target.shape), mx.array(1.0)
     mask = views.kept_of(index)
     if mask is not None:
-        mask = mask[first : first + rows]
         unmasked = mask.astype(mx.float32).mean()
     corrected = color_corrected(rendered, target, mask)
     if mask is not None:
@@ -251,7 +215,17 @@ def _compare(
         rendered,
         *(values.reshape(target.shape[:2]) for values in (opacity, depth)),
     )
-    depths = relative_errors(views, index, first, images[-1])
-    name, part = views.names[index], rows / height
-    errors = error, corrected_error, alike
-    return _Comparison(name, *errors, part, distance, unmasked, depths, images)
+    depths = relative_errors(views, index, images[-1])
+    name, errors = views.names[index], (error, corrected_error, alike)
+    return _Comparison(name, *errors, distance, unmasked, depths, images)
+
+
+def spread(count: int) -> list[int]:
+    """Return the numbers 0 to `count` - 1 in an order in which every prefix is evenly spaced.
+
+    The order is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so
+    on.
+    """
+    bits = (count - 1).bit_length()
+    halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))
+    return list(dict.fromkeys(half * count >> bits for half in halves))

@@ -104,6 +104,15 @@ def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(
     assert caplog.messages == [ANNOUNCED]
 
 
+def test_a_second_command_compiles_more_kernels_and_does_not_say_once(cache, caplog):
+    caplog.set_level(logging.INFO, "nerfmac")
+    for name in ("one", "two", "two"):
+        build.announce_compiling.cache_clear()  # another process
+        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
+    more = "compiling more kernels, which no command has used on this machine before ..."
+    assert caplog.messages == [ANNOUNCED, more]
+
+
 @pytest.mark.parametrize("package", ["mlx", "nanobind"])
 def test_another_version_of_what_it_is_built_against_is_another_extension(monkeypatch, package):
     seen = []

@@ -16,7 +16,7 @@ from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, count_samples, march
 from nerfmac.ops.median_depth import median_distance, with_median
 from nerfmac.ops.networks_shape import NetworksShape
-from nerfmac.ops.trace import TraceGeometry, trace
+from nerfmac.ops.trace import TraceGeometry, _trace_reference, trace
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
@@ -73,6 +73,44 @@ def test_the_images_width_changes_nothing_but_the_order():
         seen = trace(**given, geometry=GEOMETRY, width=width)[:3]
         for got, want in zip(seen, in_order, strict=True):
             np.testing.assert_allclose(np.array(got), np.array(want), rtol=1e-6)
+
+
+def random_rays(geometry: MarchGeometry, count: int = 400) -> Rays:
+    return Rays(*map(mx.array, some_rays(geometry, count)[:2]))
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+@pytest.mark.parametrize("filled", [0.02, 0.4])
+def test_empty_space_is_crossed_without_missing_a_sample(name, filled):
+    march = GEOMETRIES[name]
+    given = arguments() | {"bits": packed(grid(march, filled))}
+    scene = TraceGeometry(march, GEOMETRY.levels, GEOMETRY.networks)
+    along = random_rays(march)
+    got = trace(rays=along, geometry=scene, **given)
+    want = _trace_reference(along, geometry=scene, _width=None, **given)
+    assert (np.array(want.opacity) > 1e-3).sum() > 20
+    for one, other in zip(got, want, strict=True):
+        is_same = np.isclose(np.array(one), np.array(other), rtol=1e-4, atol=1e-5)
+        assert is_same.mean() > 0.99, "rounding moves a sample over a face here and there"
+
+
+def test_rays_become_opaque_before_the_next_gray_level(monkeypatch):
+    given, along = arguments(), random_rays(GEOMETRY.march)
+    given["density_weights"] = 8.0 * given["density_weights"]
+    color, opacity, depth = map(np.array, trace(rays=along, geometry=GEOMETRY, **given))
+    monkeypatch.setattr("nerfmac.ops.trace.RENDER_STOP_TRANSMITTANCE", 0.0)
+    exact = _trace_reference(along, geometry=GEOMETRY, _width=None, **given)
+    light = 1.0 - np.array(exact.opacity)
+    stopped = light < 1 / 256 - 1e-5
+    assert 40 < stopped.sum() < 360
+    assert (opacity[stopped] == 1.0).all()
+    np.testing.assert_allclose(
+        opacity[light > 1 / 256 + 1e-5], 1.0 - light[light > 1 / 256 + 1e-5], atol=1e-4
+    )
+    assert np.abs(color - np.array(exact.color)).max() < 1 / 256
+    np.testing.assert_allclose(
+        depth, np.array(exact.depth) / np.where(stopped, 1 - light, 1), rtol=0.01
+    )
 
 
 @pytest.mark.parametrize(

@@ -33,40 +33,38 @@ def views(*, scale: float = 1.0) -> Views:
 def test_errors_are_relative_and_unknown_pixels_do_not_count():
     depth = np.full((HEIGHT, WIDTH), 2.0, np.float32)
     depth[4:] = 3.0
-    errors = np.array(relative_errors(views(), 1, 0, mx.array(depth)))
+    errors = np.array(relative_errors(views(), 1, mx.array(depth)))
     assert np.isnan(errors[:3, :3]).all()  # interpolation uses the unknown corner
     assert np.isnan(errors).sum() == 9
     assert np.nanmax(errors[:4]) == 0.0
     np.testing.assert_allclose(errors[4:], 0.5)
     assert depth_error(mx.array(errors)) == (0.0, 0.5)
-    wide = relative_errors(views(scale=4.0), 1, 0, mx.array(depth))
+    wide = relative_errors(views(scale=4.0), 1, mx.array(depth))
     assert depth_error(wide) == (0.75, 0.75)
 
 
-def test_the_middle_rows_are_compared_with_their_own_rows_of_the_map():
+def test_rows_are_compared_with_their_own_rows_of_the_map():
     given = views()
     ramp = np.linspace(1.0, 3.0, HEIGHT // 2, dtype=np.float32)
     ramp = np.repeat(ramp[:, None], WIDTH // 2, axis=1)
     given = replace(given, depth=DepthMaps.stack([None, (ramp, np.ones_like(ramp))]))
-    whole = np.array(relative_errors(given, 1, 0, mx.ones((HEIGHT, WIDTH))))
-    part = np.array(relative_errors(given, 1, 2, mx.ones((3, WIDTH))))
-    np.testing.assert_array_equal(part, whole[2:5])
-    assert len(np.unique(whole[:, 0])) == HEIGHT
+    errors = np.array(relative_errors(given, 1, mx.ones((HEIGHT, WIDTH))))
+    assert len(np.unique(errors[:, 0])) == HEIGHT
 
 
 def test_masked_pixels_do_not_count():
     kept = np.ones((2, HEIGHT, WIDTH), bool)
     kept[1, :, 4:] = False
     given = replace(views(), kept=mx.array(kept.ravel()))
-    errors = np.array(relative_errors(given, 1, 0, mx.full((HEIGHT, WIDTH), 2.0)))
+    errors = np.array(relative_errors(given, 1, mx.full((HEIGHT, WIDTH), 2.0)))
     assert np.isnan(errors[:, 4:]).all()
     assert not np.isnan(errors[3:, :4]).any()
 
 
 def test_a_view_without_known_depth_has_no_error():
-    assert depth_error(relative_errors(views(), 0, 0, mx.ones((HEIGHT, WIDTH)))) is None
+    assert depth_error(relative_errors(views(), 0, mx.ones((HEIGHT, WIDTH)))) is None
     without = replace(views(), depth=None)
-    assert relative_errors(without, 1, 0, mx.ones((HEIGHT, WIDTH))) is None
+    assert relative_errors(without, 1, mx.ones((HEIGHT, WIDTH))) is None
 
 
 def test_the_mean_is_over_the_views_with_measured_depth():

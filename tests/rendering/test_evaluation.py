@@ -15,9 +15,9 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited
-from nerfmac.rendering.evaluation import evaluate
-from nerfmac.rendering.metrics import WINDOW, psnr, similarity
-from nerfmac.rendering.pace import TRIAL, middle_rows, seconds_per_pixel, spread
+from nerfmac.rendering.evaluation import evaluate, spread
+from nerfmac.rendering.metrics import similarity
+from nerfmac.rendering.pace import REPETITIONS, TRIAL, seconds_per_pixel
 from nerfmac.rendering.renderer import Renderer
 
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
@@ -105,55 +105,39 @@ def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch
     assert slow.pixels == [WIDTH * HEIGHT] * 3
 
 
-@pytest.mark.parametrize("fitting", [1, 2, 7, 30])
-def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monkeypatch, fitting):
-    slow = SlowGray(1e-3, monkeypatch)
-    each = WIDTH * HEIGHT * slow.pace
-    # The pace is measured on two images of TRIAL pixels.
-    seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
-    outcomes = list(evaluate(partial(Renderer, slow), views, seconds=seconds))
-    assert slow.now <= seconds
-    # The first interval between two outcomes contains two views and thus indicates a slower pace.
-    assert max(1, fitting - 2) <= len(outcomes) <= fitting
-    assert all(outcome.row_fraction == 1.0 for outcome in outcomes)
+@pytest.mark.parametrize("limit", [1, 2, 7, VIEWS])
+def test_a_limit_takes_the_same_views_spread_evenly(views, limit):
+    outcomes = list(evaluate(partial(Renderer, gray), views, limit=limit))
+    assert len(outcomes) == limit
+    assert outcomes == list(evaluate(partial(Renderer, gray), views, limit=limit))
     places = sorted(views.names.index(outcome.name) for outcome in outcomes)
-    gaps = np.diff([*places, VIEWS])
-    assert gaps.max() <= 2 * VIEWS / len(places)
+    assert np.diff([*places, VIEWS]).max() <= 2 * VIEWS / limit
+    more = evaluate(partial(Renderer, gray), views, limit=min(limit + 1, VIEWS))
+    assert {view.name for view in outcomes} <= {view.name for view in more}
 
 
-def test_time_enough_is_time_for_all_views(views, monkeypatch):
-    slow = SlowGray(1e-6, monkeypatch)
-    outcomes = list(evaluate(partial(Renderer, slow), views, seconds=60.0))
-    assert sorted(outcomes) == sorted(evaluate(partial(Renderer, gray), views))
-
-
-@pytest.mark.parametrize("fraction", [0.5, 0.0])
-def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypatch, fraction):
-    slow = SlowGray(1e-3, monkeypatch)
-    trials = 2.02 * TRIAL * slow.pace
-    seconds = trials + fraction * WIDTH * HEIGHT * slow.pace
-    (outcome,) = evaluate(partial(Renderer, slow), views, seconds=seconds)
-    rows = max(WINDOW, math.floor(fraction * HEIGHT))
-    assert outcome.row_fraction == pytest.approx(rows / HEIGHT, abs=2.01 / HEIGHT)
-    first, count = (HEIGHT - rows) // 2, slow.pixels[-1] // WIDTH
-    target = views.blended(0)[first : first + count]
-    assert outcome.psnr == pytest.approx(psnr(mx.full(target.shape, 0.5), target), abs=0.05)
+def drawing(tracer):
+    return lambda camera: Renderer(tracer).pixels(camera, (1.0, 1.0, 1.0))
 
 
 def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
     slow = SlowGray(1e-3, monkeypatch)
-    assert seconds_per_pixel(Renderer(slow), [views.cameras[0]]) == pytest.approx(1e-3)
-    assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
+    assert seconds_per_pixel(drawing(slow), [views.cameras[0]]) == pytest.approx(1e-3)
+    assert sum(slow.pixels) == pytest.approx((2 + REPETITIONS) * TRIAL, rel=0.02)
     quick = SlowGray(1e-5, monkeypatch)
-    assert seconds_per_pixel(Renderer(quick), [views.cameras[0]]) == pytest.approx(1e-5)
+    assert seconds_per_pixel(drawing(quick), [views.cameras[0]]) == pytest.approx(1e-5)
     assert quick.pixels[-1] == WIDTH * HEIGHT
 
 
-def test_the_middle_rows_are_seen_where_they_stand_in_the_image(views):
-    camera = views.cameras[0]
-    whole, part = camera_rays(camera), camera_rays(middle_rows(camera, 20))
-    middle = whole.direction.reshape(HEIGHT, WIDTH, 3)[30:50].reshape(-1, 3)
-    assert np.allclose(part.direction, middle, atol=1e-6)
+def test_a_short_interruption_does_not_change_the_pace(views, monkeypatch):
+    slow = SlowGray(1e-3, monkeypatch)
+
+    def interrupted(rays, width=None):
+        slow.now += 60.0 * (len(slow.pixels) == 1)  # During the first measured trial.
+        return slow(rays, width)
+
+    pace = seconds_per_pixel(drawing(interrupted), [views.cameras[0]])
+    assert pace == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 22, 64, 200])

@@ -41,9 +41,9 @@ def told(capsys):
 MESH = ("--threshold", 0.01, "--resolution", 24)
 FILES = {
     "video.mp4": ("render", "--frames", 8, "--overwrite", "--out"),
-    "mesh.ply": ("export", *MESH),
-    "density.vdb": ("export", "--resolution", 24),
-    "page.html": ("export",),
+    "mesh.ply": ("export", *MESH, "--overwrite"),
+    "density.vdb": ("export", "--resolution", 24, "--overwrite"),
+    "page.html": ("export", "--overwrite"),
     "figures.json": ("eval", "--json"),
 }
 """File -> the command that writes it: its name, and flags up to the file's name."""
@@ -154,7 +154,7 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(balls, t
 
 
 def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
-    write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(12)])
     out = tmp_path / "scene"
     words = ("capture", tmp_path / "photos", "--out", out)
     assert nerfmac(*words) == 2
@@ -164,7 +164,7 @@ def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
     for matching in ("auto", "exhaustive"):
         capsys.readouterr()
         assert nerfmac(*words, "--matching", matching) == 2
-        assert "no two of the 3 images" in capsys.readouterr().err
+        assert "no two of the 12 images" in capsys.readouterr().err
     assert json.loads((out / capture.RECORD).read_text()) == {
         **json.loads(record),
         "matching": "exhaustive",

@@ -19,7 +19,6 @@ using ulong = std::uint64_t;
 using std::abs;  // libc++ has abs(float) here already, so a second definition is an error
 using std::ceil;
 using std::cos;
-using std::exp;
 using std::floor;
 using std::fma;
 using std::log;
@@ -51,10 +50,38 @@ METAL_FUNC float min(float a, float b) { return a < b ? a : b; }
 METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
 
+// Exponential of each float of a vector, with an error of at most two units in the last place: the
+// usual reduction to 2^n e^r, with the polynomial of Cephes for e^r (Moshier, expf.c). NaN is
+// propagated. Unlike a function of the C library, it is inlined, so it spills no registers.
+template <typename Floats, typename Integers>
+METAL_FUNC Floats vector_exp(Floats x) {
+  const Floats above = x < -104.0f ? Floats{} - 104.0f : x;  // e^-104 is zero
+  const Floats within = above > 89.0f ? Floats{} + 89.0f : above;  // e^89 is infinite
+  const float whole = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction
+  const Floats n = (within * 1.44269504f + whole) - whole;
+  const Floats r = within - n * 0.693359375f + n * 2.12194440e-4f;
+  Floats series = 1.9875691500e-4f * r + 1.3981999507e-3f;
+  series = series * r + 8.3334519073e-3f;
+  series = series * r + 4.1665795894e-2f;
+  series = series * r + 1.6666665459e-1f;
+  series = series * r + 5.0000001201e-1f;
+  series = series * (r * r) + (r + 1.0f);
+  // Two factors: 2^n may be outside the range of normal numbers even if the result is inside.
+  const Integers power = __builtin_convertvector(n, Integers), half = power >> 1;
+  const Integers first = (half + 127) << 23, second = (power - half + 127) << 23;
+  return series * reinterpret_cast<const Floats&>(first) * reinterpret_cast<const Floats&>(second);
+}
+
+METAL_FUNC float exp(float x) {
+  typedef float floats __attribute__((vector_size(16)));
+  typedef int integers __attribute__((vector_size(16)));
+  return vector_exp<floats, integers>(floats{x, x, x, x})[0];
+}
+
 // Metal functions in the `precise` namespace.
 namespace precise {
+using ::exp;
 using std::cos;
-using std::exp;
 using std::log;
 using std::sin;
 }  // namespace precise

@@ -36,24 +36,9 @@ METAL_FUNC lanes clamp(lanes x, float low, float high) {
   return above > high ? lanes{} + high : above;
 }
 
-// Exponential with an error of at most two units in the last place: the usual reduction to 2^n e^r,
-// with the polynomial of Cephes for e^r (Moshier, expf.c). NaN is propagated.
 METAL_FUNC lanes exp(lanes x) {
   typedef int whole_lanes __attribute__((vector_size(4 * LANES)));
-  const lanes within = clamp(x, -104.0f, 89.0f);  // e^-104 is zero, e^89 infinite
-  const float whole = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction
-  const lanes n = (within * 1.44269504f + whole) - whole;
-  const lanes r = within - n * 0.693359375f + n * 2.12194440e-4f;
-  lanes series = 1.9875691500e-4f * r + 1.3981999507e-3f;
-  series = series * r + 8.3334519073e-3f;
-  series = series * r + 4.1665795894e-2f;
-  series = series * r + 1.6666665459e-1f;
-  series = series * r + 5.0000001201e-1f;
-  series = series * (r * r) + (r + 1.0f);
-  // Two factors: 2^n may be outside the range of normal numbers even if the result is inside.
-  const whole_lanes power = __builtin_convertvector(n, whole_lanes), half = power >> 1;
-  const whole_lanes first = (half + 127) << 23, second = (power - half + 127) << 23;
-  return series * reinterpret_cast<const lanes&>(first) * reinterpret_cast<const lanes&>(second);
+  return vector_exp<lanes, whole_lanes>(x);
 }
 
 typedef float tile_value;

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.capture.two_views import Pair
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, angle_between
 
 Floats = npt.NDArray[np.float64]
 Seen = Mapping[str, npt.NDArray[np.int64]]
@@ -28,12 +28,6 @@ minimum number of compared cells."""
 NEARBY, NEARBY_ANGLE = 0.4, 25.0
 """Maximum distance of two cameras relative to the median depth, and maximum angle in degrees, for
 comparing their content."""
-
-
-def angle_between(one: Camera, other: Camera) -> float:
-    """Return the angle between the viewing axes of two cameras in degrees."""
-    cosine = one.pose[:, 2] @ other.pose[:, 2]
-    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
 
 
 def different_backgrounds(

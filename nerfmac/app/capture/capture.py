@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.unregistered import missing_images
 from nerfmac.app.capture.verdict import CONTRADICTIONS, RefusedError, Verdict
 from nerfmac.app.capture.video import report_conversions
-from nerfmac.app.scenes import holds_scene, load_scene
+from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
 from nerfmac.app.scenes.masks import masks_of, report_masks
+from nerfmac.app.scenes.options import SceneOptions
+from nerfmac.app.scenes.parsed_scene import assemble
+from nerfmac.app.scenes.readers import read_scene
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import checks
@@ -48,6 +52,10 @@ CHANGEABLE = {"matching", "focal_35mm"}
 MIN_IMAGES = 3  # Minimum number of images that a capture requires.
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
+SLOWLY = (
+    "move the camera more slowly or take more images, let each image overlap the next one, walk "
+    "around instead of turning in place, and avoid bare walls, glass, and motion blur"
+)
 log = logging.getLogger("nerfmac")
 
 
@@ -138,11 +146,8 @@ def capture_scene(
     }
 
     def bar(name: str, total: int | None) -> Any:
-        return tqdm(
-            total=total,
-            desc=step_name(name, of_video=inputs.is_video(source)),
-            disable=not progress,
-        )
+        step = step_name(name, of_video=inputs.is_video(source))
+        return tqdm(total=total, desc=step, disable=not progress)
 
     try:
         options["files"] = _digests(source)
@@ -155,8 +160,7 @@ def capture_scene(
         if refused and not accept_poses:
             raise RefusedError(refused)
         chosen = _choose(source, folder, options, bar)
-        make_folder(folder)
-        with locked(folder):
+        with _removed_if_useless(folder), locked(folder):
             _begin(folder, options)
             is_video = inputs.is_video(source)
             if matching == "auto" and is_video:
@@ -174,6 +178,29 @@ def capture_scene(
         kept = f"completed work is in {folder}; run the same command again to continue"
         raise KeyboardInterrupt(kept if folder.exists() else "nothing was saved") from interruption
     return folder
+
+
+@contextmanager
+def _removed_if_useless(folder: Path) -> Iterator[None]:
+    """Context manager that creates the folder of a capture. After an error, a new folder is removed
+    if it contains too few images, because then no other option would help. Otherwise, a note in a
+    refusal describes what the folder contains."""
+    is_new, images = not folder.exists(), folder / WORK / IMAGES
+    make_folder(folder)
+    try:
+        yield
+    except InputError as error:
+        count = len(read_json(images)) if images.is_file() else 0
+        if is_new and count < inputs.FEW_IMAGES:
+            shutil.rmtree(folder)
+            with suppress(OSError):
+                folder.parent.rmdir()  # Only succeeds if it contains no other files.
+        elif isinstance(error, RefusedError):
+            error.add_note(
+                f"the images and their matches are in {folder}; another attempt with other "
+                "options continues from there, and otherwise you can remove this folder"
+            )
+        raise
 
 
 def need_pycolmap() -> None:
@@ -353,11 +380,8 @@ def _check_structure(structure: Structure, total: int, is_video: bool, accept_po
     the cameras and `accept_poses` is false."""
     registered = len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
-        raise RefusedError(
-            f"only {registered} of {total} images could be registered: move the camera more slowly "
-            "or take more images, let each image overlap the next one, walk around instead of "
-            "turning in place, and avoid bare walls, glass, and motion blur"
-        )
+        what_to_do = inputs.advice(total, SLOWLY, is_video=is_video)
+        raise RefusedError(f"only {registered} of {total} images could be registered: {what_to_do}")
     verdict = structure.verdict
     if verdict.is_refused and not accept_poses:
         worst = next(finding for finding in verdict.findings if finding.is_refused)
@@ -387,7 +411,9 @@ def _finish(
     some = images[:: max(total // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / image.name) for image in some)
     write_scene(folder, structure, is_object=is_object)
-    scene = load_scene(folder, split="none")
+    # `missing_images` has reported the images without a camera.
+    parsed = read_scene(folder)._replace(is_reported=True)
+    scene = assemble(parsed, folder, SceneOptions.of("none"))
     draw_scene(folder / "cameras.png", scene)
     copy_model(structure.folder, folder / "sparse" / "0")
     result = {

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
+from nerfmac.app.capture.panorama import refuse_panorama_file
 from nerfmac.app.capture.video import (
     full_frames,
     gray_frames,
@@ -45,7 +46,6 @@ from nerfmac.app.scenes.images import (
 )
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
-from nerfmac.app.scenes.readers.json_keys import PERSPECTIVE
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, counted, make_folder, walk
@@ -64,9 +64,10 @@ QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
+FEW_IMAGES = 12  # Number of images below which a capture fails because it has too few images.
+
 RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
-PANORAMAS = (".insv", ".insp", ".360")  # File extensions of 360-degree cameras, in lower case.
 SYSTEM = (".", "@", "__")
 """First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
 EDITED = re.compile(r"(IMG_)E(\d+)")
@@ -123,8 +124,7 @@ def refuse_unsupported(folder: Path) -> None:
     """Raise `InputError` if a file contains 360-degree images, or if a folder without photos has a
     known format that cannot be read, or contains images in an unsupported format, videos, or photos
     in folders that are not searched."""
-    if folder.suffix.lower() in PANORAMAS and folder.is_file():
-        raise InputError(f"{folder} contains 360-degree images; expected {PERSPECTIVE}")
+    refuse_panorama_file(folder)
     if not folder.is_dir():
         return
     refuse_unread(folder)
@@ -201,6 +201,19 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
             f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
         )
     return [number * video.step for number in select_frames(frames, count)]
+
+
+def advice(count: int, otherwise: str, *, is_video: bool) -> str:
+    """Return what to do if the cameras of `count` images cannot be estimated: with fewer than
+    `FEW_IMAGES`, use more images, and otherwise the advice `otherwise`."""
+    if count >= FEW_IMAGES:
+        return otherwise
+    if is_video:
+        return (
+            "this is too few images; record a video of at least 20 seconds while you walk around "
+            "the subject, or extract more frames with --frames"
+        )
+    return "this is too few images; take 30 photos or more from all sides of the subject"
 
 
 def take_frames(

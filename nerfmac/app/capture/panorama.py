@@ -1,4 +1,5 @@
-"""Recognition of 360-degree images and videos, which are not perspective images."""
+"""Recognition of 360-degree images and videos, which are not perspective images, by the file
+extension, the metadata, or the content."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from PIL import Image
 
 from nerfmac.app.capture.verdict import RefusedError
 
+EXTENSIONS = (".insv", ".insp", ".360")  # Of files of 360-degree cameras, in lower case.
 TAGS = (b"GPano:ProjectionType", b"sv3d", b"SphericalVideo", b"GSpherical")
 """Phrases of the metadata of spherical photos (Photo Sphere XMP) and videos (Spherical Video V1 and
 V2)."""
@@ -35,11 +37,22 @@ def refuse_panoramas(source: Path, images: Sequence[Path]) -> None:
     files = [source] if source.is_file() else list(images)
     is_tagged = 2 * sum(map(has_spherical_tag, files)) > len(files)
     if is_tagged or 2 * sum(map(is_panorama, images)) > len(images):
-        raise RefusedError(
-            f"{source} contains 360-degree (equirectangular) images, but nerfmac requires "
-            "perspective images; cut each panorama into perspective views, for example with the "
-            "reframing of the camera's app, and capture these views"
-        )
+        raise _refusal(source)
+
+
+def refuse_panorama_file(path: Path) -> None:
+    """Raise `RefusedError` if `path` is a file of a 360-degree camera. ffmpeg and Pillow cannot
+    read most of these files."""
+    if path.suffix.lower() in EXTENSIONS and path.is_file():
+        raise _refusal(path)
+
+
+def _refusal(path: Path) -> RefusedError:
+    return RefusedError(
+        f"{path} contains 360-degree images, but nerfmac requires perspective images; cut each "
+        "panorama into perspective views, for example with the reframing of the camera's app, and "
+        "capture these views"
+    )
 
 
 def has_spherical_tag(path: Path) -> bool:

@@ -23,7 +23,7 @@ from nerfmac.app.capture.focal import (
     is_settled,
     trial_images,
 )
-from nerfmac.app.capture.inputs import CapturedImage
+from nerfmac.app.capture.inputs import CapturedImage, advice
 from nerfmac.app.capture.pairs import (
     LONG_WINDOW,
     Counts,
@@ -52,6 +52,7 @@ from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 from nerfmac.geometry.cameras import Camera
 
+WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 FOCAL_GUESS = 0.85
 """Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
@@ -127,6 +128,7 @@ class Solver:
             "lens": None,
         }
         self._trial: Trial | None = None
+        self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
 
     def solve(self, matching: str) -> Structure:
         """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`.
@@ -190,7 +192,7 @@ class Solver:
             with appearing(fallback.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
         matching = "exhaustive" if len(self._names) < ALL_BELOW else "window"
-        fallback._trial = self._trial
+        fallback._trial, fallback._is_mapping = self._trial, self._is_mapping
         other = fallback._solve_unordered(matching)
         self._trial = fallback._trial
         if is_walked and is_broken and not self._is_whole(other):
@@ -229,9 +231,9 @@ class Solver:
             near = {sorted_pair(*pair) for pair in in_sequence(self._names, window)}
             with suppress(NoCamerasError):
                 tried.append(f"matches of the next {window} images only")
-                draft = self._map("sequential", "draft", sorted(near), mapper="global")
-                opposing = opposing_pairs(draft.model)
-                known = {image.name for image in draft.model.images}
+                draft, _ = self._model("draft", sorted(near), mapper="global")
+                opposing = opposing_pairs(draft)
+                known = {image.name for image in draft.images}
                 kept = [
                     pair
                     for pair in self._counts
@@ -267,7 +269,8 @@ class Solver:
 
     def _match(self, pairs: Pairs) -> None:
         self._plan["pairs"] = pairs
-        self.run("matches", len(pairs))
+        # The steps never go back: matching after the first mapping is a part of the last step.
+        self.run("matches", len(pairs), "matching more images" if self._is_mapping else "")
         for name in ("_matches", "_in_place"):
             self.__dict__.pop(name, None)
 
@@ -288,22 +291,9 @@ class Solver:
     def _is_ordered(self) -> bool:
         return self._is_video or is_walk(self._names, self._counts)
 
-    def _map(
-        self,
-        matching: str,
-        to: str = "sparse",
-        kept: Pairs | None = None,
-        mapper: str = "incremental",
-    ) -> Structure:
-        if self._trial is None:
-            self._trial = self._try_guesses()
-        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
-        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
-        self.run("mapping", len(self.images), "" if kept is None else "repair")
-        summary = read_json(self.folder / to / "summary.json")
-        if not summary["models"]:
-            raise self._no_cameras()
-        model = read_model(self.folder / to)
+    def _map(self, matching: str, to: str = "sparse", kept: Pairs | None = None) -> Structure:
+        """Estimate the cameras with incremental mapping, and judge them."""
+        model, summary = self._model(to, kept)
         focals = {image.name: image.focal for image in self.images if image.focal}
         evidence = Evidence(
             self._names, self._matches, model, self._is_ordered, focals, self._in_place
@@ -317,8 +307,23 @@ class Solver:
             judge(evidence),
             self.folder / to,
             self._trial,
-            summary["lens"][0] if lens else 0.0,
+            summary["lens"][0] if self._trial else 0.0,
         )
+
+    def _model(
+        self, to: str, kept: Pairs | None, mapper: str = "incremental"
+    ) -> tuple[ColmapModel, dict[str, Any]]:
+        """Estimate the cameras, and return the largest model and its summary."""
+        if self._trial is None:
+            self._trial = self._try_guesses()
+        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
+        again = "again" if to == "sparse" and (self.folder / "first").is_dir() else ""
+        self.run("mapping", len(self.images), again if kept is None else "repair")
+        summary = read_json(self.folder / to / "summary.json")
+        if not summary["models"]:
+            raise self._no_cameras()
+        return read_model(self.folder / to), summary
 
     def _try_guesses(self) -> Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best
@@ -352,16 +357,16 @@ class Solver:
 
     def _no_cameras(self) -> NoCamerasError:
         # A trial of the focal length may have found cameras for a few images.
-        found = f"only {self._trial.images}" if self._trial else "no two"
+        found, is_video = f"only {self._trial.images}" if self._trial else "no two", self._is_video
         return NoCamerasError(
             f"COLMAP found {found} of the {len(self.images)} images that show the same content "
-            "from clearly different positions: walk slowly around the subject in good light, and "
-            "let each image overlap the next one"
+            f"from clearly different positions: {advice(len(self.images), WALK, is_video=is_video)}"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage in a separate process. `shown` is the label of its progress bar, by default
         the stage name."""
+        self._is_mapping = self._is_mapping or stage == "mapping"
         write_json(self.folder / "plan.json", self._plan)
         with self._bar(shown or stage, total) as bar:
             run_stage(stage, self.folder, bar)

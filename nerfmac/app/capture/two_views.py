@@ -72,9 +72,17 @@ def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Floats
 
 def agreements(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, float]:
     """Return the fraction of the matches of each pair that agree with the cameras."""
+    return agreeing_shares(errors(matches, cameras), cameras)
+
+
+def agreeing_shares(
+    found: Mapping[Pair, Floats], cameras: Mapping[str, Camera]
+) -> dict[Pair, float]:
+    """Return the fraction of the matches of each pair whose error, a result of `errors`, is within
+    the tolerance."""
     return {
         pair: float((error < tolerance(size_of(cameras[pair[0]]))).mean())
-        for pair, error in errors(matches, cameras).items()
+        for pair, error in found.items()
     }
 
 

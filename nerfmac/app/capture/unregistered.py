@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.structure import MISSING
 from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 
 log = logging.getLogger("nerfmac")
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Return the sorted names of the images without a camera. If many images have no camera, log
-    the probable reasons. An image counts as blurred if its sharpness is below `BLURRED` times the
-    median sharpness."""
+    """Return the sorted names of the images without a camera. If there are any, log the probable
+    reasons. An image counts as blurred if its sharpness is below `BLURRED` times the median
+    sharpness."""
     missing = sorted(name for name in names if name not in registered)
-    if len(names) - len(missing) >= MISSING * len(names):
+    if not missing:
         return missing
     sharpness = {name: _sharpness(images / name) for name in names}
     threshold = BLURRED * float(np.median(list(sharpness.values())))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.capture.background import Seen, angle_between, different_backgrounds
+from nerfmac.app.capture.background import Seen, different_backgrounds
 from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import (
     Matches,
@@ -29,7 +29,7 @@ from nerfmac.app.capture.two_views import (
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, angle_between
 
 Floats = npt.NDArray[np.float64]
 

@@ -60,7 +60,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
-        _refuse(with_flag(str(error), flags_of(OPTIONS[command])))
+        _refuse(_noted(with_flag(str(error), flags_of(OPTIONS[command])), error))
     except BuildError as error:
         _refuse(str(error))
     except OSError as error:
@@ -71,10 +71,9 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
         is_plain = isinstance(error, DivergedError | LostRankError)
         if (message := str(error) if is_plain else in_words(error)) is None:
             raise
-        _refuse("; ".join([message, *getattr(error, "__notes__", ())]))
+        _refuse(_noted(message, error))
     except KeyboardInterrupt as interruption:
-        notes = [str(interruption), *getattr(interruption, "__notes__", ())]
-        message = "; ".join(["interrupted", *filter(None, notes)])
+        message = "; ".join(filter(None, ["interrupted", _noted(str(interruption), interruption)]))
         print(printable(f"nerfmac: {message}"), file=sys.stderr)
         sys.exit(130)
 
@@ -94,6 +93,11 @@ def _run(command: str, rest: list[str], method: Method) -> int:
         extra += [passed] if command in _PASSING_ON else []
         with printing_quoted():
             return int(run(arguments, *extra))
+
+
+def _noted(message: str, error: BaseException) -> str:
+    """Return a message followed by the notes of an exception."""
+    return "; ".join(filter(None, [message, *getattr(error, "__notes__", ())]))
 
 
 def _refuse(message: str) -> NoReturn:

@@ -107,8 +107,8 @@ class Train(Config, SceneFlags):
     """Maximum fraction of the device memory for training. Cannot be used with --memory-limit."""
     video: bool = True  # Render a turntable video after training.
     all_views: bool = False
-    """Evaluate all test views. By default, nerfmac evaluates as many views as possible while the
-    whole command takes at most about twice the training time plus 30 seconds."""
+    """Evaluate all test views. By default, a CPU evaluates evenly spaced views with at most 16.8
+    million pixels, always the same ones."""
 
     def __post_init__(self) -> None:
         """Skip validation, because the preset may still be `auto`. The method `config` validates
@@ -159,7 +159,8 @@ class Render:
     size: Annotated[str | None, Shown("WxH")] = None
     """Frame width and height in pixels, such as 1280x720. If the photos have portrait
     orientation, wide frames show less of the scene at the top and bottom than the photos. [default:
-    the size in a nerfstudio path, otherwise the photo size; 1920x960 for panoramas]"""
+    the size in a nerfstudio path, otherwise the photo size; on a CPU, the longer side of a video
+    has at most 720 pixels; 1920x960 for panoramas]"""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"  # Quantity to render.
     colormap: Literal["turbo", "inferno", "gray"] = "turbo"  # Colormap for --output depth.
     depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
@@ -272,6 +273,7 @@ class Export:
     """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
     title: Annotated[str | None, Shown("TEXT")] = None
     """Title of the exported page. [default: the name of the scene]"""
+    overwrite: bool = False  # Replace FILE if it exists.
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 

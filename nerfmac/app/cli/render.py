@@ -15,7 +15,7 @@ from nerfmac.app.cli.options import Render
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot
 from nerfmac.app.snapshots.reading import open_run
-from nerfmac.app.video import RenderOptions, check_video, render_video
+from nerfmac.app.video import RenderOptions, check_video, render_video, video_size
 from nerfmac.app.video.encoding import VIDEOS, even
 from nerfmac.app.video.frames import CameraSamples, blurred
 from nerfmac.app.video.rendering import check_output
@@ -24,7 +24,6 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
-from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
@@ -51,12 +50,13 @@ def main(arguments: Render, method: Method = CONFIGURED) -> int:
     if size is None:
         lens = path.lens(run)
         is_flat = options.projection == "perspective"
-        size = (lens.width, lens.height) if is_flat else PANORAMA_SIZE
+        is_video = out.suffix.lower() in VIDEOS and not _shows_views(path, arguments)
+        size = video_size(lens) if is_video else (lens.width, lens.height)
+        size = size if is_flat else PANORAMA_SIZE
     size = _even_size(out, size)
     cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
     runs = [run, *(open_run(other, method=method) for other in beside)]
-    _announce(runs, cameras, out, options)
     try:
         render_video(
             runs,
@@ -79,34 +79,6 @@ def _default_out(run: Path, path: str) -> Path:
     if is_snapshot(run):
         return run.with_name(f"{run.stem}-{path}.mp4")
     return run / f"{path}.mp4"
-
-
-def _announce(
-    runs: Sequence[Run],
-    cameras: Sequence[Camera | CameraSamples],
-    out: Path,
-    options: RenderOptions,
-) -> None:
-    """Log the number and size of the frames and the estimated rendering time."""
-    first = cameras[0]
-    camera = first if isinstance(first, Camera) else first[0]
-    rays = camera.lens.width * camera.lens.height * len(cameras) * len(runs)
-    rays *= (1 if isinstance(first, Camera) else len(first)) * (2 if options.stereo else 1)
-    if isinstance(first, Camera):
-        rays *= options.samples
-    seconds = rays * seconds_per_pixel(runs[0].renderer(), [camera])
-    size = f"{camera.lens.width}x{camera.lens.height}"
-    frames = f"{len(cameras)} frame{'s' * (len(cameras) > 1)} of {size} pixels"
-    log.info("rendering %s to %s, which takes about %s", frames, out, _duration(seconds))
-
-
-def _duration(seconds: float) -> str:
-    """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} minutes"
-    return f"{seconds / 3600:.1f} hours"
 
 
 def _resume_hint(out: Path) -> str:
@@ -161,11 +133,16 @@ def _check(arguments: Render, fps: float, out: Path) -> None:
         check_output(out, resume=arguments.resume, overwrite=arguments.overwrite)
 
 
+def _shows_views(path: NamedPath, arguments: Render) -> bool:
+    """Return whether the frames are the views of a split, instead of a path along these views."""
+    return path.is_split and not (arguments.frames or arguments.seconds)
+
+
 def _cameras(
     run: Run, path: NamedPath, arguments: Render, fps: float, size: tuple[int, int]
 ) -> Sequence[Camera | CameraSamples]:
     """Return the camera of each frame, or several cameras for each frame with motion blur."""
-    if path.is_split and not (arguments.frames or arguments.seconds):
+    if _shows_views(path, arguments):
         if arguments.motion_blur:
             raise InputError(
                 f"--motion-blur requires a continuous path; add --seconds to make --path "

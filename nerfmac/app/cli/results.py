@@ -27,7 +27,7 @@ from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, appearing_if, user_path, write_json
+from nerfmac.common.files import appearing, appearing_if, check_replaceable, user_path, write_json
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
@@ -126,6 +126,7 @@ def export(arguments: Export, method: Method = CONFIGURED) -> int:
     """Run `nerfmac export` and return the exit code."""
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
+    check_replaceable(arguments.file, overwrite=arguments.overwrite)
     if name == "mesh":
         need_libraries()
     choose_device(arguments.device)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import signal
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
@@ -13,10 +12,11 @@ from shlex import quote
 from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.shared_options import Device, Preset
-from nerfmac.app.run import CONFIGURED, Run, scaled_size
+from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.run import train as train_run
+from nerfmac.app.run.reporting import duration
 from nerfmac.app.scenes.options import described
-from nerfmac.app.video import render_video
+from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.variants import tuning_hint
 from nerfmac.common.checks import InputError
@@ -25,21 +25,15 @@ from nerfmac.config import Config
 from nerfmac.config.presets import Model
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.ranks import join
-from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.training.clock import note_continued
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
-TURNTABLE_FRAMES = 48
-MIN_TURNTABLE_FRAMES = 24  # Minimum number of frames, 6 frames per second.
-TURNTABLE_SIDE = 480
-"""Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
-are never larger than the photos."""
-MIN_TURNTABLE_SIDE = 192  # Minimum longer side in pixels if time is short.
-TRIALS = 4  # Number of frames that are rendered to estimate the rendering time per pixel.
-VIDEO_FRACTION = 2 / 5  # Fraction of the remaining time that the video may take.
+TURNTABLE_FPS = 24.0
+MAX_SECONDS = 240.0
+"""Rendering time of the turntable video in seconds above which it is not rendered."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -121,44 +115,27 @@ def _next_commands(out: Path) -> str:
     """Return a line with the path of the video and suggested commands."""
     view = f"open the run in the viewer with `nerfmac view {quote(str(out))}`"
     if (out / "video.mp4").is_file():
-        return f"wrote a turntable video to {out / 'video.mp4'}; {view}"
+        return f"the turntable video is {out / 'video.mp4'}; {view}"
     return f"render a video with `nerfmac render {quote(str(out))}`; {view}"
 
 
-def save_turntable(run: Run, seconds: float) -> None:
-    """If the run has a folder, render a turntable video of 4 seconds to `video.mp4` in the folder.
+def save_turntable(run: Run) -> None:
+    """If the run has a folder, render a turntable video to `video.mp4` in the folder.
 
-    Rendering may take about 40 % of the remaining time `seconds`. To save time, the frame size is
-    first reduced to `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the
-    frame size to `MIN_TURNTABLE_SIDE`. If rendering would still take too long, no video is
-    rendered, and an existing video is removed.
+    The size and the number of frames do not depend on the training time. If rendering would take
+    more than `MAX_SECONDS`, no video is rendered, and an existing video is kept.
     """
     if run.folder is None:
         return
-    path, lens = run.folder / "video.mp4", run.scene.cameras[0].lens
-    min_scale = min(1.0, TURNTABLE_SIDE / min(lens.width, lens.height))
-    full = min_scale if current_device() == "cpu" else 1.0
-    trial = run.orbit(TRIALS, scaled_size(lens, full))
-    pixels = VIDEO_FRACTION * seconds / seconds_per_pixel(run.renderer(), trial)
-    fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
-    scale = min(full, max(fitting, min_scale))
-    count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
-    longer = max(lens.width, lens.height)
-    if count < MIN_TURNTABLE_FRAMES:  # Prefer a smaller video to none.
-        count = MIN_TURNTABLE_FRAMES
-        scale = math.sqrt(pixels / (count * lens.width * lens.height))
-    if scale < min(1.0, MIN_TURNTABLE_SIDE / longer):
-        path.unlink(missing_ok=True)
+    path = run.folder / "video.mp4"
+    size = video_size(run.scene.cameras[0].lens)
+    cameras = run.orbit(round(TURNTABLE_SECONDS * TURNTABLE_FPS), size)
+    seconds = video_seconds(run, cameras)
+    if seconds > MAX_SECONDS:
         log.info(
-            "not enough time to render %s; run `nerfmac render %s` to render a video",
-            *(path.name, path.parent),
+            "%s is not rendered, because this would take about %s; run `nerfmac render %s` to "
+            "render a video",
+            *(path.name, duration(seconds), quote(str(path.parent))),
         )
         return
-    cameras = run.orbit(count, scaled_size(lens, scale))
-    if scale < full or count < TURNTABLE_FRAMES:
-        size = cameras[0].lens
-        size_note = path.name, count, size.width, size.height
-        log.info("to save time, %s has %d frames of %dx%d pixels", *size_note)
-        if scale < min_scale:
-            log.info("run `nerfmac render %s` to render a larger video", path.parent)
-    render_video(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)
+    render_video(run, cameras, path, fps=TURNTABLE_FPS, overwrite=True)

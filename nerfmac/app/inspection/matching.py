@@ -24,7 +24,15 @@ from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.two_views import Matches, Pair, agreements, errors, size_of, tolerance
+from nerfmac.app.capture.two_views import (
+    Matches,
+    Pair,
+    agreeing_shares,
+    agreements,
+    errors,
+    size_of,
+    tolerance,
+)
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import Cameras, readings, reordered
 from nerfmac.app.scenes import Frame, Scene
@@ -163,8 +171,9 @@ def compare_poses(matches: Matches, cameras: Cameras, names: Mapping[str, str]) 
     matches = {pair: some for pair, some in matches.items() if len(some) >= MATCHED}
     if not matches:
         return Matching(["matches    no two images match"], [])
-    agreeing = agreements(matches, cameras)
-    error = float(np.median(np.concatenate([*errors(matches, cameras).values()])))
+    found = errors(matches, cameras)
+    agreeing = agreeing_shares(found, cameras)
+    error = float(np.median(np.concatenate([*found.values()])))
     count = sum(share >= FITS for share in agreeing.values())
     shown = f"{error:.2f} pixels" if np.isfinite(error) else "behind a camera"
     facts = [
@@ -173,7 +182,7 @@ def compare_poses(matches: Matches, cameras: Cameras, names: Mapping[str, str]) 
     ]
     focal = _focal_findings(matches, cameras)
     if focal or (mean := float(np.mean([*agreeing.values()]))) >= FITS:
-        return Matching(facts, focal or [*_wrong_cameras(matches, cameras, names)])
+        return Matching(facts, focal or [*_wrong_cameras(matches, cameras, names, agreeing)])
     return Matching(facts, [_other_reading(matches, cameras, names, mean)])
 
 
@@ -233,14 +242,18 @@ def _with_focal(cameras: Cameras, factor: float) -> dict[str, Camera]:
     return found
 
 
-def _wrong_cameras(matches: Matches, cameras: Cameras, names: Mapping[str, str]) -> Iterable[str]:
-    """Report single cameras that contradict their images, and exchanged images."""
-    wrong = _wrong_images(matches, cameras)
+def _wrong_cameras(
+    matches: Matches, cameras: Cameras, names: Mapping[str, str], agreeing: Mapping[Pair, float]
+) -> Iterable[str]:
+    """Report single cameras that contradict their images, and exchanged images. `agreeing` contains
+    the agreement of each pair."""
+    wrong = _wrong_images(matches, agreeing)
     lines = []
     for one, other in combinations(wrong, 2):
         if one in wrong and other in wrong:
             swapped = {**cameras, **reordered(cameras, (one, other), (other, one))}
-            if not {one, other} & _wrong_images(_of(matches, {one, other}), swapped).keys():
+            shares = agreements(_of(matches, {one, other}), swapped)
+            if not {one, other} & _wrong_images(matches, shares).keys():
                 wrong = {name: at for name, at in wrong.items() if name not in (one, other)}
                 lines.append(
                     f"{names[one]} and {names[other]} are exchanged: their matches agree with the "
@@ -261,10 +274,9 @@ def _of(matches: Matches, wanted: set[str]) -> dict[Pair, npt.NDArray[np.float32
     return {pair: some for pair, some in matches.items() if wanted & {*pair}}
 
 
-def _wrong_images(matches: Matches, cameras: Cameras) -> dict[str, float]:
+def _wrong_images(matches: Matches, agreeing: Mapping[Pair, float]) -> dict[str, float]:
     """Return the images whose matches contradict their camera, with the fraction of the matches
     that agree, worst first. Each image is judged by its pairs with images that are not wrong."""
-    agreeing = agreements(matches, cameras)
     wrong: dict[str, float] = {}
     while True:
         totals: dict[str, list[tuple[float, int]]] = {}

@@ -35,6 +35,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
+EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
 LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
 HEADING = (
@@ -155,7 +156,7 @@ def profile(
     timeline = take_steps(run, STEPS if steps is None else steps)
     host = host_of(timeline)
     if trace is not None:
-        _record_the_rest(run, timeline, 2.0 * seconds, on_line)
+        _record_the_rest(run, timeline, on_line)
         timeline.write(trace)
     whole, launch = time_step(run, 4.0 * seconds, steps), time_launch(seconds)
     measured = parts(run.trainer, whole, launch, seconds)
@@ -165,15 +166,13 @@ def profile(
     return result
 
 
-def _record_the_rest(
-    run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
-) -> None:
-    """Record the timelines of a step, kernel by kernel, of an evaluation that takes about `seconds`
-    seconds, and of rendering a video."""
+def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None]) -> None:
+    """Record the timelines of a step, kernel by kernel, of an evaluation, and of rendering a
+    video."""
     with recording() as more, tempfile.TemporaryDirectory() as folder:
         _launch_one_by_one(run)
         if run.images().splits.get("test"):
-            run.evaluate("test", seconds=seconds, progress=False)
+            run.evaluate("test", limit=EVALUATED, progress=False)
         path = Path(folder, "video.gif")
         try:
             check_video(path, FPS)

@@ -8,18 +8,18 @@ They are defined in `nerfmac.rendering.surface_metrics`.
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.run.reporting import Scalars, log_memory
+from nerfmac.app.run.headline import measured_views, seconds_to_measure
+from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.options import described
 from nerfmac.backend import to_numpy
@@ -33,12 +33,10 @@ from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.tracks import distances_of
 from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
-from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Renderer, to_bytes
 from nerfmac.rendering.surface_metrics import depth_errors
 from nerfmac.training.goal import Report
@@ -46,9 +44,7 @@ from nerfmac.training.goal import Report
 log = logging.getLogger("nerfmac")
 
 
-SPARE_SECONDS = 28.0  # Maximum time of `train` beyond twice the training time.
-MIN_SECONDS = 5.0  # Lower bound of the remaining time after slow loading and compiling.
-EVALUATION, PREVIEW = 1 / 2, 1 / 4  # Maximum fractions of the remaining time.
+PREVIEW_SIDE = 1280  # Maximum length in pixels of the longer side of the rendering in the preview.
 
 
 class Outputs:
@@ -59,7 +55,6 @@ class Outputs:
     ) -> None:
         """Create the writer. `start` is `time.perf_counter()` at the start of the command."""
         self._run, self._start, self._on_report = run, start, on_report
-        self._before = run.state.train_seconds
         self._scalars: Scalars | None = None
         if run.folder is not None:
             self._scalars = Scalars(run.folder, step=run.state.step, tensorboard=tensorboard)
@@ -84,45 +79,28 @@ class Outputs:
             self._scalars.close()
 
     def finish(
-        self, *, all_views: bool, progress: bool, on_end: Callable[[Run, float], None] | None
+        self, *, all_views: bool, progress: bool, on_end: Callable[[Run], None] | None
     ) -> None:
-        """Call `on_end` with the remaining seconds, evaluate test views, and write `preview.png`
-        and `metrics.json`.
-
-        The whole command should take at most twice the training time plus `SPARE_SECONDS`. With
-        `all_views`, the time of the evaluation is added. If the remaining time is short, fewer
-        views are evaluated and the preview is smaller.
-        """
+        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`. By
+        default, the views that `measured_views` selects are evaluated, and at least as many as in
+        an existing `metrics.json`."""
         log_memory("after training")
         run, folder = self._run, self._run.folder
         if folder is None or self._scalars is None:
             return
-        trained = run.state.train_seconds - self._before
-        deadline = self._start + 2.0 * trained + SPARE_SECONDS
-
-        def remaining() -> float:
-            return max(deadline - time.perf_counter(), MIN_SECONDS)
-
-        of = len(run.images().splits.get("test", ()))
-        limit = None if all_views else EVALUATION * remaining()
         error: Exception | None = None
         if on_end:  # `on_end` is called first, because its output is most important to users.
             try:
-                on_end(run, remaining())
+                on_end(run)
             except Exception as raised:
                 error = raised
-        begin = time.perf_counter()
-        views = run.evaluate("test", seconds=limit, progress=progress) if of else []
-        if all_views:
-            deadline += time.perf_counter() - begin
-        if views and (len(views) < of or views[0].row_fraction < 1.0):
-            part = measured(views, of, "test")
-            log.info("to save time, only %s were evaluated; --all-views evaluates all", part)
+        of = len(run.images().splits.get("test", ()))
+        views = self._evaluated(of, all_views, progress) if of else []
         if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
         try:
-            save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * remaining())
+            save_preview(preview, run, has_test=bool(of))
         except InputError as problem:  # The metrics are written in any case.
             log.warning("%s", problem)
         wall_seconds = time.perf_counter() - self._start
@@ -133,24 +111,34 @@ class Outputs:
         if error is not None:
             raise error
 
+    def _evaluated(self, of: int, all_views: bool, progress: bool) -> Evaluation:
+        """Evaluate test views, and log their number and the estimated time. The split has `of`
+        views."""
+        run = self._run
+        limit = of if all_views else measured_views(run, self._known_views)
+        part = f"{limit} of {of}" if limit < of else str(of)
+        hint = "; --all-views evaluates all" if limit < of else ""
+        seconds = duration(seconds_to_measure(run, limit))
+        what = f"{part} test view{'s' * (of > 1)}"
+        log.info("evaluating %s, which takes about %s%s", what, seconds, hint)
+        return run.evaluate("test", limit=limit, progress=progress)
 
-def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
-    """Return the image width and height of `lens` multiplied by `scale`, at least 2 pixels each."""
-    return max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
+    @property
+    def _known_views(self) -> int:
+        """Number of evaluated views in an existing `metrics.json`, or 0."""
+        path = self._run.folder and self._run.folder / "metrics.json"
+        return int(read_fields(path).number("test_views", 0)) if path and path.is_file() else 0
 
 
-def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
+def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
     """Write a rendering of the first test view next to its photo, as a PNG file. If the scene has
-    no test views, the preview is a rendering from a camera on an orbit. If rendering would take
-    more than `seconds`, the image is smaller, and its size is logged."""
+    no test views, the preview is a rendering from a camera on an orbit. The longer side of the
+    rendering has at most `PREVIEW_SIDE` pixels."""
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
     lens = camera.lens
-    needed = seconds_per_pixel(run.renderer(), [camera]) * lens.width * lens.height
-    size = scaled_size(lens, min(1.0, math.sqrt(seconds / needed)))
-    if size != (lens.width, lens.height):
-        sizes = path.name, *size, lens.width, lens.height
-        log.info("to save time, %s has %dx%d pixels instead of %dx%d", *sizes)
+    scale = min(1.0, PREVIEW_SIDE / max(lens.width, lens.height))
+    size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
     view = Camera(lens.scaled(*size), camera.pose)
     image = to_bytes(run.render(view, run.scene.backdrop).color)
     if views:
@@ -161,41 +149,15 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
         Image.fromarray(image).save(partial)
 
 
-class HeldOut(NamedTuple):
-    """PSNR in dB of held-out views at a training step, and a description of the evaluated views."""
-
-    psnr: float
-    step: int
-    measured: str
-
-    @classmethod
-    def of(cls, views: Evaluation, step: int) -> HeldOut:
-        """Summarize an evaluation after a training step."""
-        return cls(views.psnr, step, measured(views, views.of, views.split))
-
-    @classmethod
-    def read(cls, folder: Path, step: int) -> HeldOut | None:
-        """Read the summary from `metrics.json` in a run folder. Return None if the file does not
-        exist, contains no PSNR of test views, or belongs to another step."""
-        path = folder / "metrics.json"
-        if not path.is_file():
-            return None
-        values = read_fields(path)
-        if values.count("steps", 0) != step or values.is_null("psnr_test"):
-            return None
-        return cls(values.number("psnr_test"), step, values.text("test_measured"))
-
-
 def quality(
     views: Sequence[ViewQuality], of: int, *, background: str, split: str
 ) -> dict[str, Any]:
     """Compute the mean quality of the evaluated views of a split that has `of` views. For the split
-    `test`, the values include `psnr_test` in dB, `test_views` (number of evaluated views), and
-    `test_row_fraction` (fraction of the image rows that were compared, averaged over the views). If
-    no views were evaluated, the means are None."""
+    `test`, the values include `psnr_test` in dB and `test_views` (number of evaluated views). If no
+    views were evaluated, the means are None."""
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
-        for name in ("psnr", "psnr_corrected", "ssim", "row_fraction")
+        for name in ("psnr", "psnr_corrected", "ssim")
     }
     depths = {}
     for name in ("depth_median", "depth_p90"):
@@ -208,7 +170,6 @@ def quality(
         **depths,
         f"{split}_views": len(views),
         f"{split}_views_in_scene": of,
-        f"{split}_row_fraction": mean["row_fraction"],
         f"{split}_measured": measured(views, of, split),
         "background": background,
     }

@@ -45,12 +45,22 @@ _MARGIN = 1.0  # Minimum PSNR difference in dB between the field and the constan
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
     """Create a progress bar that starts at `done` of `limit` steps or seconds."""
     return tqdm(
+        desc="training",
         total=limit,
         initial=min(done, limit),
         unit=unit,
         disable=not shown,
         bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
     )
+
+
+def duration(seconds: float) -> str:
+    """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:.1f} hours"
 
 
 def log_backends(build_seconds: float) -> None:

@@ -520,7 +520,7 @@ class Run:
         split: str = "test",
         background: str = "white",
         *,
-        seconds: float | None = None,
+        limit: int | None = None,
         progress: bool = True,
         lpips: Lpips | None = None,
     ) -> Evaluation:
@@ -529,9 +529,8 @@ class Run:
         Args:
             split: Name of the split, such as `train`, `val`, or `test`.
             background: `white` or `black`, the color behind renderings and transparent photos.
-            seconds: Maximum time in seconds. If the time is too short for all views, evenly spaced
-                views are evaluated. If it is too short for a whole view, only the middle rows of
-                one view are evaluated. By default, all views are evaluated.
+            limit: Maximum number of views. If the split has more views, evenly spaced views are
+                evaluated, the same ones in every call. By default, all views are evaluated.
             progress: Whether to show a progress bar.
             lpips: LPIPS metric with its network weights.
 
@@ -548,11 +547,11 @@ class Run:
             Evaluation(4 test views: PSNR ... dB, SSIM ...)
             >>> worst = min(quality, key=lambda view: view.psnr)
         """
-        start, blend = time.perf_counter(), self.config.train.blend
-        views = self.views(split, progress=progress)
-        seconds = seconds and seconds - (time.perf_counter() - start)
-        outcomes = evaluate(self.renderer, views, background, blend, seconds=seconds, lpips=lpips)
-        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+        checks.optional_number("limit", limit, low=1, whole=True)
+        views, blend = self.views(split, progress=progress), self.config.train.blend
+        outcomes = evaluate(self.renderer, views, background, blend, limit=limit, lpips=lpips)
+        total = min(len(views.names), limit or len(views.names))
+        bar = tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view")
         ordered = sorted(bar, key=lambda view: views.names.index(view.name))
         return Evaluation(ordered, split=split, of=len(views.names))
 

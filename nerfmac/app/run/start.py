@@ -63,15 +63,14 @@ def train(
     interruptible: bool = True,
     progress: bool = True,
     on_report: Callable[[Report], None] | None = None,
-    on_end: Callable[[Run, float], None] | None = None,
+    on_end: Callable[[Run], None] | None = None,
     **options: Any,
 ) -> Run:
     """Train a field on a scene.
 
     If `out` is given, this folder contains the run, `scalars.jsonl`, `metrics.json` with the
-    quality of test views, and `preview.png`. Creating these outputs takes at most about the
-    training time plus 30 seconds. Under `mlx.launch`, every rank calls `train`, and only the first
-    rank writes files.
+    quality of test views, and `preview.png`. Under `mlx.launch`, every rank calls `train`, and only
+    the first rank writes files.
 
     Args:
         scene: A `Scene`, or a path to a scene folder, a video, or a folder of photos. For a video
@@ -96,15 +95,16 @@ def train(
         memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
         tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. This option
             requires `out`.
-        all_views: Whether to evaluate all test views, even if the evaluation takes long. This
-            option requires `out`.
+        all_views: Whether to evaluate all test views. By default, a CPU evaluates evenly spaced
+            views with at most 16.8 million pixels, always the same ones. This option requires
+            `out`.
         interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run.
             `run.train(...)` can then resume the training. If False, an interruption raises
             `KeyboardInterrupt`.
         progress: Whether to show progress bars.
         on_report: Callback for each `Report`.
-        on_end: Callback that is called after training and before evaluation, if the run has a
-            folder. The arguments of the callback are the run and the remaining time in seconds.
+        on_end: Callback that is called with the run after training and before evaluation, if the
+            run has a folder.
         options: Options for loading `scene` from a path; see `load_scene`.
 
     Returns:

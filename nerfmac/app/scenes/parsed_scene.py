@@ -73,6 +73,7 @@ class ParsedScene(NamedTuple):
     splits: Mapping[str, Sequence[int]] | None = None
     tracks: Tracks | None = None
     is_metric: bool = True
+    is_reported: bool = False  # Whether the images without a camera have been reported already.
 
 
 def assemble(
@@ -138,7 +139,8 @@ def assemble(
         _warn_of_changes(parsed, frames, record, scene)
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
-    _warn_of_unused(parsed)
+    if not parsed.is_reported:
+        _warn_of_unused(parsed)
     return scene
 
 

@@ -24,13 +24,15 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
+from nerfmac.rendering.pace import seconds_per_pixel
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5  # The depth range is estimated from pixels with at least this opacity.
-TRIALS, TRIAL_SIDE = 6, 96  # Images for estimating the depth range, and their longer side.
+TRIALS = 6  # Number of images for estimating the depth range and the rendering time.
+TRIAL_SIDE = 96  # Longer side in pixels of the images for estimating the depth range.
 
 
 CameraSamples = Sequence[Camera]  # Cameras of one frame, at consecutive times.
@@ -168,8 +170,7 @@ class FrameRenderer:
         if self.options.depth_range is not None:
             return self.options.depth_range
         parts = []
-        for index in np.linspace(0, len(frames) - 1, min(TRIALS, len(frames))).astype(int):
-            camera = frames[index][0]
+        for camera in _spread_over(frames):
             scale = min(1.0, TRIAL_SIDE / max(camera.lens.width, camera.lens.height))
             size = (max(round(side * scale), 1) for side in (camera.lens.width, camera.lens.height))
             seen = self._view.render(Camera(camera.lens.scaled(*size), camera.pose), self._eye)
@@ -179,6 +180,10 @@ class FrameRenderer:
             return 0.0, 1.0
         low, high = np.percentile(depths, [1, 99])
         return float(low), float(max(high, low + 1e-3))
+
+    def seconds_per_pixel(self, cameras: Sequence[Camera]) -> float:
+        """Measure the rendering time of a ray in seconds, with small images from `cameras`."""
+        return seconds_per_pixel(lambda camera: self._view.render(camera, self._eye), cameras)
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
         """Return the values and opacity of each pixel, averaged over the samples of a frame."""
@@ -231,6 +236,13 @@ class SideBySide:
         eyes = [0.0] if options.stereo is None else [-0.5 * options.eyes, 0.5 * options.eyes]
         self.renderers = [FrameRenderer(run, options, eye) for run in runs for eye in eyes]
 
+    def seconds(self, frames: Sequence[CameraSamples]) -> float:
+        """Estimate the rendering time of `frames` in seconds from a few small images."""
+        lens, cameras = frames[0][0].lens, _spread_over(frames)
+        rays = len(frames) * lens.width * lens.height
+        rays *= max(self.renderers[0].options.samples, len(frames[0]))
+        return rays * sum(renderer.seconds_per_pixel(cameras) for renderer in self.renderers)
+
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
@@ -243,6 +255,12 @@ class SideBySide:
         sources = [renderer.images(chosen, depth_range) for renderer in self.renderers]
         for images in zip(*sources, strict=True):
             yield np.concatenate(images, axis=self._axis)
+
+
+def _spread_over(frames: Sequence[CameraSamples]) -> list[Camera]:
+    """Return the first cameras of a few frames, evenly spaced."""
+    chosen = np.linspace(0, len(frames) - 1, min(TRIALS, len(frames))).astype(int)
+    return [frames[index][0] for index in chosen]
 
 
 def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:

@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -19,11 +19,12 @@ from tqdm.auto import tqdm
 from nerfmac.app.run import Run
 from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
+from nerfmac.app.video.estimate import announce
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common.files import check_replaceable, user_path
 from nerfmac.common.lock import locked
 from nerfmac.geometry.cameras import Camera
 
@@ -60,7 +61,7 @@ def render_video(
         resume: Whether to resume an interrupted rendering. If True, video frames are stored in the
             folder OUT.frames until the video is complete.
         overwrite: Whether to replace an existing `out` and the stored frames of another video.
-        progress: Whether to show a progress bar.
+        progress: Whether to log the estimated time and to show a progress bar.
 
     Raises:
         InputError: If existing files would be replaced without `overwrite`, a video would need a
@@ -103,26 +104,34 @@ def render_video(
         series.begin(out, made_by, resume=resume)
         _write_files(out, joined, frames, form, progress)
         return
-    rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.images(frames))
-    if resume:
-        kept = out.with_name(f"{out.name}.frames")
-        if overwrite and series.is_other(kept, made_by):
-            _remove_series(kept)
-        rendered = _kept_frames(kept, made_by, joined, frames)
-    with rendered as images, closing(_bar(images, len(frames), progress)) as bar:
-        write_video(out, bar, fps, options.projection, options.stereo)
+    record = made_by if resume else None
+    with _images(out, joined, frames, record, overwrite, progress) as images:
+        write_video(out, images, fps, options.projection, options.stereo)
 
 
 @contextmanager
-def _kept_frames(
-    folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
+def _images(
+    out: Path,
+    joined: SideBySide,
+    frames: Sequence[CameraSamples],
+    made_by: dict[str, Any] | None,
+    overwrite: bool,
+    progress: bool,
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields an iterator over video frames, which are stored in `folder`. When
-    the video is complete, the folder is removed."""
+    """Context manager that yields an iterator over video frames. With the record `made_by`, the
+    frames are stored in the folder OUT.frames, which is removed when the video is complete."""
+    if made_by is None:
+        with closing(_rendered(out, joined, frames, range(len(frames)), progress)) as rendered:
+            yield rendered
+        return
+    folder = out.with_name(f"{out.name}.frames")
+    if overwrite and series.is_other(folder, made_by):
+        _remove_series(folder)
     series.begin(folder, made_by, resume=True)
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
-        yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
+        with closing(_rendered(out, joined, frames, missing, progress)) as rendered:
+            yield series.resumed(folder, len(frames), missing, rendered)
         _remove_series(folder)  # This function removes the record last, so that resuming works.
         shutil.rmtree(folder)
 
@@ -140,16 +149,15 @@ def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
             f"cannot write {out}: there is no permission to write in {out.absolute().parent}; "
             "choose another place with --out"
         )
-    if overwrite:
-        return
-    expected = "choose another name, or replace it with --overwrite"
     if out.suffix.lower() in VIDEOS:
-        if out.exists():
-            raise InputError(f"{out} already exists; {expected}")
+        check_replaceable(out, overwrite=overwrite)
     elif out.is_file():
         raise InputError(f"{out} is a file; expected a video file or a folder")
-    elif out.is_dir() and any(out.glob("frame_*.*")) and not resume:
-        raise InputError(f"{out} already contains frames; {expected}, or continue with --resume")
+    elif any(out.glob("frame_*.*")) and not (resume or overwrite):
+        raise InputError(
+            f"{out} already contains frames; choose another name, replace them with --overwrite, "
+            "or continue with --resume"
+        )
 
 
 def _remove_series(folder: Path) -> None:
@@ -181,6 +189,8 @@ def _write_files(
 ) -> None:
     """Render the frames that are missing in `folder` and write their files."""
     numbers = series.missing(folder, len(frames), form)
+    if progress:
+        announce(folder, joined, [frames[number] for number in numbers])
     first = joined.renderers[0]
 
     def save(item: tuple[int, Any]) -> None:
@@ -202,7 +212,24 @@ def _write_files(
             submit(item)
 
 
+def _rendered(
+    out: Path,
+    joined: SideBySide,
+    frames: Sequence[CameraSamples],
+    numbers: Sequence[int],
+    progress: bool,
+) -> Generator[np.ndarray]:
+    """Yield the images of the frames with the given numbers. The progress bar counts only these
+    frames as rendered, because stored frames are read much faster."""
+    if progress:
+        announce(out, joined, [frames[number] for number in numbers])
+    images = joined.images(frames, numbers)
+    yield from _bar(images, len(frames), progress, len(frames) - len(numbers))
+
+
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
     """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
     generator ends the line of the bar, so that an error is printed on a new line."""
-    yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)
+    yield from tqdm(
+        items, "frames", total, initial=done, unit="frame", disable=not progress, smoothing=0.0
+    )

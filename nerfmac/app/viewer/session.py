@@ -39,9 +39,6 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Maximum time in seconds between two moves of a moving camera, even if the pointer is still
 pressed."""
-MEASURED = 4.0
-"""Maximum time in seconds for measuring the quality on held-out views. The viewer neither draws nor
-trains during the measurement."""
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -218,9 +215,8 @@ class Session:
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
-        """Measure the PSNR on as many held-out views as possible in `MEASURED` seconds."""
-        views = self.run.evaluate("test", seconds=MEASURED, progress=False)
-        self.held_out = HeldOut.of(views, self.run.state.step)
+        """Measure the PSNR of the test views; see `HeldOut.measure`."""
+        self.held_out = HeldOut.measure(self.run, self.held_out)
 
     def start(self) -> None:
         """Start training. Raises `InputError` if training has reached its limit."""

@@ -224,6 +224,41 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 
 
+def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    solved["cameras"] = 9
+    capture_scene(photos, tmp_path / "scene", progress=False)
+    (line,) = [line for line in caplog.messages if "no camera" in line]
+    assert line.startswith("3 of 12 images have no camera: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "told"),
+    [
+        ("broken", 4, "can be read"),
+        ("few", 5, "only 2 of 5 images could be registered: this is too few images; take 30"),
+    ],
+)
+def test_photos_that_no_option_helps_leave_no_folder(tmp_path, solved, capsys, name, count, told):
+    write_images(tmp_path / name, NAMES[:count])
+    for path in (tmp_path / "broken").glob("*"):
+        path.write_bytes(path.name.encode())
+    solved["cameras"] = 2
+    assert nerfmac("capture", tmp_path / name) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert "matches are in" not in error
+    assert not (tmp_path / "captures").exists()
+
+
+def test_a_refusal_says_what_it_keeps(photos, tmp_path, solved, capsys):
+    solved["cameras"] = 2
+    assert nerfmac("capture", photos) == 2
+    told = capsys.readouterr().err
+    assert "the images and their matches are in captures/garden; another attempt" in told
+    assert (tmp_path / "captures" / "garden" / "capture" / "images.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("where", "kept"),
     [

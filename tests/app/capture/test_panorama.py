@@ -49,12 +49,12 @@ def test_an_image_of_all_directions_has_equal_edges(tmp_path, image, expected):
     assert is_panorama(tmp_path / "image.png") == expected
 
 
-def test_a_360_degree_video_is_refused_and_the_reason_is_stored(tmp_path):
+def test_a_360_degree_video_is_refused_and_leaves_no_folder(tmp_path):
     write_video(tmp_path / "walk.mp4", [around(0.1 * k) for k in range(12)], fps=8)
     for _ in range(2):
         with pytest.raises(InputError, match=r"360-degree .* cut each panorama into perspective"):
             capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
-    assert not (tmp_path / "walk" / "transforms.json").exists()
+        assert not (tmp_path / "walk").exists()
 
 
 def test_photos_with_spherical_metadata_are_refused(tmp_path):

@@ -44,7 +44,11 @@ def photos(tmp_path, monkeypatch):
         walked = dict.fromkeys(pairwise(NAMES), done["neighbors"])
         return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
 
-    def mapped(self, matching, to="sparse", kept=None, mapper="incremental"):
+    def drafted(self, to, kept, mapper):
+        done["mapped"].append(to)
+        return ring_of(20, scale=1.0, rotation=np.eye(3), offset=np.zeros(3)).model, {}
+
+    def mapped(self, matching, to="sparse", kept=None):
         done["mapped"].append(to if kept else matching)
         found, wrong = done["sequential" if matching == "sequential" else "any"]
         found, wrong = done.get(to, (found, wrong))
@@ -57,7 +61,8 @@ def photos(tmp_path, monkeypatch):
     def run(self, stage, total):
         done["pairs"].append((self.folder.name, stage))
 
-    for name, stub in (("_match", match), ("_counts", counts), ("_map", mapped), ("run", run)):
+    stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
+    for name, stub in stubs.items():
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(structure, "in_space", lambda *_: [])
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
@@ -176,6 +181,41 @@ def images(tmp_path):
     return tmp_path
 
 
+def test_steps_never_go_back(tmp_path, monkeypatch):
+    names = []
+
+    class Bar:
+        def __init__(self, name, _):
+            names.append(step_name(name, of_video=True))
+
+        __enter__ = __exit__ = lambda *_: None
+
+    monkeypatch.setattr(structure, "run_stage", lambda *_: None)
+    images = [CapturedImage(name, 64, 48, 60.0) for name in NAMES]
+    solver = Solver(tmp_path, tmp_path, images, Bar, is_video=True)
+    solver._match([("00.png", "01.png")])
+    solver.run("mapping", 20)
+    solver._match([("00.png", "02.png")])
+    assert names[0] == "4 of 5: matching"
+    assert names[2] == "5 of 5: estimating cameras, matching more images"
+    assert [name[0] for name in names] == ["4", "5", "5"]
+
+
+@pytest.mark.parametrize(
+    ("count", "is_video", "advice"),
+    [
+        (3, True, "too few images; record a video of at least 20 seconds"),
+        (8, False, "too few images; take 30 photos or more from all sides"),
+        (20, False, "walk slowly around the subject"),
+        (20, True, "walk slowly around the subject"),
+    ],
+)
+def test_few_images_are_not_told_to_walk_slowly(tmp_path, count, is_video, advice):
+    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES[:count]]
+    solver = Solver(tmp_path, tmp_path, images, None, is_video=is_video)
+    assert advice in str(solver._no_cameras())
+
+
 @pytest.mark.parametrize(
     ("missing", "said", "unsaid"),
     [
@@ -234,11 +274,12 @@ def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_o
     wrong = ring._replace(verdict=Verdict((Finding("order", "two sides", "record again"),)))
     kept = []
 
-    def mapped(self, matching, to="sparse", pairs=None, mapper="incremental"):
+    def mapped(self, matching, to="sparse", pairs=None):
         kept.append(pairs)
         return wrong
 
     monkeypatch.setattr(Solver, "_map", mapped)
+    monkeypatch.setattr(Solver, "_model", lambda *_, **__: (wrong.model, {}))
     monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
     solver._repaired(wrong)
-    assert kept[1::2] == [[("10.png", "9.png")]] * 3
+    assert kept == [[("10.png", "9.png")]] * 3

@@ -145,7 +145,7 @@ def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):
 def test_a_file_of_a_360_degree_camera_is_refused_with_its_reason(tmp_path, name):
     (tmp_path / name).write_bytes(b"video")
     for read in (captured, lambda path: capture_scene(path, tmp_path / "out")):
-        with pytest.raises(InputError, match="contains 360-degree images; expected perspective"):
+        with pytest.raises(InputError, match="contains 360-degree images, but nerfmac"):
             read(tmp_path / name)
 
 

@@ -62,6 +62,16 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
     assert scene["view"]["pose"] == pytest.approx(path["frames"][0][:12], abs=1e-5)
 
 
+def test_an_existing_file_is_replaced_only_on_request(run, tmp_path, capsys):
+    file = tmp_path / "cameras.json"
+    file.write_text("kept")
+    names = [f"{file} already exists; choose another name, or replace it with --overwrite"]
+    refused(capsys, tmp_path, "export", run, file, names=names)
+    refused(capsys, tmp_path, "export", run, file, "--force", names=["type --overwrite"])
+    assert nerfmac("export", run, file, "--overwrite") == 0
+    assert len(json.loads(file.read_text())["frames"]) == 5
+
+
 @pytest.mark.parametrize(
     ("name", "flags", "names"),
     [

@@ -115,7 +115,10 @@ def test_eval_measures_what_render_shows_also_on_a_page(folder, tmp_path, capsys
         assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the images are rounded
 
 
-def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path, monkeypatch):
+def test_an_interrupted_video_is_continued_by_the_same_command(
+    folder, tmp_path, monkeypatch, caplog, capfd
+):
+    caplog.set_level("INFO", "nerfmac")
     out, saved = tmp_path / "a.mp4", []
     save = series.save_png
 
@@ -132,13 +135,21 @@ def test_an_interrupted_video_is_continued_by_the_same_command(folder, tmp_path,
     assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
 
     monkeypatch.setattr(series, "save_png", save)
+    caplog.clear()
+    capfd.readouterr()
     assert nerfmac(*again) == 0
+    # Frames that are read are neither announced nor counted as rendered.
+    (line,) = [line for line in caplog.messages if "takes about" in line]
+    assert line.startswith("rendering 3 frames of 20x16 pixels")
+    bar = capfd.readouterr().err
+    assert "2/5" in bar
+    assert "0/5" not in bar
     assert len(decoded(out)[1]) == 5
     assert not Path(f"{out}.frames").exists()
 
 
 def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.cli.render.seconds_per_pixel", lambda *_: 0.01)
+    monkeypatch.setattr("nerfmac.app.video.frames.seconds_per_pixel", lambda *_: 0.01)
     out = tmp_path / "a.mp4"
     flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
     assert nerfmac("render", folder, *flags) == 0

@@ -1,22 +1,22 @@
-"""After training, `nerfmac train` skips outputs that would take too long, and logs which."""
+"""The video and the evaluation after training do not depend on the training time, and `nerfmac`
+announces how long they take."""
 
-import itertools
 import json
-import time
+import logging
 from dataclasses import replace
 
 import imageio_ffmpeg
 import pytest
-from PIL import Image
 
 from nerfmac.app.cli import train as command
-from nerfmac.app.run import Run
+from nerfmac.app.run import HeldOut, Run, headline
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video import estimate, frames, video_size
 from nerfmac.backend import choose_device
-from nerfmac.rendering.renderer import Renderer
+from nerfmac.geometry.lenses import Lens
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
-VIEWS = 70
+VIEWS = 5
 
 
 @pytest.fixture(scope="module")
@@ -24,130 +24,136 @@ def scene(tmp_path_factory):
     return write_scene(tmp_path_factory.mktemp("scenes") / "balls", test=VIEWS)
 
 
-class Clock:
-    """Simulated clock that advances a little with each call, and while images are rendered."""
-
-    def __init__(self, monkeypatch):
-        self.now, self.image = 0.0, 0.0  # seconds
-        see = Renderer.see
-
-        def slow(renderer, rays, width=0):
-            self.now += self.image * rays.origin.shape[0] / (WIDTH * HEIGHT)
-            return see(renderer, rays, width)
-
-        monkeypatch.setattr(Renderer, "see", slow)
-        monkeypatch.setattr(time, "perf_counter", self.look)
-
-    def look(self):
-        self.now += 1e-4
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    return Clock(monkeypatch)
-
-
 @pytest.fixture
 def train(scene, tmp_path, caplog):
-    """Train with the command line; return the folder, the metrics, and messages about time."""
-    numbers = itertools.count()
+    """Train with the command line; return the metrics and the messages."""
+    caplog.set_level(logging.INFO, "nerfmac")
 
     def run(*flags):
-        out = tmp_path / f"run {next(numbers)}"
         caplog.clear()
-        assert nerfmac("train", scene, *FLAGS, "--steps", 4, "--out", out, *flags) == 0
-        told = json.loads((out / "metrics.json").read_text())
-        said = [record.getMessage() for record in caplog.records]
-        return (
-            out,
-            told,
-            [words for words in said if words.startswith(("to save time", "not enough time"))],
-        )
+        flags = flags if "--resume" in flags else (scene, *FLAGS, *flags)
+        assert nerfmac("train", *flags, "--out", tmp_path / "run") == 0
+        return json.loads((tmp_path / "run" / "metrics.json").read_text()), caplog.messages
 
     return run
 
 
-def frames_of(video):
-    return imageio_ffmpeg.count_frames_and_secs(str(video))[0]
+@pytest.fixture
+def few(monkeypatch):
+    """On a CPU, two test views are measured."""
+    monkeypatch.setattr(headline, "CPU_PIXELS", 2 * WIDTH * HEIGHT)
 
 
-def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, clock):
-    clock.image = 0.25
-    out, told, (video, views) = train()
-    assert clock.now < 2 * told["train_seconds"] + 30
-    assert 40 < told["test_views"] < VIEWS == told["test_views_in_scene"]
-    assert told["test_row_fraction"] == 1.0
-    only = f"{told['test_views']} of {VIEWS} test views"
-    assert told["test_measured"] == only
-    assert views == f"to save time, only {only} were evaluated; --all-views evaluates all"
-    count = frames_of(out / "video.mp4")
-    assert 24 <= count < 48
-    assert video == f"to save time, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
+def film_of(video):
+    size = next(imageio_ffmpeg.read_frames(str(video)))["size"]
+    return imageio_ffmpeg.count_frames_and_secs(str(video))[0], size
 
 
-def test_rather_than_a_video_of_few_frames_there_is_none(train, clock):
-    clock.image = 2.0
-    out, _, (said, _) = train()
-    assert not (out / "video.mp4").exists()
-    assert f"`nerfmac render {out}`" in said
-    assert (out / "metrics.json").is_file()
+def said(messages, start):
+    return [message for message in messages if message.startswith(start)]
+
+
+def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, tmp_path, few):
+    video = tmp_path / "run" / "video.mp4"
+    told, _ = train("--steps", 9)
+    first = film_of(video)
+    assert first == (96, (WIDTH, HEIGHT))
+    assert (told["test_views"], told["test_measured"]) == (2, "2 of 5 test views")
+    again, _ = train("--resume", "--steps", 10)
+    assert film_of(video) == first
+    assert again["test_measured"] == told["test_measured"]
+    assert again["steps"] == 10
+
+
+def test_more_views_are_never_replaced_by_fewer(train, few):
+    told, messages = train("--steps", 2, "--no-video", "--all-views")
+    assert told["test_measured"] == "5 test views"
+    told, messages = train("--resume", "--steps", 3, "--no-video")
+    assert told["test_measured"] == "5 test views"
+    assert len(said(messages, "evaluating 5 test views, which takes about 1 second")) == 1
+
+
+def test_the_views_of_the_figure_and_its_time_are_announced(train, few, monkeypatch):
+    monkeypatch.setattr("nerfmac.app.run.headline.seconds_per_pixel", lambda *_: 0.01)
+    _, messages = train("--steps", 2, "--no-video")
+    seconds = f"{round(0.01 * 2 * WIDTH * HEIGHT)} seconds"
+    (line,) = said(messages, "evaluating")
+    expected = f"evaluating 2 of 5 test views, which takes about {seconds}; --all-views evaluates"
+    assert line == f"{expected} all"
+
+
+def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
+    loaded = Run.load(run)
+    first = HeldOut.measure(loaded)
+    assert (first.views, first.measured, first.step) == (2, "2 test views", 2)
+    assert HeldOut.measure(loaded, first) is first
+    for known in (first._replace(step=1), first._replace(views=1)):
+        assert HeldOut.measure(loaded, known) == first
+    assert HeldOut.read(run, 2) == first
+
+
+def test_a_film_that_takes_too_long_is_left_and_an_earlier_one_kept(
+    train, tmp_path, monkeypatch, capsys
+):
+    video = tmp_path / "run" / "video.mp4"
+    train("--steps", 2)
+    before = video.read_bytes()
+    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: 1.0)
+    _, messages = train("--resume", "--steps", 3)
+    hours = f"{96 * WIDTH * HEIGHT / 3600:.1f} hours"
+    (line,) = said(messages, "video.mp4 is not rendered")
+    assert f"because this would take about {hours}; run `nerfmac render" in line
+    assert video.read_bytes() == before
 
 
 @pytest.mark.parametrize(
-    ("photo", "cost", "size", "frames"),
+    ("photo", "size"),
     [
-        ((1280, 720), 1e-9, (853, 480), 48),
-        ((720, 1280), 1e-9, (480, 853), 48),
-        ((300, 200), 1e-9, (300, 200), 48),
-        ((1280, 720), 1e-6, (853, 480), 29),
-        ((1280, 720), 5e-6, (421, 237), 24),
-        ((1280, 720), 1e-4, None, 0),
+        ((1280, 720), (720, 404)),
+        ((720, 1280), (404, 720)),
+        ((4032, 3024), (720, 540)),
+        ((300, 201), (300, 201)),
+        ((720, 720), (720, 720)),
     ],
 )
-def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
-    balls, tmp_path, monkeypatch, photo, cost, size, frames
+def test_a_film_on_a_cpu_has_the_shape_of_the_photos(photo, size, monkeypatch):
+    choose_device("cpu")
+    lens = Lens.from_fov(0.6, *photo)
+    assert video_size(lens) == size
+    monkeypatch.setattr(estimate, "current_device", lambda: "metal")
+    assert video_size(lens) == photo
+
+
+@pytest.mark.parametrize(
+    ("pace", "text"),
+    [
+        (1e-5, "takes about 87 seconds"),
+        (3e-5, "takes about 4 minutes"),
+        (1e-4, "takes about 15 minutes; with --size 326x184, it takes about 3 minutes"),
+    ],
+)
+def test_a_smaller_film_is_offered_if_it_takes_long(
+    balls, tmp_path, monkeypatch, caplog, pace, text
 ):
     choose_device("cpu")
-    run = Run.begin(load_scene(balls), CONFIG, out=tmp_path / "run", progress=False)
-    cameras = tuple(replace(c, lens=c.lens.scaled(*photo)) for c in run.scene.cameras)
-    run.scene = replace(run.scene, cameras=cameras)
-    made = []
-    monkeypatch.setattr(
-        command, "render_video", lambda run, cameras, *_, **__: made.extend(cameras)
-    )
-    monkeypatch.setattr(command, "seconds_per_pixel", lambda *_: cost)
-    command.save_turntable(run, 30.0)
-    assert len(made) == frames
-    for camera in made:
-        width, height = camera.lens.width, camera.lens.height
-        assert abs(width - size[0]) <= 1
-        assert abs(height - size[1]) <= 1
+    run = Run.begin(load_scene(balls), CONFIG, progress=False)
+    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: pace)
+    caplog.set_level(logging.INFO, "nerfmac")
+    joined = frames.SideBySide([run], frames.RenderOptions())
+    camera = replace(run.scene.cameras[0], lens=Lens.from_fov(0.6, 720, 405))
+    estimate.announce(tmp_path / "a.mp4", joined, [[camera]] * 30)
+    (line,) = said(caplog.messages, "rendering 30 frames of 720x405 pixels")
+    assert line.endswith(text)
 
 
-def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys):
-    clock.image = 0.01
-    out, told, said = train()
-    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
-    assert (frames_of(out / "video.mp4"), said) == (48, [])
+def test_the_last_line_names_the_video_and_the_next_command(train, tmp_path, capsys):
+    train("--steps", 2)
+    out = tmp_path / "run"
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"wrote a turntable video to {out / 'video.mp4'}")
-    assert f"`nerfmac view '{out}'`" in last
-    out, _, _ = train("--no-video")
+    assert last.startswith(f"the turntable video is {out / 'video.mp4'}")
+    assert f"`nerfmac view {out}`" in last
+    (out / "video.mp4").unlink()
+    train("--resume", "--steps", 3, "--no-video")
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"render a video with `nerfmac render '{out}'`")
-
-
-def test_of_images_that_take_too_long_a_part_is_made(train, clock, capsys):
-    clock.image = 25.0
-    out, told, (views, preview) = train("--no-video")
-    assert (told["test_views"], told["test_row_fraction"]) == (1, 11 / HEIGHT)
-    part = f"the middle 69 % of 1 of {VIEWS} test views"
-    assert (told["test_views_in_scene"], told["test_measured"]) == (VIEWS, part)
-    assert views == f"to save time, only {part} were evaluated; --all-views evaluates all"
-    assert f"dB, SSIM {told['ssim_test']:.3f} on {part} (" in capsys.readouterr().out
-    with Image.open(out / "preview.png") as image:
-        width, height = image.width // 2, image.height
-    assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0
-    shown = f"{width}x{height} pixels instead of {WIDTH}x{HEIGHT}"
-    assert preview == f"to save time, preview.png has {shown}"
+    assert last.startswith(f"render a video with `nerfmac render {out}`")
+    assert command.TURNTABLE_FPS >= 24

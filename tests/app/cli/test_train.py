@@ -24,7 +24,7 @@ METRICS = {
     ),
     **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
-    **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
+    **dict.fromkeys(("psnr_test", "ssim_test"), float),
     "psnr_corrected_test": float,
     **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
     "psnr_curve": list,

@@ -166,11 +166,12 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
 
 @pytest.mark.parametrize(
     ("step", "psnr", "shown"),
-    [(120, 25.5, (25.5, 120, "3 of 9 test views")), (121, 25.5, None), (120, None, None)],
+    [(120, 25.5, (25.5, 120, 3, "3 of 9 test views")), (121, 25.5, None), (120, None, None)],
 )
 def test_a_runs_own_evaluation_is_shown_if_it_is_of_the_same_step(tmp_path, step, psnr, shown):
     assert HeldOut.read(tmp_path, 120) is None
-    values = {"steps": 120, "psnr_test": psnr, "test_measured": "3 of 9 test views"}
+    values = {"steps": 120, "psnr_test": psnr, "test_views": 3}
+    values["test_measured"] = "3 of 9 test views"
     (tmp_path / "metrics.json").write_text(json.dumps(values))
     assert HeldOut.read(tmp_path, step) == shown
     (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": "x"}))

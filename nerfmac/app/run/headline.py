@@ -1,0 +1,125 @@
+"""The quality of a run that nerfmac reports after training and in the viewer, always measured over
+the same test views."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from nerfmac.app.run.run import Run
+from nerfmac.backend import current_device
+from nerfmac.common.json_reader import read_fields
+from nerfmac.rendering.evaluation import (
+    BACKGROUNDS,
+    Evaluation,
+    ViewQuality,
+    evaluate,
+    measured,
+    spread,
+)
+from nerfmac.rendering.pace import seconds_per_pixel
+
+CPU_PIXELS = 2**24
+"""Maximum total number of pixels of the measured views on a CPU. A GPU measures all views."""
+
+
+class HeldOut(NamedTuple):
+    """PSNR in dB of test views at a training step, and the views that were measured."""
+
+    psnr: float
+    step: int
+    views: int  # Number of measured views.
+    measured: str  # Description of the measured views, such as "4 of 9 test views".
+
+    @classmethod
+    def of(cls, views: Evaluation, step: int) -> HeldOut:
+        """Summarize an evaluation after a training step."""
+        return cls(views.psnr, step, len(views), measured(views, views.of, views.split))
+
+    @classmethod
+    def read(cls, folder: Path, step: int) -> HeldOut | None:
+        """Read the summary from `metrics.json` in a run folder. Return None if the file does not
+        exist, contains no PSNR of test views, or belongs to another step."""
+        path = folder / "metrics.json"
+        if not path.is_file():
+            return None
+        values = read_fields(path)
+        if values.count("steps", 0) != step or values.is_null("psnr_test"):
+            return None
+        views = values.count("test_views")
+        return cls(values.number("psnr_test"), step, views, values.text("test_measured"))
+
+    @classmethod
+    def measure(cls, run: Run, known: HeldOut | None = None) -> HeldOut:
+        """Measure the current state of a run; see `measuring`."""
+        views = cls.measuring(run, known)
+        while True:
+            try:
+                next(views)
+            except StopIteration as end:
+                return cast(HeldOut, end.value)
+
+    @classmethod
+    def measuring(
+        cls, run: Run, known: HeldOut | None = None
+    ) -> Generator[tuple[int, int], None, HeldOut]:
+        """Measure the current state of a run view by view.
+
+        Args:
+            run: Run whose scene has test views. Training between two views does not affect the
+                measurement.
+            known: Last measurement. If it belongs to the current step and has enough views, it is
+                returned. Otherwise, at least as many views are measured as for `known`.
+
+        Yields:
+            Number of measured views, and number of views to measure, after each view.
+
+        Returns:
+            The measurement of the views that `measured_views` selects.
+
+        Raises:
+            InputError: If the scene has no test views, or its images cannot be read.
+        """
+        step, limit = run.state.step, measured_views(run, known.views if known else 0)
+        if known is not None and (known.step, known.views) == (step, limit):
+            return known
+        views, found = run.views("test", progress=False), list[ViewQuality]()
+        blend = run.config.train.blend
+        for view in evaluate(run.renderer, views, "white", blend, limit=limit):
+            found.append(view)
+            yield len(found), limit
+        return cls.of(Evaluation(found, split="test", of=len(views.names)), step)
+
+
+def measured_views(run: Run, at_least: int = 0) -> int:
+    """Return the number of test views to measure, the value of `limit` in `Run.evaluate`.
+
+    The number depends only on the scene and the device. It is at least `at_least`, the number of
+    views of an earlier measurement, so that a measurement is never replaced by one with fewer
+    views. A scene without test views has the number 0.
+    """
+    scene = run.images()
+    if not scene.splits.get("test"):
+        return 0
+    sizes = scene.views("test", progress=False).cameras.sizes
+    if current_device() != "cpu":
+        return len(sizes)
+    number = pixels = 0
+    for index in spread(len(sizes)):
+        pixels += sizes[index][0] * sizes[index][1]
+        if number and pixels > CPU_PIXELS:
+            break
+        number += 1
+    return min(max(number, at_least), len(sizes))
+
+
+def seconds_to_measure(run: Run, number: int) -> float:
+    """Estimate the time in seconds to measure `number` test views."""
+    cameras, renderer = run.images().views("test", progress=False).cameras, run.renderer()
+    chosen = spread(len(cameras))[:number]
+    pixels = sum(cameras.sizes[index][0] * cameras.sizes[index][1] for index in chosen)
+    white = BACKGROUNDS["white"]
+    return pixels * seconds_per_pixel(
+        lambda camera: renderer.pixels(camera, white), [cameras[index] for index in chosen[:4]]
+    )
