@@ -269,9 +269,10 @@ class Export:
     """Camera path that the exported page plays when it opens: orbit, spiral, figure-of-eight,
     train, test, or a camera path file, as in nerfmac render. [default: none]"""
     background: Annotated[str | None, Shown("white|black|R,G,B")] = None
-    """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
+    """Background color of the exported page, with R, G, and B from 0 to 255. [default: the mean
+    color of the training images, or white if the images have an alpha channel]"""
     title: Annotated[str | None, Shown("TEXT")] = None
-    """Title of the exported page. [default: the name of the scene]"""
+    """Title of the exported page. [default: the name of the run]"""
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 
 
