@@ -123,9 +123,7 @@ def still_camera(view: View, width: int, height: int) -> Camera:
     return view.with_fov(2.0 * math.atan(slope)).camera(width, height)
 
 
-def _page(
-    title: str, stills: Mapping[str, FloatImage], blocks: Sequence[str], run: Run
-) -> str:
+def _page(title: str, stills: Mapping[str, FloatImage], blocks: Sequence[str], run: Run) -> str:
     """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")

@@ -7,7 +7,8 @@ from nerfmac.app.run.coordinates import placement_of as placement_of
 from nerfmac.app.run.coordinates import split_cameras as split_cameras
 from nerfmac.app.run.folder import check_unused as check_unused
 from nerfmac.app.run.folder import is_run as is_run
-from nerfmac.app.run.outputs import HeldOut as HeldOut
+from nerfmac.app.run.held_out import HeldOut as HeldOut
+from nerfmac.app.run.held_out import figure_views as figure_views
 from nerfmac.app.run.outputs import scaled_size as scaled_size
 from nerfmac.app.run.outputs import surface_quality as surface_quality
 from nerfmac.app.run.reporting import read_history as read_history

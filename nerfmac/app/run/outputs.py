@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -30,14 +30,13 @@ from nerfmac.backend.watchdog import confirm
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.common.files import appearing, read_json, write_json
-from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.tracks import distances_of
 from nerfmac.refine.report import refinement_summary
-from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
+from nerfmac.rendering.evaluation import ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import Renderer, to_bytes
 from nerfmac.rendering.surface_metrics import depth_errors
@@ -159,31 +158,6 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
         image = np.concatenate([image, np.asarray(resized)], axis=1)
     with appearing(path) as partial:
         Image.fromarray(image).save(partial)
-
-
-class HeldOut(NamedTuple):
-    """PSNR in dB of held-out views at a training step, and a description of the evaluated views."""
-
-    psnr: float
-    step: int
-    measured: str
-
-    @classmethod
-    def of(cls, views: Evaluation, step: int) -> HeldOut:
-        """Summarize an evaluation after a training step."""
-        return cls(views.psnr, step, measured(views, views.of, views.split))
-
-    @classmethod
-    def read(cls, folder: Path, step: int) -> HeldOut | None:
-        """Read the summary from `metrics.json` in a run folder. Return None if the file does not
-        exist, contains no PSNR of test views, or belongs to another step."""
-        path = folder / "metrics.json"
-        if not path.is_file():
-            return None
-        values = read_fields(path)
-        if values.count("steps", 0) != step or values.is_null("psnr_test"):
-            return None
-        return cls(values.number("psnr_test"), step, values.text("test_measured"))
 
 
 def quality(

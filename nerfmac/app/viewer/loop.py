@@ -127,13 +127,16 @@ class Loop:
         is_moving = time.monotonic() < self._session.moving_until
         wants = self._wants_image(is_moving)
         is_preparing = training.is_preparing and self._has_shown
+        is_measuring = self._session.measured is not None
         if wants and (not training.is_running or self._viewing_is_due(is_moving)):
             self._draw(is_moving)
+        elif is_measuring:
+            self._attempt(self._session.measure_view)
         elif training.is_running:
             self._train(is_moving)
         elif is_preparing:
             self._prepare()
-        if wants or training.is_running or is_preparing:
+        if wants or training.is_running or is_preparing or is_measuring:
             self._status.tell(self._interval)
             return 0.0
         self._attempt(self._rest)

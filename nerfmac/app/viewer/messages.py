@@ -27,7 +27,7 @@ of the page in milliseconds. The image that answers the message contains the sam
     save, load      name: file of the camera path
     save_run        name: folder for the run
     save_page       name: HTML file of the exported page of the scene
-    measure         measure PSNR on held-out views for a few seconds
+    measure         measure PSNR on held-out views; training waits for the result
     video           name, seconds, fps, width, height of the video. If a file with the name of this
                     message, or of one of the three messages save..., exists, a number is appended
                     to the name
@@ -283,6 +283,7 @@ class Status:
             "training": {
                 **session.training.status(),
                 "held_out": session.held_out and session.held_out._asdict(),
+                "measured": session.measured,
             },
             **session.path_editor.status(),
             "scene": self._scene(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
 from math import radians
@@ -39,9 +39,6 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Maximum time in seconds between two moves of a moving camera, even if the pointer is still
 pressed."""
-MEASURED = 4.0
-"""Maximum time in seconds for measuring the quality on held-out views. The viewer neither draws nor
-trains during the measurement."""
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -110,7 +107,7 @@ class Session:
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
         self.run = run
-        self.name = Path(run.scene.path).name if run.scene.path else "scene"
+        self.name = run.name
         self._backdrop = _hex(run.scene.backdrop)
         self.settings = Settings(background=self._backdrop)
         self.training = Training(run)
@@ -122,6 +119,9 @@ class Session:
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
+        self.measured: tuple[int, int] | None = None
+        """Number of compared and of all views of the measurement that is running, or None."""
+        self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
         self.notice: str | None = None
         """Line of text that the page shows, such as an error message."""
         self.is_resting = threading.Event()
@@ -214,9 +214,21 @@ class Session:
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
-        """Measure the PSNR on as many held-out views as possible in `MEASURED` seconds."""
-        views = self.run.evaluate("test", seconds=MEASURED, progress=False)
-        self.held_out = HeldOut.of(views, self.run.state.step)
+        """Start to measure the PSNR on held-out views. Another measurement is not started while one
+        is running."""
+        self._measurement = self._measurement or HeldOut.measuring(self.run)
+        self.measure_view()
+
+    def measure_view(self) -> None:
+        """Compare the next held-out view with its photo."""
+        assert self._measurement is not None
+        try:
+            self.measured = next(self._measurement)
+        except BaseException as end:
+            self._measurement = self.measured = None
+            if not isinstance(end, StopIteration):
+                raise
+            self.held_out = end.value
 
     def start(self) -> None:
         """Start training. Raises `InputError` if training has reached its limit."""

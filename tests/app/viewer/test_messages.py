@@ -2,12 +2,13 @@
 
 import json
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from nerfmac.app.paths import spiral, tour
-from nerfmac.app.run import HeldOut, Run, split_cameras
+from nerfmac.app.run import HeldOut, Run, figure_views, split_cameras
 from nerfmac.common.checks import InputError
 from nerfmac.rendering.evaluation import evaluate
 from tests.scene_factory import HEIGHT, WIDTH
@@ -154,25 +155,53 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
     (last, *_) = page.session.run.history.points[::-1]
     shown = state["training"]
     assert (shown["psnr"], shown["loss"], shown["held_out"]) == (last.psnr, last.loss, None)
-    page.say("measure")
-    page.settle()
-    page.loop._status.introduce()
-    (state,) = page.take("state")
-    held_out = state["training"]["held_out"]
     views = page.session.run.evaluate("test", progress=False)
-    assert held_out["psnr"] == pytest.approx(views.psnr, abs=3.0)
-    assert (held_out["step"], "test view" in held_out["measured"]) == (120, True)
+    for _ in range(2):
+        page.say("measure")
+        page.settle()
+        page.loop._status.introduce()
+        (state,) = page.take("state")
+        held_out = state["training"]["held_out"]
+        assert held_out["psnr"] == pytest.approx(views.psnr, abs=1e-6)
+        assert (held_out["step"], held_out["views"], held_out["of"]) == (120, 2, 2)
+        assert state["training"]["measured"] is None
+
+
+def test_views_are_measured_one_by_one_and_training_waits(page):
+    page.open().settle()
+    page.session.train(None, 100.0)
+    page.say("measure")
+    seen = []
+    while page.session.measured or not seen:
+        page.loop.work()
+        seen.append(page.session.measured)
+    assert [*dict.fromkeys(seen)] == [(1, 2), (2, 2), None]
+    assert page.session.run.state.step == page.session.held_out.step == 120
+    page.session.pause()
+
+
+def test_the_measured_views_depend_on_the_scene_alone():
+    assert figure_views([]) == []
+    assert figure_views([(480, 852)] * 11) == [*range(11)]
+    many = figure_views([(64, 48)] * 48)
+    assert (len(many), many[:2]) == (12, [0, 3])
+    assert max(later - one for one, later in pairwise(many)) == 6, "evenly spaced"
+    assert figure_views([(4000, 3000)] * 9) == [0, 2, 4], "at least three"
+    assert len(figure_views([(1920, 1080)] * 9)) == 3
 
 
 @pytest.mark.parametrize(
     ("step", "psnr", "shown"),
-    [(120, 25.5, (25.5, 120, "3 of 9 test views")), (121, 25.5, None), (120, None, None)],
+    [(120, 25.5, (25.5, 120, 3, 9)), (121, 25.5, None), (120, None, None)],
 )
 def test_a_runs_own_evaluation_is_shown_if_it_is_of_the_same_step(tmp_path, step, psnr, shown):
     assert HeldOut.read(tmp_path, 120) is None
-    values = {"steps": 120, "psnr_test": psnr, "test_measured": "3 of 9 test views"}
+    values = {"steps": 120, "psnr_test": psnr, "test_views": 3}
+    values["test_views_in_scene"] = 9
     (tmp_path / "metrics.json").write_text(json.dumps(values))
     assert HeldOut.read(tmp_path, step) == shown
+    (tmp_path / "metrics.json").write_text(json.dumps({**values, "test_row_fraction": 0.6}))
+    assert HeldOut.read(tmp_path, step) is None, "some rows are not the views"
     (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": "x"}))
     with pytest.raises(InputError, match=r"metrics.json: psnr_test is \"x\""):
         HeldOut.read(tmp_path, 120)

@@ -165,9 +165,7 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
 
 def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
     white = (1.0, 1.0, 1.0)
-    other = open_page(
-        trained, context={"viewport": {"width": 48, "height": 96}}, background=white
-    )
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
     other.rest()
     lens = other.run(
         "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
@@ -221,9 +219,8 @@ def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_
     other.page.mouse.move(200, 300)
     other.page.mouse.down()
     other.page.mouse.up()
-    other.wait(
-        "[...document.querySelectorAll('header p')].every((p) => getComputedStyle(p).opacity === '0')"
-    )
+    hints = "[...document.querySelectorAll('header p')]"
+    other.wait(f"{hints}.every((hint) => getComputedStyle(hint).opacity === '0')")
     after = other.page.screenshot(clip=below)
     other.run("document.querySelectorAll('header p').forEach((p) => p.remove())")
     assert other.page.screenshot(clip=below) == after != before
@@ -237,7 +234,9 @@ def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
     other = open_page(trained, shares, title="Balls")
     other.rest()
     other.page.get_by_role("button", name="Share").click()
-    given = other.run("async () => [shared.title, shared.files[0].name, await shared.files[0].text()]")
+    given = other.run(
+        "async () => [shared.title, shared.files[0].name, await shared.files[0].text()]"
+    )
     assert given[:2] == ["Balls", "scene.html"]
     (folder / "shared").mkdir()
     (folder / "shared" / "scene.html").write_text(given[2], encoding="utf-8")

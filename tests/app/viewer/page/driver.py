@@ -31,7 +31,8 @@ STATE: dict[str, Any] = {
     "training": {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
-        "rays": 2048, "held_out": {"psnr": 25.04, "step": 9000, "measured": "3 of 9 test views"},
+        "rays": 2048, "measured": None,
+        "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9},
         "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
     "keyframes": [], "move": "keyframes", "path": [], "video": None, "notice": None,
