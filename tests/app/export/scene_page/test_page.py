@@ -187,7 +187,8 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     assert other.shows() == "still"
     hide_words(other)
     view = View.initial(trained.scene.cameras, trained.scene.up)
-    camera = scene_page.still_camera(view, width, height)
+    slope = np.tan(0.5 * view.fov) * max(height / width, 1.0)  # the width shows it in portrait
+    camera = view.with_fov(2.0 * np.arctan(slope)).camera(width, height)
     want = trained.render(camera, trained.scene.backdrop).color
     assert psnr(screenshot(other), want) > 25, "another part of the scene, or another background"
     other.close()
