@@ -24,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.export.pages import check_page, jpeg_url
+from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, placement_of
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import shader_declarations
@@ -37,7 +38,9 @@ from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera
+from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.rendering.crop import Box, cropped
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 
@@ -67,6 +70,8 @@ def write_scene_page(
     title: str | None = None,
     background: Color | None = None,
     camera_path: PagePath | None = None,
+    crop: Box | None = None,
+    progress: Progress = False,
 ) -> None:
     """Write an HTML page that renders a trained field interactively.
 
@@ -80,6 +85,9 @@ def write_scene_page(
         background: sRGB color in [0, 1] behind the scene. By default, the `backdrop` of the scene.
         camera_path: Camera path that plays when the page opens. The first camera of the path is the
             initial view of the page.
+        crop: Lowest and highest corner of the box to show, in the coordinates of the input scene.
+            By default, the whole scene.
+        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
 
     Raises:
         InputError: If the file extension is not .html or .htm, if the field is not a hash grid with
@@ -87,13 +95,15 @@ def write_scene_page(
     """
     path = user_path(path)
     check_page(path)
-    field, title = TracedField.of(run), title or run.name
+    occupied = _occupied(run, crop)
+    field, title = TracedField.of(run, occupied), title or run.name
     background = background or run.scene.backdrop
     view = _first_view(run, camera_path)
-    stills = {
-        name: run.render(still_camera(view, *size), background).color
-        for name, size in STILL_SIZES.items()
-    }
+    renderer, stills = run.trainer.renderer(run.state, occupied), {}
+    with Stage(len(STILL_SIZES), "still images", "image", progress) as stage:
+        for name, size in STILL_SIZES.items():
+            stills[name] = renderer.render(still_camera(view, *size), background).color
+            stage.update()
     values = {
         "view": view.to_json(),
         "path": None if camera_path is None else _path_values(camera_path),
@@ -114,6 +124,18 @@ def write_scene_page(
     text = _page(title, stills, blocks, run)
     with appearing(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+def _occupied(run: Run, crop: Box | None) -> Occupied:
+    """Return the occupied cells of a run inside a box in the coordinates of the input scene. Raise
+    `InputError` if the sampler has no occupancy grid."""
+    occupied = run.trainer.sampler.occupied(run.state.sampling)
+    if occupied is None:
+        raise InputError("the page requires an occupancy grid, but the sampler of the run has none")
+    if crop is None:
+        return occupied
+    geometry, bits = occupied
+    return Occupied(geometry, cropped(bits, geometry, crop, placement_of(run)))
 
 
 def still_camera(view: View, width: int, height: int) -> Camera:
@@ -219,19 +241,14 @@ class TracedField(NamedTuple):
     """Bits of the occupancy grid in uint32 words, one bit per cell, as in `ops.march.Occupied`."""
 
     @classmethod
-    def of(cls, run: Run) -> TracedField:
-        """Convert a trained field to shader data. Raise `InputError` unless the field is a hash
-        grid with two networks and the sampler has an occupancy grid."""
+    def of(cls, run: Run, occupied: Occupied) -> TracedField:
+        """Convert a trained field and its occupied cells to shader data. Raise `InputError` unless
+        the field is a hash grid with two networks."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(
                 "the shader of the page only supports a hash grid with two networks, but the run "
                 "has another field"
-            )
-        occupied = run.trainer.sampler.occupied(state.sampling)
-        if occupied is None:
-            raise InputError(
-                "the page requires an occupancy grid, but the sampler of the run has none"
             )
         levels, geometry = field.encoding.levels, occupied.geometry
         table, density, color = (

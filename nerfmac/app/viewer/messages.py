@@ -26,11 +26,12 @@ of the page in milliseconds. The image that answers the message contains the sam
     scrub           at: position on the followed path, from 0 (start) to 1 (end)
     save, load      name: file of the camera path
     save_run        name: folder for the run
-    save_page       name: HTML file of the exported page of the scene
+    export          what: page, mesh, points, or cameras; name: file to write
+    cancel_export   cancel the export
     measure         measure PSNR on held-out views; training waits for the result
     video           name, seconds, fps, width, height of the video. If a file with the name of this
-                    message, or of one of the three messages save..., exists, a number is appended
-                    to the name
+                    message, or of one of the messages save, save_run, and export, exists, a number
+                    is appended to the name
     cancel          cancel the video
 
 The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
@@ -175,10 +176,13 @@ def _save_run(session: Session, message: Fields) -> None:
     session.notice = f"saved the run in {folder}"
 
 
-def _save_page(session: Session, message: Fields) -> None:
-    path = free_path(user_path(message.text("name")))
-    session.save_page(path)
-    session.notice = f"saved the page {path}"
+def _export(session: Session, message: Fields) -> None:
+    session.begin_export(message.text("what"), free_path(user_path(message.text("name"))))
+
+
+def _cancel_export(session: Session, _message: Fields) -> None:
+    if session.export is not None:
+        session.export.cancel()
 
 
 def _video(session: Session, message: Fields) -> None:
@@ -215,7 +219,8 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "scrub": _scrub,
     "save": _save,
     "save_run": _save_run,
-    "save_page": _save_page,
+    "export": _export,
+    "cancel_export": _cancel_export,
     "measure": lambda session, _: session.measure(),
     "load": lambda session, message: session.path_editor.load(message.text("name")),
     "video": _video,
@@ -225,7 +230,6 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
 
 INTERVAL = 0.2  # Minimum time in seconds between two state messages while the page is in use.
 WATCHED_INTERVAL = 1.0  # The same while the page is visible but not in use.
-MARGIN = 1.5  # Ratio of the side length of the initial crop box to the diameter of the subject.
 IDLE_INTERVAL = 2.0
 """The same while the page is not visible. The page needs about 17 ms of CPU time to handle a
 message, often on the same CPU cores as the training."""
@@ -287,6 +291,8 @@ class Status:
             },
             **session.path_editor.status(),
             "scene": self._scene(),
+            "export": session.export and session.export.status(),
+            "exported": session.exported,
             "notice": session.notice,
         }
 
@@ -300,18 +306,9 @@ class Status:
             "device": self._device,
             "preset": session.run.config.preset,
             "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
-            "subject": self._subject(),
+            "subject": session.crop_box and [corner.tolist() for corner in session.crop_box],
             "center": [float(number) for number in session.view.center],
         }
-
-    def _subject(self) -> list[list[float]] | None:
-        """Return the corners of the initial crop box in scene coordinates, or None
-        for the whole scene cube."""
-        record = self._session.run.scene
-        if record.subject is None:
-            return None
-        low, high = Bounds(record.extent).corners
-        return [np.clip(corner, low, high).tolist() for corner in record.subject.box(MARGIN)]
 
     def _cameras(self) -> Message:
         session = self._session

@@ -12,16 +12,18 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from math import radians
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nerfmac.app.export import write_scene_page
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.video import DIAGNOSTICS, RenderOptions
+from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
+from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Comparison, Images
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
@@ -122,6 +124,8 @@ class Session:
         self.measured: tuple[int, int] | None = None
         """Number of compared and of all views of the measurement that is running, or None."""
         self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
+        self.export: Export | None = None  # Export that is waiting or running.
+        self.exported: str | None = None  # File of the last export, and its size.
         self.notice: str | None = None
         """Line of text that the page shows, such as an error message."""
         self.is_resting = threading.Event()
@@ -209,9 +213,28 @@ class Session:
         self.run.save(folder)
         self._saved_step = self.run.state.step
 
-    def save_page(self, path: Path) -> None:
-        """Write an HTML page that shows the current scene."""
-        write_scene_page(self.run, path, background=self.settings.rgb_background)
+    def begin_export(self, kind: str, path: Path) -> None:
+        """Export the scene to a new file, before training continues."""
+        if self.export is not None:
+            raise InputError("another export is running; wait for it or cancel it")
+        self.export, self.exported = Export(kind, path), None
+
+    def run_export(self, breathe: Callable[[], None]) -> None:
+        """Write the file of the export, and call `breathe` between its steps."""
+        job, settings = self.export, self.settings
+        assert job is not None
+        try:
+            job.run(self.run, settings.crop, settings.rgb_background, breathe)
+            self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"
+        except Canceled:
+            pass
+        finally:
+            self.export = None
+
+    @cached_property
+    def crop_box(self) -> Corners | None:
+        """Initial crop box in scene coordinates, or None for the whole scene cube."""
+        return initial_crop_box(self.run)
 
     def measure(self) -> None:
         """Start to measure the PSNR on held-out views. Another measurement is not started while one

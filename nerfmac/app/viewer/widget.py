@@ -301,6 +301,8 @@ class Viewer(anywidget.AnyWidget):
         """Stop training, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
+            if (export := self._session.export) is not None:
+                export.cancel()
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
         # The layout is a widget, too. Without this call, ipywidgets would never release it.

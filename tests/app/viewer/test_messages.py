@@ -221,15 +221,10 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     page.settle()
     assert page.notice.endswith("run-2")
     assert Run.load(tmp_path / "run-2").state.step == 120
-    (tmp_path / "page.html").write_bytes(b"kept")
-    page.say("save_page", name="page.html")
-    page.settle()
-    assert page.notice.endswith("page-2.html")
-    assert "trace-shader" in (tmp_path / "page-2.html").read_text()
     page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
     page.settle()
     assert page.session.path_editor.video.path == tmp_path / "video-2.mp4"
     page.session.path_editor.video.cancel()
-    for name in ("video.mp4", "path.json", "page.html"):
+    for name in ("video.mp4", "path.json"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())

@@ -9,6 +9,7 @@ import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
+import { buildExport } from "./panels/export.js";
 import { buildKeep } from "./panels/keep.js";
 import { Link } from "./kernel/link.js";
 import { Motion } from "./motion/motion.js";
@@ -92,6 +93,7 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
     { name: "training", label: "Training", image: "chart", content: training.panel },
     { name: "view", label: "View", image: "eye", content: view },
     { name: "path", label: "Path", image: "path", content: path },
+    { name: "export", label: "Export", image: "page", content: buildExport(link) },
   ]);
   parts.panels.append(...panels);
   // A panel covers the right part of the image or, on a narrow page, is below the image.
