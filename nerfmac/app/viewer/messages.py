@@ -20,7 +20,8 @@ of the page in milliseconds. The image that answers the message contains the sam
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
     stand           index: training view to compare with its photo, from the same camera
-    keyframe        action: add, remove, replace, or go; index
+    keyframe        action: add, remove, replace, go, or time; index; seconds since the previous
+                    keyframe, or null, for the action time
     clear           remove all keyframes
     follow          name of a move around the scene to follow, or "keyframes"
     scrub           at: position on the followed path, from 0 (start) to 1 (end)
@@ -32,6 +33,7 @@ of the page in milliseconds. The image that answers the message contains the sam
     video           name, seconds, fps, width, height of the video. If a file with the name of this
                     message, or of one of the messages save, save_run, and export, exists, a number
                     is appended to the name
+    estimate        measure the rendering time of the video
     cancel          cancel the video
 
 The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
@@ -147,11 +149,15 @@ def _keyframe(session: Session, message: Fields) -> None:
     if action == "remove":
         editor.path = path.removed(index)
     elif action == "replace":
-        editor.path = path.replaced(index, here)
+        seconds = path.keyframes[index].seconds
+        editor.path = path.replaced(index, replace(here, seconds=seconds))
+    elif action == "time":
+        seconds = None if message.is_null("seconds") else message.number("seconds")
+        editor.path = path.replaced(index, replace(path.keyframes[index], seconds=seconds))
     elif action == "go":
         session.go(_view_at(session, path.keyframes[index]))
     else:
-        raise message.wrong("action", "add, remove, replace, or go")
+        raise message.wrong("action", "add, remove, replace, go, or time")
 
 
 def _view_at(session: Session, keyframe: Keyframe) -> View:
@@ -160,10 +166,9 @@ def _view_at(session: Session, keyframe: Keyframe) -> View:
 
 
 def _scrub(session: Session, message: Fields) -> None:
-    path, at = session.path_editor.followed, message.number("at")
-    if path.keyframes:
-        session.go(_view_at(session, path.at(min(max(at, 0.0), 1.0))))
-        session.hold(is_moving=True)
+    path, at = session.path_editor.film, message.number("at")
+    session.go(_view_at(session, path.at(min(max(at, 0.0), 1.0))))
+    session.hold(is_moving=True)
 
 
 def _save(session: Session, message: Fields) -> None:
@@ -223,6 +228,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "cancel_export": _cancel_export,
     "measure": lambda session, _: session.measure(),
     "load": lambda session, message: session.path_editor.load(message.text("name")),
+    "estimate": lambda session, _: session.estimate(),
     "video": _video,
     "cancel": _cancel,
 }
@@ -290,6 +296,7 @@ class Status:
                 "measured": session.measured,
             },
             **session.path_editor.status(),
+            "pace": session.pace,
             "scene": self._scene(),
             "export": session.export and session.export.status(),
             "exported": session.exported,
@@ -308,6 +315,7 @@ class Status:
             "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
             "subject": session.crop_box and [corner.tolist() for corner in session.crop_box],
             "center": [float(number) for number in session.view.center],
+            "frustum": session.frustum_size,
         }
 
     def _cameras(self) -> Message:
@@ -320,4 +328,5 @@ class Status:
             }
             for camera in session.run.cameras
         ]
-        return {"kind": "cameras", "cameras": cameras, "names": session.view_names()}
+        names, sizes = session.view_names(), session.path_editor.sizes
+        return {"kind": "cameras", "cameras": cameras, "names": names, "sizes": sizes}

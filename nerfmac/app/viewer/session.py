@@ -34,6 +34,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
+from nerfmac.rendering.pace import seconds_per_pixel
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
@@ -41,6 +42,11 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Maximum time in seconds between two moves of a moving camera, even if the pointer is still
 pressed."""
+FRUSTUM_SIZE = 0.06
+"""Depth of the frusta of cameras and keyframes, relative to the distance of the cameras from the
+scene center (median)."""
+FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
+TRIAL_FRAMES = 8  # Number of frames that are rendered to estimate the time for a video.
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -118,6 +124,8 @@ class Session:
         self.mover: str | None = None
         """Name of the page where the user last moved the view, or None if it changed otherwise."""
         self.path_editor = PathEditor(run)
+        self.pace: float | None = None
+        """Estimated rendering time of a video in seconds per pixel, or None if it is unknown."""
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
@@ -230,6 +238,19 @@ class Session:
             pass
         finally:
             self.export = None
+
+    @cached_property
+    def frustum_size(self) -> float:
+        """Depth of the frusta of cameras and keyframes, in scene units."""
+        eyes = np.stack([camera.pose[:, 3] for camera in self.run.scene.cameras])
+        size = FRUSTUM_SIZE * float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
+        subject = self.run.scene.subject
+        return size if subject is None else min(size, FRUSTUM_IN_SUBJECT * subject.radius)
+
+    def estimate(self) -> None:
+        """Measure the rendering time of a video along the camera path."""
+        cameras = self.path_editor.film.cameras(TRIAL_FRAMES, self.path_editor.sizes[0])
+        self.pace = seconds_per_pixel(self.run.renderer(), cameras)
 
     @cached_property
     def crop_box(self) -> Corners | None:

@@ -7,6 +7,7 @@
 import { Compare } from "./image/compare.js";
 import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
+import { Film } from "./overlay/film.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
 import { buildExport } from "./panels/export.js";
@@ -74,25 +75,33 @@ function render({ model, el }) {
 function buildSeen({ parts, image, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
-  const pathLine = new PathLine(link);
+  const film = new Film();
+  const pathLine = new PathLine(link, film);
   const cropBox = new CropBox(link, settings);
   const compare = new Compare({ canvas: parts.photo, area, image, link, frusta, motion });
   const overlay = new Overlay({
-    canvas: parts.overlay, area, image, link, frusta, pathLine, cropBox,
+    canvas: parts.overlay, area, image, link, frusta, cropBox, lines: [film, pathLine],
   });
   settings.onChange(() => overlay.refresh());
-  return { frusta, pathLine, cropBox, compare, overlay };
+  return { frusta, pathLine, film, cropBox, compare, overlay };
 }
 
 /** Create the toolbar and its panels. */
 function buildControls({ parts, link, settings, motion, record, seen, image, reset, signal }) {
   const training = buildTraining(link, settings, signal);
   const view = buildView({ settings, seen, motion });
-  const path = buildPath(link, motion, record, signal);
+  const { pathLine, film, overlay } = seen;
+  const path = buildPath({ link, motion, film, badge: parts.badge, record, signal });
+  const showFilm = (isOpen) => {
+    film.isShown = pathLine.isOpen = isOpen;
+    overlay.refresh();
+    path.toggle(isOpen);
+  };
+  film.onChange = () => overlay.refresh();
   const { buttons, panels, close } = buildPanels([
     { name: "training", label: "Training", image: "chart", content: training.panel },
     { name: "view", label: "View", image: "eye", content: view },
-    { name: "path", label: "Path", image: "path", content: path },
+    { name: "path", label: "Path", image: "path", content: path.element, onToggle: showFilm },
     { name: "export", label: "Export", image: "page", content: buildExport(link) },
   ]);
   parts.panels.append(...panels);

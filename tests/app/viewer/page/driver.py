@@ -35,11 +35,13 @@ STATE: dict[str, Any] = {
         "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9},
         "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
-    "keyframes": [], "move": "keyframes", "path": [], "video": None, "notice": None,
+    "keyframes": [], "move": "keyframes", "path": [], "seconds": 5.0, "closed": True,
+    "pace": None, "video": None, "notice": None,
     "export": None, "exported": None,
     "scene": {
         "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
         "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "center": [0.4, 0.7, 1.9], "subject": None,
+        "frustum": 0.1,
     },
 }  # fmt: skip
 

@@ -32,7 +32,7 @@ def cameras(shown):
     poses = [pose_at(1.0, 1.5, 2.25), pose_at(6.0, 1.0, 2.0), pose_at(0.0, 0.0, 1.5)]
     cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in poses]
     names = ["train/first.png", "train/second.png", "train/third.png"]
-    shown.say({"kind": "cameras", "cameras": cameras, "names": names})
+    shown.say({"kind": "cameras", "cameras": cameras, "names": names, "sizes": []})
     shown.button("View panel").click()
     shown.control("Training cameras").click()
     shown.button("View panel").click()

@@ -3,7 +3,6 @@
 import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
-const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
 const CAMERA_REACH = 6; // maximum distance from the pointer to a line that it hits, CSS pixels
 const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
 const CAMERA_COLOR = "#6cb6ff";
@@ -20,25 +19,16 @@ export class Frusta {
   constructor(link) {
     this.cameras = [];
     this.names = [];
-    this.middle = [0, 0, 0];
+    this.size = 1; // depth of a frustum in scene units
     this.isShown = false;
     this.hovered = null; // index of the camera under the pointer
     link.on("cameras", ({ cameras, names }) => Object.assign(this, { cameras, names }));
-    link.on("state", ({ scene: { cube } }) => {
-      this.middle = cube[0].map((low, axis) => (low + cube[1][axis]) / 2);
-    });
-  }
-
-  /** The median distance of the cameras from the center of the scene. */
-  get distance() {
-    const all = this.cameras.map(({ pose }) => distanceOf(eyeOf(pose), this.middle));
-    all.sort((one, other) => one - other);
-    return all[Math.floor(all.length / 2)] || 1;
+    link.on("state", ({ scene }) => (this.size = scene.frustum));
   }
 
   /** {index, far, lines, strength} of each camera that is not close to the camera of the view. */
   visible(sight) {
-    const size = CAMERA_SIZE * this.distance;
+    const { size } = this;
     const all = this.cameras.map(({ pose, lens }, index) => ({
       index, far: distanceOf(eyeOf(pose), sight.eye), lines: frustumLines(pose, lens, size),
     }));
@@ -54,7 +44,6 @@ export class Frusta {
   }
 
   draw(context, sight) {
-    if (this.isBlank) return;
     for (const { index, lines, strength } of this.visible(sight)) {
       const isHovered = index === this.hovered;
       context.beginPath();

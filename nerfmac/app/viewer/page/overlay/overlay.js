@@ -11,8 +11,9 @@ import { Sight } from "./sight.js";
 const NEAR = 0.01; // minimum depth of lines, as a fraction of the scene extent
 
 export class Overlay {
-  constructor({ canvas, area, image, link, frusta, pathLine, cropBox }) {
-    Object.assign(this, { canvas, area, image, link, frusta, pathLine, cropBox });
+  /** `lines` are layers under the frusta and the crop box that the pointer does not hit. */
+  constructor({ canvas, area, image, link, frusta, cropBox, lines }) {
+    Object.assign(this, { canvas, area, image, link, frusta, cropBox, lines });
     this.extent = 1;
     this.frame = 0;
     this.tooltip = make("div", { class: "nerfmac-tooltip", role: "tooltip", hidden: "" });
@@ -51,7 +52,7 @@ export class Overlay {
     const { canvas, area } = this;
     const sight = this.sight();
     if (!sight) this.hover(null);
-    const layers = [this.frusta, this.pathLine, this.cropBox];
+    const layers = [...this.lines, this.frusta, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
     if (isBlank && canvas.hidden) return; // avoids a page layer of the image size
     canvas.hidden = isBlank;
@@ -64,7 +65,9 @@ export class Overlay {
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
-    for (const layer of layers) layer.draw(context, sight);
+    for (const layer of layers) {
+      if (!layer.isBlank) layer.draw(context, sight);
+    }
   }
 
   /** Highlight the camera or handle at `place`, or nothing if `place` is null (pointer outside). */

@@ -24,7 +24,7 @@ export function buildExport(link) {
   let scene = "scene";
   let isCropped = false;
   const kind = makeSelect({
-    label: "Export", choices: Object.entries(KINDS).map(([name, { label }]) => [name, label]),
+    label: "Format", choices: Object.entries(KINDS).map(([name, { label }]) => [name, label]),
     onChange: () => suggest(),
   });
   const name = makeText({ label: "File of the export", value: "" });
