@@ -28,6 +28,7 @@ export function buildExport(link) {
     onChange: () => suggest(),
   });
   const name = makeText({ label: "File of the export", value: "" });
+  name.classList.add("nerfmac-grow");
   const about = make("p", { class: "nerfmac-message" });
   const explain = () => {
     const isWhole = kind.input.value === "cameras" || !isCropped;
