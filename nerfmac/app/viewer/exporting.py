@@ -7,14 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.export import write_scene_page
-from nerfmac.app.export.cameras import extract_cameras
-from nerfmac.app.export.mesh import extract_mesh
-from nerfmac.app.export.points import extract_points
-from nerfmac.app.export.source import check_extension
+from nerfmac.app.export import extract_cameras, extract_mesh, extract_points, write_scene_page
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.viewer.path_editor import Canceled
 from nerfmac.common import checks
+from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, write_json
 from nerfmac.rendering.crop import Box
 
@@ -35,7 +32,11 @@ class Export:
 
     def __init__(self, kind: str, path: Path) -> None:
         checks.choice("export", kind, EXTENSIONS)
-        check_extension(path, f"the {kind}", *EXTENSIONS[kind])
+        if path.suffix.lower() not in EXTENSIONS[kind]:
+            expected = " or ".join(EXTENSIONS[kind])
+            raise InputError(
+                f"cannot export the {kind} to '{path}': the file extension must be {expected}"
+            )
         self.kind, self.path = kind, path
         self.stage, self.fraction = "", 0.0
         self._is_canceled = threading.Event()

@@ -126,9 +126,12 @@ class Loop:
         is_preparing = training.is_preparing and self._has_shown
         is_measuring = self._session.measured is not None
         is_exporting = self._session.export is not None
-        is_busy = training.is_running or is_preparing or is_measuring or is_exporting
+        is_sending = self._session.photos is not None
+        is_busy = any((training.is_running, is_preparing, is_measuring, is_exporting, is_sending))
         if wants and (not training.is_running or self._viewing_is_due(is_moving)):
             self._draw(is_moving)
+        elif is_sending:
+            self._send_photos()
         elif is_exporting:
             self._attempt(partial(self._session.run_export, self._breathe))
         elif is_measuring:
@@ -245,6 +248,10 @@ class Loop:
         seconds = time.perf_counter() - start
         self._device_time.spend(seconds, training=True)
         self._watched_time.train(seconds)
+
+    def _send_photos(self) -> None:
+        if self._attempt(self._session.send_photos):
+            self._session.photos = None
 
     def _prepare(self) -> None:
         session = self._session

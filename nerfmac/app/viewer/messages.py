@@ -19,6 +19,7 @@ of the page in milliseconds. The image that answers the message contains the sam
     set             values: new settings, keyed by name
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
+    thumbnails      answered by messages with small copies of all training photos
     stand           index: training view to compare with its photo, from the same camera
     keyframe        action: add, remove, replace, go, or time; index; seconds since the previous
                     keyframe, or null, for the action time
@@ -41,7 +42,11 @@ the result immediately. If the kernel changes the view, for example after `reset
 to `Viewer.view`, the kernel increments the version of its view and ignores moves with an older
 `version`.
 
-The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and images:
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, images, and:
+
+    errors          psnr: training PSNR of each training view in dB, or null if it is unknown
+    thumbnails      first: index of the training view of the first buffer; each buffer is a JPEG
+                    image of a training photo
 
     frame           id: number that the page returns in `ack`; t; width, height of the full image;
                     scale: width of this image relative to the full image; still: whether no sharper
@@ -59,6 +64,7 @@ deflated little-endian uint16; and padding.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,6 +78,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.path_editor import free_path
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg, relative_lens
 from nerfmac.app.viewer.session import Message, Session
+from nerfmac.app.viewer.thumbnails import thumbnails
 from nerfmac.backend import device_name
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -133,6 +140,10 @@ def _stand(session: Session, message: Fields) -> None:
     photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
     size = {"width": width, "height": height}
     session.send({**photo, **size}, [encode_jpeg(comparison.photo, JPEG_QUALITY[True])])
+
+
+def _thumbnails(session: Session, _message: Fields) -> None:
+    session.photos = enumerate(thumbnails(session.run, session.settings.rgb_background))
 
 
 def _keyframe(session: Session, message: Fields) -> None:
@@ -217,6 +228,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     ),
     "train": _train,
     "pause": lambda session, _: session.pause(),
+    "thumbnails": _thumbnails,
     "stand": _stand,
     "keyframe": _keyframe,
     "clear": lambda session, _: setattr(session.path_editor, "path", CameraPath(())),
@@ -236,6 +248,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
 
 INTERVAL = 0.2  # Minimum time in seconds between two state messages while the page is in use.
 WATCHED_INTERVAL = 1.0  # The same while the page is visible but not in use.
+ERRORS_INTERVAL = 2.0  # Minimum time in seconds between two messages with errors of views.
 IDLE_INTERVAL = 2.0
 """The same while the page is not visible. The page needs about 17 ms of CPU time to handle a
 message, often on the same CPU cores as the training."""
@@ -249,11 +262,14 @@ class Status:
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
+        self._errors: list[float | None] = []
+        self._told_errors = -math.inf  # time.monotonic() of the last message with errors.
         self._device = device_name()  # Called once, because it may read a file.
 
     def introduce(self) -> None:
         """Send the whole state to a page that has just been opened."""
         self._last, self._points = None, 0
+        self._errors, self._told_errors = [], -math.inf
         self._session.send(self._cameras(), [])
         self._when = 0.0
         self.tell()
@@ -270,7 +286,16 @@ class Status:
             self._when, self._last = now, message
             self._session.send(message, [])
         self._tell_curve()
+        self._tell_errors(now)
         return None
+
+    def _tell_errors(self, now: float) -> None:
+        if now < self._told_errors + ERRORS_INTERVAL:
+            return
+        errors = self._session.training.errors.psnr
+        if errors != self._errors and any(psnr is not None for psnr in errors):
+            self._errors, self._told_errors = errors, now
+            self._session.send({"kind": "errors", "psnr": errors}, [])
 
     def _tell_curve(self) -> None:
         history = self._session.run.history

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import islice
 from math import radians
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ FRUSTUM_SIZE = 0.06
 scene center (median)."""
 FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
 TRIAL_FRAMES = 8  # Number of frames that are rendered to estimate the time for a video.
+PHOTOS = 8  # Number of thumbnails in a message.
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -132,6 +134,8 @@ class Session:
         self.measured: tuple[int, int] | None = None
         """Number of compared and of all views of the measurement that is running, or None."""
         self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
+        self.photos: Iterator[tuple[int, bytes]] | None = None
+        """Numbers and thumbnails of the photos that the page waits for."""
         self.export: Export | None = None  # Export that is waiting or running.
         self.exported: str | None = None  # File of the last export, and its size.
         self.notice: str | None = None
@@ -220,6 +224,16 @@ class Session:
         """Save the current run in a run folder."""
         self.run.save(folder)
         self._saved_step = self.run.state.step
+
+    def send_photos(self) -> None:
+        """Send the next thumbnails to the page."""
+        assert self.photos is not None
+        batch = list(islice(self.photos, PHOTOS))
+        if len(batch) < PHOTOS:
+            self.photos = None
+        if batch:
+            message = {"kind": "thumbnails", "first": batch[0][0]}
+            self.send(message, [jpeg for _, jpeg in batch])
 
     def begin_export(self, kind: str, path: Path) -> None:
         """Export the scene to a new file, before training continues."""

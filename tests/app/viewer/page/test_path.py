@@ -175,7 +175,12 @@ def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel
     panel.state(keyframes=[], path=[])
     panel.show(1)
     left = 320 - 406 / 720 * 480 / 2
-    for x, is_dark in ((left - 6, True), (left + 6, False), (634 - left, False), (646 - left, True)):
+    for x, is_dark in (
+        (left - 6, True),
+        (left + 6, False),
+        (634 - left, False),
+        (646 - left, True),
+    ):
         assert (panel.pixel(round(x), 200, "overlay")[3] > 90) == is_dark
     panel.control("Size").select_option("1080 × 1080")
     assert panel.pixel(round(left - 6), 200, "overlay")[3] == 0

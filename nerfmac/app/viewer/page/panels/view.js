@@ -28,7 +28,8 @@ export function buildView({ settings, seen, motion }) {
   });
   return make(
     "div", { class: "nerfmac-group" }, ...often, make("hr"),
-    toggle(frusta, "Training cameras", "Show the training cameras; click one to look from it"),
+    toggle(frusta, "Training cameras", "Show the training cameras and their photos. Red cameras have the largest"
+      + " error in training. Click a camera to compare its photo"),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
     cropBox.control.element, make("hr"), photo, makeMore(...rarely),
   );
