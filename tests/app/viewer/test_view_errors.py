@@ -49,7 +49,8 @@ def test_a_view_with_few_rays_has_no_error_yet(scene):
     assert few.psnr[-1] is None
     hidden = report.errors._replace(mask=0.0 * report.errors.mask)
     masked = ViewErrors(len(run.scene.cameras))
-    masked.add(hidden)
+    for _ in range(100):
+        masked.add(hidden)
     assert masked.psnr == [None] * len(run.scene.cameras)
 
 
@@ -71,11 +72,15 @@ def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(sce
     assert [first for first, _ in sent] == [*range(0, count, 8)]
     photos = [jpeg for _, jpegs in sent for jpeg in jpegs]
     assert len(photos) == count
-    photo, _ = page.session.run.images().splits["train"][5].decode(4)
-    alpha = photo[..., 3:] / 255
-    want = alpha * photo[..., :3] + (1 - alpha) * 255
-    seen = np.asarray(Image.open(io.BytesIO(photos[5])).resize(want.shape[1::-1]), np.float32)
-    assert np.abs(seen - want).mean() < 8.0
+    apart = []
+    for frame in page.session.run.images().splits["train"]:
+        photo, _ = frame.decode(4)
+        alpha = photo[..., 3:] / 255
+        over_white = alpha * photo[..., :3] + (1 - alpha) * 255
+        seen = np.asarray(Image.open(io.BytesIO(photos[5])).resize(photo.shape[1::-1]), float)
+        apart.append(np.abs(seen - over_white).mean())
+    assert np.argmin(apart) == 5
+    assert apart[5] < 20.0
 
 
 def test_a_thumbnail_is_small_and_upright(tmp_path):
