@@ -57,14 +57,18 @@ export class Frusta {
     this.link.send({ kind: "thumbnails" });
   }
 
-  /** The color of a frustum: blue at the median PSNR or above, red at WORST dB below it. */
-  colorOf(index) {
+  /** How bad a view is: 0 at the median PSNR or above, 1 at WORST dB below it, null if unknown. */
+  badness(index) {
     const psnr = this.psnr[index];
-    if (!Number.isFinite(psnr)) return CAMERA_COLOR;
+    if (!Number.isFinite(psnr)) return null;
     const known = this.psnr.filter(Number.isFinite).sort((one, other) => one - other);
     const below = known[Math.floor(known.length / 2)] - psnr;
-    const hue = GOOD * (1 - Math.min(Math.max(below / WORST, 0), 1));
-    return `hsl(${hue.toFixed(0)} 90% 65%)`;
+    return Math.min(Math.max(below / WORST, 0), 1);
+  }
+
+  colorOf(index) {
+    const badness = this.badness(index);
+    return badness === null ? CAMERA_COLOR : `hsl(${(GOOD * (1 - badness)).toFixed(0)} 90% 65%)`;
   }
 
   /** {index, far, corners, lines, strength} of each camera that is not close to the camera of the view. */
@@ -87,10 +91,14 @@ export class Frusta {
 
   draw(context, sight) {
     this.request();
-    const visible = this.visible(sight).sort((one, other) => other.far - one.far);
+    // Near frusta are drawn over far frusta, and those of bad views over all others.
+    const isBad = ({ index }) => this.badness(index) > 0.5;
+    const visible = this.visible(sight).sort(
+      (one, other) => isBad(one) - isBad(other) || other.far - one.far,
+    );
     for (const { index, lines, corners, strength } of visible) {
       const isHovered = index === this.hovered;
-      context.globalAlpha = isHovered ? 1 : strength;
+      context.globalAlpha = isHovered ? 1 : Math.max(strength, this.badness(index));
       drawPhoto(context, sight, this.photos[index], corners);
       context.beginPath();
       traceLines(context, sight, lines);
