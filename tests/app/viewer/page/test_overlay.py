@@ -94,7 +94,7 @@ def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
     photos = [jpeg([(20, 200, 40)]), jpeg([(10, 10, 10)])]
     cameras.say({"kind": "thumbnails", "first": 0}, *photos)
     cameras.say({"kind": "thumbnails", "first": 2}, jpeg([(10, 10, 10)]))
-    middle = place_of([0.96, 1.5, 2.25])  # between the camera and its photo
+    middle = place_of([0.9, 1.55, 2.255])  # on the photo, between its lines
     cameras.page.wait_for_function(
         "([x, y]) => (([r, g, b, a]) => g > 2 * b && a > 200)(pixelOf('overlay', x, y))",
         arg=[round(each) for each in middle],
