@@ -49,6 +49,11 @@ scene center (median)."""
 FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
 TRIAL_FRAMES = 8  # Number of frames that are rendered to estimate the time for a video.
 PHOTOS = 8  # Number of thumbnails in a message.
+UP = {
+    **{"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)},
+    **{"-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0)},
+}
+"""Up directions along the axes of the scene."""
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -68,6 +73,8 @@ class Settings:
     background: str = "#ffffff"
     exposure: float = 0.0  # Exposure compensation in stops.
     crop: Box | None = None  # Lowest and highest corner in scene coordinates.
+    resolution: int | None = None  # Maximum length of the longer side of an image in pixels.
+    up: str = "scene"  # Up direction: a key of `UP`, `scene`, or `view`.
     share: float = 0.7  # Fraction of the device time for training, halved while the camera moves.
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
@@ -76,6 +83,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
+        checks.choice("up", self.up, ("scene", *UP, "view"))
         if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
             raise InputError(
                 f"background is {self.background!r}; expected a hexadecimal color such as '#ffffff'"
@@ -83,6 +91,7 @@ class Settings:
         checks.number("exposure", self.exposure, low=-4.0, high=4.0)
         checks.number("share", self.share, low=0.0, high=1.0)
         checks.number("rate", self.rate, low=0.1, high=10.0)
+        checks.optional_number("resolution", self.resolution, low=64, high=8192, whole=True)
         for name in ("rays", "steps"):
             checks.optional_number(name, getattr(self, name), low=1, high=2**31, whole=True)
         checks.optional_number("seconds", self.seconds, low=1e-3)
@@ -120,6 +129,7 @@ class Session:
         self.name = run.name
         self._backdrop = _hex(run.scene.backdrop)
         self.settings = Settings(background=self._backdrop)
+        self._scene_up = run.scene.up
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0  # Number of changes of the view that were not moves on a page.
@@ -161,7 +171,8 @@ class Session:
         if self._target is None:
             training_camera = self.comparison.camera if self.comparison else None
             options, subject = self.settings.options, self.run.scene.subject
-            self._target = Target(self.view, options, training_camera, subject)
+            resolution = self.settings.resolution
+            self._target = Target(self.view, options, training_camera, subject, resolution)
         return self._target
 
     def images(self) -> Images:
@@ -194,10 +205,22 @@ class Session:
             checks.number("fov", fov, low=10.0, high=120.0)
             self.go(self.view.with_fov(radians(fov)))
         self.settings = self.settings.changed(values)
+        if "up" in values:
+            self._turn_up()
         goal = self.training.goal
         goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
         goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
         self._target = None
+
+    def _turn_up(self) -> None:
+        """Change the up direction of the view, of camera paths, and of the run to the setting."""
+        name, run = self.settings.up, self.run
+        x, y, z = self.view.pose[:, 1].tolist()
+        up = {**UP, "scene": self._scene_up, "view": (x, y, z)}[name]
+        run.scene = replace(run.scene, up=up)
+        self.home = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
+        self.go(replace(self.view, up=np.array(up)).look_at(self.view.center))
+        self.__dict__.pop("crop_box", None)
 
     def train(self, steps: int | None, seconds: float | None) -> None:
         """Train up to a total number of steps, and for additional `seconds`. None means no

@@ -193,10 +193,12 @@ class Viewer(anywidget.AnyWidget):
             values: New values, keyed by name: `mode` (`color`, `depth`, `normals`, `opacity`,
                 `occupancy`, or `samples`), `background` (`#rrggbb`), `fov` (vertical field of view
                 in degrees), `exposure` (exposure compensation in stops), `crop` (lowest and highest
-                corner of the crop box in scene coordinates, or None), `share` (fraction of the
-                device time for training), `rate` (factor for the learning rate), `rays` (maximum
-                number of rays per step), and `steps` and `seconds` (limits on the total number of
-                steps and on the total training time).
+                corner of the crop box in scene coordinates, or None), `resolution` (maximum length
+                of the longer side of an image in pixels, or None), `up` (up direction: `x`, `-x`,
+                `y`, `-y`, `z`, `-z`, `scene`, or `view` for that of the current view), `share`
+                (fraction of the device time for training), `rate` (factor for the learning rate),
+                `rays` (maximum number of rays per step), and `steps` and `seconds` (limits on the
+                total number of steps and on the total training time).
 
         Raises:
             InputError: If a name is unknown or a value is invalid.

@@ -50,6 +50,7 @@ function render({ model, el }) {
   const reset = (t) => link.send({ kind: "reset", t });
   settings.onChange((name, value) => {
     if (name === "fov") motion.zoom((value * Math.PI) / 180);
+    if (name === "background" && warp) warp.backdrop = channelsOf(value);
   });
   const seen = buildSeen({ parts, image, link, settings, motion });
   buildControls({ parts, link, settings, motion, record, seen, image, reset, signal });
@@ -69,6 +70,11 @@ function render({ model, el }) {
     for (const part of [image, seen.overlay, seen.compare]) part.close();
     parts.root.remove();
   };
+}
+
+/** The channels of a color "#rrggbb", each in [0, 1]. */
+function channelsOf(color) {
+  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255);
 }
 
 /** Create the layers over the frame. */

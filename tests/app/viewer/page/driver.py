@@ -25,7 +25,8 @@ START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["center"]), np.array(VIEW["
 STATE: dict[str, Any] = {
     "kind": "state",
     "settings": {
-        "mode": "color", "background": "#102030", "fov": 40.0, "exposure": 0.5, "share": 0.7,
+        "mode": "color", "background": "#102030", "resolution": None, "up": "scene",
+        "fov": 40.0, "exposure": 0.5, "share": 0.7,
         "rate": 2.0, "rays": 4096, "steps": 900, "seconds": None, "crop": None,
     },
     "training": {
@@ -60,7 +61,7 @@ def is_trouble(said: ConsoleMessage) -> bool:
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
-UNASKED = ("ack", "ready", "size", "ping", "visible")
+UNASKED = ("ack", "ready", "size", "ping", "visible", "estimate")
 """Kinds of messages that a page sends by itself."""
 
 
