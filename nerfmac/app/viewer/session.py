@@ -65,6 +65,10 @@ OUTPUT_OF_MODE = {
 """`RenderOptions.output` of each viewer mode."""
 
 
+TRAINING_SETTINGS = {"share", "rate", "rays", "steps", "seconds"}
+"""Settings that do not change the content of the image."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Values of the controls of the page, except for the camera. Field names are the JSON keys."""
@@ -210,7 +214,8 @@ class Session:
         goal = self.training.goal
         goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
         goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
-        self._target = None
+        if values.keys() - TRAINING_SETTINGS:
+            self._target = None
 
     def _turn_up(self) -> None:
         """Change the up direction of the view, of camera paths, and of the run to the setting."""

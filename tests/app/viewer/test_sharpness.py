@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.viewer import screen
-from nerfmac.app.viewer.screen import REFRESH
 from tests.app.viewer.conftest import Page
 
 
@@ -33,7 +32,7 @@ def frames(page, count):
 
 def test_an_image_at_rest_does_not_become_coarser_during_training(busy, monkeypatch):
     monkeypatch.setattr(screen, "HAZE_STEPS", 0)
-    monkeypatch.setitem(screen.FIRST_PIXELS, REFRESH, 16)
+    monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
     shown, busy.session.screen._shown_seconds = busy.session.screen.shown, 0.1
     assert shown.scale == 1.0
     scales = [each["scale"] for each in frames(busy, 3)]
@@ -43,7 +42,8 @@ def test_an_image_at_rest_does_not_become_coarser_during_training(busy, monkeypa
     assert frames(busy, 1)[0]["scale"] == pytest.approx(0.5, abs=0.01), "but not slower and slower"
 
 
-def test_a_comparison_shows_full_images_during_training(busy):
+def test_a_comparison_shows_full_images_during_training(busy, monkeypatch):
+    monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
     busy.say("stand", index=2)
     for _ in range(3000):
         busy.work()
