@@ -122,17 +122,21 @@ class Train(Config, SceneFlags):
 
 @dataclass(frozen=True)
 class View(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or trains a field on a scene.
+    """Show a run in the browser, or train a field on a scene in the browser.
 
-    Arguments after -- are passed to JupyterLab.
+    Arguments after -- are passed to JupyterLab and require --lab.
     """
 
     path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
     photos, nerfmac first estimates the camera poses. [default: the built-in scene]"""
     browser: bool = True
-    """Open a browser. With --no-browser, nerfmac only prints the address of the notebook."""
-    port: int | None = None  # Port of JupyterLab. [default: the first free port from 8888]
+    """Open a browser. With --no-browser, nerfmac only prints the address of the page."""
+    lab: bool = False  # Open JupyterLab with a notebook that shows the viewer.
+    lan: bool = False
+    """Accept connections from other devices in the local network, for example from a phone, and
+    print the address as a QR code. The address contains a token that grants access."""
+    port: int | None = None  # Port of the server. [default: the first free port from 8888]
 
 
 @dataclass(frozen=True)

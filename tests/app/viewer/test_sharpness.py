@@ -22,7 +22,7 @@ def busy(small_run):
 
 
 def frames(page, count):
-    for _ in range(3000):
+    for _ in range(300):
         page.work()
         sent = [message for message, _ in page.images()]
         if len(sent) >= count:
@@ -45,7 +45,7 @@ def test_an_image_at_rest_does_not_become_coarser_during_training(busy, monkeypa
 def test_a_comparison_shows_full_images_during_training(busy, monkeypatch):
     monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
     busy.say("stand", index=2)
-    for _ in range(3000):
+    for _ in range(300):
         busy.work()
         sent = [message for message, _ in busy.images()]
         if any(each["scale"] == 1.0 and each["compared"] == 2 for each in sent):
