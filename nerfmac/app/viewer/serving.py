@@ -56,6 +56,7 @@ class Server:
         self.token = secrets.token_urlsafe(24)
         self.viewer: ServedViewer | None = None
         self.sockets: set[_Socket] = set()
+        self._early: list[Message] = []  # Messages from before the viewer existed.
         self._loop = IOLoop()
         self._error: BaseException | None = None
         self.port = self._listen(host, port)
@@ -89,6 +90,15 @@ class Server:
         except BaseException as error:
             self._error = error
             self._loop.add_callback(self._loop.stop)
+        else:
+            self._loop.add_callback(self.hear)
+
+    def hear(self, message: Message | None = None) -> None:
+        """Pass a message of a page to the viewer, after all messages that have waited for it."""
+        if message is not None:
+            self._early.append(message)
+        while self.viewer is not None and self._early:
+            self.viewer.hear(self._early.pop(0))
 
     def send(self, content: Message, buffers: list[bytes]) -> None:
         """Send a message to all open pages. Any thread may call this method."""
@@ -139,8 +149,7 @@ class _Socket(_Guarded, WebSocketHandler):
         self.server.sockets.add(self)
 
     def on_message(self, message: str | bytes) -> None:
-        if (viewer := self.server.viewer) is not None:  # The page sends `ready` again.
-            viewer.hear(json.loads(message))
+        self.server.hear(json.loads(message))
 
     def on_close(self) -> None:
         self.server.sockets.discard(self)
