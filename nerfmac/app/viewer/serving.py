@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import struct
 import threading
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
@@ -55,29 +55,18 @@ class Server:
         `InputError` if the port is not available."""
         self.token = secrets.token_urlsafe(24)
         self.viewer: ServedViewer | None = None
-        self.sockets: set[_Socket] = set()
+        self.pages: set[_Socket] = set()
         self._early: list[Message] = []  # Messages from before the viewer existed.
-        self._loop = IOLoop()
         self._error: BaseException | None = None
-        self.port = self._listen(host, port)
-
-    def _listen(self, host: str, port: int | None) -> int:
-        server = {"server": self}
-        application = Application([("/", _Page, server), ("/messages", _Socket, server)])
-        for tried in [port] if port is not None else range(FIRST_PORT, LAST_PORT + 1):
-            try:
-                sockets = bind_sockets(tried, host)
-            except OSError as error:
-                reason = error.strerror
-                continue
-            add = HTTPServer(application).add_sockets
-            self._loop.asyncio_loop.call_soon(add, sockets)
-            return tried
-        raise InputError(f"port {tried} is not available ({reason}); choose another --port")
+        self._listening, self.port = _listening_socket(host, port)
+        self._loop = IOLoop()
 
     def run(self, begin: Callable[[Send], ServedViewer]) -> None:
         """Create the viewer with `begin(send)` on another thread, and serve the page until the user
         presses Ctrl-C. If `begin` raises an exception, it is raised again."""
+        named = {"server": self}
+        application = Application([("/", _Page, named), ("/messages", _Socket, named)])
+        self._loop.asyncio_loop.call_soon(HTTPServer(application).add_socket, self._listening)
         threading.Thread(target=self._begin, args=(begin,), daemon=True).start()
         with suppress(KeyboardInterrupt):
             self._loop.start()
@@ -107,11 +96,24 @@ class Server:
         self._loop.add_callback(self._broadcast, frame)
 
     def _broadcast(self, frame: bytes) -> None:
-        for socket in tuple(self.sockets):
+        for page in tuple(self.pages):
             try:
-                socket.write_message(frame, binary=True)
+                page.write_message(frame, binary=True)
             except WebSocketClosedError:
-                self.sockets.discard(socket)
+                self.pages.discard(page)
+
+
+def _listening_socket(host: str, port: int | None) -> tuple[socket.socket, int]:
+    """Return a socket that listens on a port or, by default, on the first free port."""
+    for tried in [port] if port is not None else range(FIRST_PORT, LAST_PORT + 1):
+        try:
+            listening = socket.create_server((host, tried))
+        except OSError as error:
+            reason = error.strerror
+        else:
+            listening.setblocking(False)
+            return listening, tried
+    raise InputError(f"port {tried} is not available ({reason}); choose another --port")
 
 
 class _Guarded(RequestHandler):
@@ -146,10 +148,10 @@ class _Page(_Guarded):
 class _Socket(_Guarded, WebSocketHandler):
     def open(self, *_arguments: str, **_named: str) -> None:
         self.set_nodelay(True)
-        self.server.sockets.add(self)
+        self.server.pages.add(self)
 
     def on_message(self, message: str | bytes) -> None:
         self.server.hear(json.loads(message))
 
     def on_close(self) -> None:
-        self.server.sockets.discard(self)
+        self.server.pages.discard(self)

@@ -38,7 +38,8 @@ def made(scene, tmp_path_factory):
 def viewing(path, folder, browser):
     """The page that `nerfmac view` opens, and the server's address."""
     port = free_port()
-    command = [sys.executable, "-m", "nerfmac", "view", str(path), "--no-browser", "--port", port]
+    command = [sys.executable, "-m", "nerfmac", "view", "--lab", str(path)]
+    command += ["--no-browser", "--port", port]
     (folder / "jupyter").mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
