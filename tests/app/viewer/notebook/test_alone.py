@@ -65,7 +65,8 @@ def served(folder):
     yield start
     for each in started:
         each.process.kill()
-        each.process.wait()
+        with each.process:  # closes its pipes
+            pass
 
 
 def test_a_run_is_shown_and_follows_the_pointer_and_ctrl_c_ends_it(served, browser):
