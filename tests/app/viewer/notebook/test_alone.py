@@ -118,7 +118,9 @@ def test_a_request_without_the_token_is_refused(served):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(address)
         assert refused.value.code == 403
-    assert urllib.request.urlopen(view.address).status == 200
+        refused.value.close()
+    with urllib.request.urlopen(view.address) as page:
+        assert page.status == 200
 
 
 def test_other_devices_get_an_address_and_a_code_to_scan(served):
