@@ -35,7 +35,6 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
-from nerfmac.rendering.pace import seconds_per_pixel
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
@@ -47,7 +46,8 @@ FRUSTUM_SIZE = 0.06
 """Depth of the frusta of cameras and keyframes, relative to the distance of the cameras from the
 scene center (median)."""
 FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
-TRIAL_FRAMES = 8  # Number of frames that are rendered to estimate the time for a video.
+TRIAL_FRAMES = 4  # Number of small frames that are rendered to estimate the time for a video.
+TRIAL_SCALE = 0.2  # Width and height of these frames, relative to the default size of a video.
 PHOTOS = 8  # Number of thumbnails in a message.
 UP = {
     **{"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)},
@@ -291,8 +291,14 @@ class Session:
 
     def estimate(self) -> None:
         """Measure the rendering time of a video along the camera path."""
-        cameras = self.path_editor.film.cameras(TRIAL_FRAMES, self.path_editor.sizes[0])
-        self.pace = seconds_per_pixel(self.run.renderer(), cameras)
+        images, focus = self.images(), self.view.distance
+        width, height = (round(TRIAL_SCALE * side) for side in self.path_editor.sizes[0])
+        first, *others = self.path_editor.film.cameras(TRIAL_FRAMES, (width, height))
+        images.draw(first, focus)  # Compiles functions for images of this size.
+        start = time.perf_counter()
+        for camera in others:
+            images.draw(camera, focus)
+        self.pace = (time.perf_counter() - start) / (width * height * len(others))
 
     @cached_property
     def crop_box(self) -> Corners | None:

@@ -99,7 +99,7 @@ def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_p
 def test_code_that_is_not_ours_does_not_run(made, browser, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
     monkeypatch.setattr(view.os, "execv", lambda *_: None)  # starts no JupyterLab
-    view.main(View(path=made))
+    view.main(View(path=made, lab=True))
     notebook, mark = made / "view.ipynb", tmp_path / "mark"
     values = json.loads(notebook.read_text())
     (cell, *_) = (each for each in values["cells"] if each["cell_type"] == "code")
