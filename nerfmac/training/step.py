@@ -46,6 +46,7 @@ from nerfmac.training.track_rays import TrackRays
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
+ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
 
 
 def step_values(key: Words, progress: float, numbers: Floats) -> mx.array:
@@ -110,6 +111,15 @@ class Rendering(NamedTuple):
     samples: mx.array  # float32 scalar, number of samples
 
 
+class RayErrors(NamedTuple):
+    """Errors of the rays of a step, for example to find views that training cannot explain."""
+
+    view: mx.array  # (rays,) int32, index of the image of each ray
+    error: mx.array
+    """(rays,) float32, mean squared error of the colors of each ray, divided by `ERROR_SCALE`"""
+    mask: mx.array  # (rays, 1) float32, 0 for the rays that do not contribute to the loss, else 1
+
+
 class StepResult(NamedTuple):
     """Result of a `Step`."""
 
@@ -118,6 +128,7 @@ class StepResult(NamedTuple):
     measured: mx.array
     """Measurements of this rank, float32 (4,): loss, mean squared error of colors, number of
     samples, and mean number of slots per ray."""
+    errors: RayErrors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,15 +182,18 @@ class Step:
             seen = self.render(parameters | trained, sampling, batch, progress)
             # The squared error is computed as a Huber loss, which requires only one launch.
             squares = huber(seen.rays.color, batch.target, _QUADRATIC)
-            scaled_back = mx.array(2.0 * _QUADRATIC)
-            error, share = masked_mean(squares, seen.rays.mask.reshape(-1), scaled_back)
+            scaled_back = mx.array(ERROR_SCALE)
+            mask = seen.rays.mask  # MLX 0.32 cannot compile the reshaped mask as a result.
+            error, share = masked_mean(squares, mask.reshape(-1), scaled_back)
             loss = self.loss(seen, batch.target, scale.scale)
-            return loss, error, seen.samples, seen.sampled.mean_samples_per_ray, share
+            counts = seen.samples, seen.sampled.mean_samples_per_ray
+            return loss, error, *counts, share, squares, mask
 
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
         with repeatable() if self.config.deterministic else nullcontext():
-            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(trained)
+            losses, gradients = mx.value_and_grad(loss_of)(trained)
+        loss, *measured, share, squares, mask = losses
         dtype = self.config.ranks.allreduce_dtype
         gradients = self.ranks.weighted_mean(gradients, share, dtype)
         specs = self.parts.parameter_specs.items()
@@ -193,7 +207,7 @@ class Step:
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        return StepResult(updated, next_scale, measurements)
+        return StepResult(updated, next_scale, measurements, RayErrors(batch.view, squares, mask))
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
         """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""

@@ -55,7 +55,7 @@ from nerfmac.training.optimizer import (
 )
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags, StepResult, step_values
+from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
@@ -286,7 +286,8 @@ class Trainer:
             with interval("report", step=step.state.step):
                 last = read(step.measured, step.state.step, last)
             clock.read()
-            yield Report.of(step.state, last, goal.progress(step.state), step.rays_per_second)
+            report = Report.of(step.state, last, goal.progress(step.state), step.rays_per_second)
+            yield replace(report, errors=step.errors)
             clock.go_on()
 
     def _launch(
@@ -302,7 +303,8 @@ class Trainer:
                     state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
             rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
-                state, measured = self.advance(state, rate, progress)
+                state, result = self._advance(state, rate, progress)
+                measured = result.measured
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
                 *_, samples_per_ray = exchange.mean(measured)
@@ -318,7 +320,7 @@ class Trainer:
             (mx.eval if is_last else mx.async_eval)(checked)
             seconds = exchange.seconds(state.step, clock.read(), must_agree=is_shared)
             state = replace(state, train_seconds=seconds)
-            yield Launched(state, checked, rays_done / clock.lap())
+            yield Launched(state, checked, rays_done / clock.lap(), result.errors)
             rays_done = 0
 
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
@@ -345,14 +347,20 @@ class Trainer:
         Returns:
             New state, and the measurements of the step (`StepResult.measured`).
         """
+        state, result = self._advance(state, rate, progress)
+        return state, result.measured
+
+    def _advance(
+        self, state: TrainState, rate: float, progress: float
+    ) -> tuple[TrainState, StepResult]:
         flags = StepFlags.at(state.step, self.config.refine)
-        optimized, scale, measured = self._one_step(state, flags, rate, progress)
-        changed = {**optimized._asdict(), "scaling": scale._asdict()}
+        result = self._one_step(state, flags, rate, progress)
+        changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
         if is_averaged(state.step):
             with interval("average"):
                 state = replace(state, average=self._average(state))
-        return state, measured
+        return state, result
 
     def _one_step(
         self, state: TrainState, flags: StepFlags, rate: float, progress: float
@@ -425,6 +433,7 @@ class Launched(NamedTuple):
     state: TrainState  # state after the step
     measured: mx.array | None = None  # as returned by `with_checks`, or None without a report
     rays_per_second: float = 0.0  # mean rate since the previous report
+    errors: RayErrors | None = None
 
 
 class StepQueue:

@@ -237,13 +237,13 @@ def test_a_goal_that_changes_meanwhile_is_heeded(scene):
 
 
 def test_the_device_computes_the_next_step_during_a_report(scene, monkeypatch):
-    launched, advance = [], Trainer.advance
+    launched, advance = [], Trainer._advance
 
     def counted(self, state, *arguments):
         launched.append(state.step + 1)
         return advance(self, state, *arguments)
 
-    monkeypatch.setattr(Trainer, "advance", counted)
+    monkeypatch.setattr(Trainer, "_advance", counted)
     trainer = trainer_for(scene)
     steps = [(r.state.step, launched[-1]) for r in trainer.train(trainer.init(), Goal(steps=10))]
     assert steps == [(4, 5), (8, 9), (10, 10)]

@@ -122,17 +122,21 @@ class Train(Config, SceneFlags):
 
 @dataclass(frozen=True)
 class View(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or trains a field on a scene.
+    """Show a run in the browser, or train a field on a scene in the browser.
 
-    Arguments after -- are passed to JupyterLab.
+    Arguments after -- are passed to JupyterLab and require --lab.
     """
 
     path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
     photos, nerfmac first estimates the camera poses. [default: the built-in scene]"""
     browser: bool = True
-    """Open a browser. With --no-browser, nerfmac only prints the address of the notebook."""
-    port: int | None = None  # Port of JupyterLab. [default: the first free port from 8888]
+    """Open a browser. With --no-browser, nerfmac only prints the address of the page."""
+    lab: bool = False  # Open JupyterLab with a notebook that shows the viewer.
+    lan: bool = False
+    """Accept connections from other devices in the local network, for example from a phone, and
+    print the address as a QR code. The address contains a token that grants access."""
+    port: int | None = None  # Port of the server. [default: the first free port from 8888]
 
 
 @dataclass(frozen=True)
@@ -270,9 +274,10 @@ class Export:
     """Camera path that the exported page plays when it opens: orbit, spiral, figure-of-eight,
     train, test, or a camera path file, as in nerfmac render. [default: none]"""
     background: Annotated[str | None, Shown("white|black|R,G,B")] = None
-    """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
+    """Background color of the exported page, with R, G, and B from 0 to 255. [default: the mean
+    color of the training images, or white if the images have an alpha channel]"""
     title: Annotated[str | None, Shown("TEXT")] = None
-    """Title of the exported page. [default: the name of the scene]"""
+    """Title of the exported page. [default: the name of the run]"""
     overwrite: bool = False  # Replace FILE if it exists.
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
 

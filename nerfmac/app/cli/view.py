@@ -1,12 +1,16 @@
-"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook. nerfmac writes the
-notebook only once, because users may change it. The JupyterLab server runs its first code cell.
-Because a run may come from an untrusted source, only a cell that nerfmac has written is run."""
+"""`nerfmac view`: open a run or a scene in the viewer, on a page of its own or, with `--lab`, in a
+JupyterLab notebook. nerfmac writes the notebook only once, because users may change it. The
+JupyterLab server runs its first code cell. Because a run may come from an untrusted source, only a
+cell that nerfmac has written is run."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+import threading
+import webbrowser
 from collections.abc import Sequence
 from importlib.resources import files
 from importlib.util import find_spec
@@ -26,7 +30,8 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 
-NEEDED = ("jupyterlab", "anywidget")  # Packages from the extra `notebook`.
+NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the extra `notebook`.
+SECONDS = 60  # Training time in seconds that starts when a scene is opened.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"  # JupyterLab's file manager.
@@ -42,8 +47,8 @@ Video(str(video), embed=True)"""
 
 
 def main(arguments: View, passed: Sequence[str] = ()) -> int:
-    """Write the notebook if it does not exist, and replace this process with JupyterLab. `passed`
-    are the arguments for JupyterLab."""
+    """Show the viewer until the user presses Ctrl-C, or replace this process with JupyterLab.
+    `passed` are the arguments for JupyterLab."""
     checks.optional_number("--port", arguments.port, low=1, high=65535)
     if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
@@ -52,6 +57,12 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
         arguments.refuse(f"{path} is already trained")
+    if not arguments.lab:
+        if passed:
+            raise InputError(f"{passed[0]} is an argument for JupyterLab; add --lab before --")
+        return _show(arguments, path, given)
+    if arguments.lan:
+        raise InputError("--lan and --lab cannot be used together; remove one of them")
     file, is_unchanged = _notebook_for(path, given)
     print(file, flush=True)
     # -P prevents Python from importing a jupyterlab.py from the working folder.
@@ -72,6 +83,58 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
     # JupyterLab replaces this process, so it receives the signals and determines the exit code.
     os.execv(command[0], command)
+
+
+def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
+    """Show the viewer on a page of its own until the user presses Ctrl-C, and save the steps that
+    are not saved."""
+    # These modules are slow to import, and require the packages of the extra `notebook`.
+    import segno
+
+    from nerfmac.app.viewer.path_editor import free_path
+    from nerfmac.app.viewer.serving import ServedViewer, Server
+    from nerfmac.app.viewer.session import Send
+
+    is_trained = path is not None and (is_run(path) or is_snapshot(path))
+    source: Any = path
+    if not is_trained:
+        source = load_scene(captured(path) if path else builtin_scene_path(), **options)
+
+    def begin(send: Send) -> ServedViewer:
+        viewer = ServedViewer(source, send)
+        if not is_trained:
+            viewer.train(seconds=SECONDS)
+        return viewer
+
+    server = Server("0.0.0.0" if arguments.lan else "127.0.0.1", arguments.port)
+    host = _local_address() if arguments.lan else "127.0.0.1"
+    address = f"http://{host}:{server.port}/?token={server.token}"
+    print(address, flush=True)
+    if arguments.lan:
+        segno.make(address).terminal(compact=True)
+    print("press Ctrl-C to stop", flush=True)
+    if arguments.browser:
+        local = f"http://127.0.0.1:{server.port}/?token={server.token}"
+        threading.Thread(target=webbrowser.open, args=(local,), daemon=True).start()
+    server.run(begin)
+    if (viewer := server.viewer) is not None:
+        viewer.pause()
+        if viewer in ServedViewer.unsaved():
+            folder = free_path(Path("runs") / viewer.run.name)
+            viewer.save(folder)
+            print(f"saved the run in {folder}")
+        viewer.close()
+    return 0
+
+
+def _local_address() -> str:
+    """Return the address of this machine in the local network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # An address for documentation; nothing is sent.
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
+from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.backend import to_numpy
@@ -82,14 +82,14 @@ class Lattice(NamedTuple):
                 f"{available / 1e9:.1f} GB; a resolution of {fitting} fits, or use a smaller crop"
             )
 
-    def sample(self, source: Source, *, progress: bool = True) -> npt.NDArray[np.float32]:
+    def sample(self, source: Source, *, progress: Progress = True) -> npt.NDArray[np.float32]:
         """Return the density per scene unit at all points of the grid, with the axes x, y, and z.
 
         Outside occupied cells, the density is 0.
         """
         values = np.zeros(self.shape, np.float32)
         thick = max(SLAB // values[0].size, 1)
-        with tqdm(total=len(values), desc="density", unit="plane", disable=not progress) as bar:
+        with Stage(len(values), "density", "plane", progress) as stage:
             for first in range(0, len(values), thick):
                 slab = values[first : first + thick]
                 index = np.indices(slab.shape).reshape(3, -1).T + [first, 0, 0]
@@ -98,7 +98,7 @@ class Lattice(NamedTuple):
                 for some in np.split(occupied, range(BATCH, len(occupied), BATCH)):
                     density = source.density(mx.array(position[some], mx.float32))
                     slab.reshape(-1)[some] = to_numpy(density)
-                bar.update(len(slab))
+                stage.update(len(slab))
         confirm()
         return values
 
@@ -136,7 +136,7 @@ class DensityGrid:
 
 
 def extract_density(
-    run: Run, *, resolution: int = 256, crop: Box | None = None, progress: bool = True
+    run: Run, *, resolution: int = 256, crop: Box | None = None, progress: Progress = True
 ) -> DensityGrid:
     """Evaluate the density of a trained field on a regular grid.
 
@@ -145,7 +145,7 @@ def extract_density(
         resolution: Number of cells along the longest side of the box.
         crop: Lowest and highest corner of the box in the coordinates of the input scene, as in
             `extract_mesh`.
-        progress: Whether to show a progress bar.
+        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
 
     Returns:
         Density in the coordinates of the input scene. In empty cells of the occupancy grid, the

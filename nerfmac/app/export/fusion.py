@@ -18,9 +18,9 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 from nerfmac.app.export.density import Lattice
+from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
@@ -97,16 +97,18 @@ class DepthView:
 
 
 def depth_views(
-    renderer: Renderer, cameras: Sequence[Camera], longest: int, *, progress: bool
+    renderer: Renderer, cameras: Sequence[Camera], longest: int, *, progress: Progress
 ) -> list[DepthView]:
     """Render the depth of up to `MAX_VIEWS` cameras, with up to `longest` pixels per side."""
     chosen = np.unique(np.linspace(0, len(cameras) - 1, MAX_VIEWS).astype(int))
     views = []
-    for index in tqdm(chosen, desc="depth", unit="view", disable=not progress):
-        camera = _pinhole(cameras[index], min(longest, MAX_SIDE))
-        rendered = renderer.render(camera)
-        depth = np.where(rendered.opacity > OPAQUE, rendered.depth, np.inf).astype(np.float32)
-        views.append(DepthView(camera, depth))
+    with Stage(len(chosen), "depth", "view", progress) as stage:
+        for index in chosen:
+            camera = _pinhole(cameras[index], min(longest, MAX_SIDE))
+            rendered = renderer.render(camera)
+            depth = np.where(rendered.opacity > OPAQUE, rendered.depth, np.inf).astype(np.float32)
+            views.append(DepthView(camera, depth))
+            stage.update()
     return views
 
 
@@ -119,7 +121,7 @@ def _pinhole(camera: Camera, longest: int) -> Camera:
 
 
 def fused(
-    views: Sequence[DepthView], lattice: Lattice, placement: Placement, *, progress: bool
+    views: Sequence[DepthView], lattice: Lattice, placement: Placement, *, progress: Progress
 ) -> tuple[Floats, Flags]:
     """Compute the truncated signed distance at the points of a lattice from depth images.
 
@@ -131,19 +133,21 @@ def fused(
     index = np.argwhere(_near_surfaces(views, lattice, placement))
     truncation = TRUNCATION * lattice.spacing * placement.scale
     batches = range(0, len(index), BATCH)
-    for first in tqdm(batches, desc="fusion", unit="batch", disable=not progress):
-        some = index[first : first + BATCH]
-        position = placement.to_scene(lattice.position(some.astype(np.float64)))
-        total, weights = np.zeros(len(some), np.float32), np.zeros(len(some), np.float32)
-        for view in views:
-            distance, weight = view.signed_distance(position)
-            distance /= truncation
-            weight = np.where(distance < 1.0, weight, EMPTY)
-            weight = np.where(distance >= -1.0, weight, 0.0)  # Also excludes NaN.
-            total += weight * np.nan_to_num(np.clip(distance, -1.0, 1.0))
-            weights += weight
-        values[tuple(some.T)] = total / np.maximum(weights, 1e-9)
-        is_known[tuple(some.T)] = weights > 1e-9
+    with Stage(len(batches), "fusion", "batch", progress) as stage:
+        for first in batches:
+            some = index[first : first + BATCH]
+            position = placement.to_scene(lattice.position(some.astype(np.float64)))
+            total, weights = np.zeros(len(some), np.float32), np.zeros(len(some), np.float32)
+            for view in views:
+                distance, weight = view.signed_distance(position)
+                distance /= truncation
+                weight = np.where(distance < 1.0, weight, EMPTY)
+                weight = np.where(distance >= -1.0, weight, 0.0)  # Also excludes NaN.
+                total += weight * np.nan_to_num(np.clip(distance, -1.0, 1.0))
+                weights += weight
+            values[tuple(some.T)] = total / np.maximum(weights, 1e-9)
+            is_known[tuple(some.T)] = weights > 1e-9
+            stage.update()
     return values, is_known
 
 

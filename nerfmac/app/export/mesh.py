@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
+from nerfmac.app.export.progress import Progress
 from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
@@ -84,7 +85,7 @@ def extract_mesh(
     threshold: float | None = None,
     crop: Box | None = None,
     smallest: float = 0.01,
-    progress: bool = True,
+    progress: Progress = True,
 ) -> Mesh:
     """Extract the surfaces of a trained field as a triangle mesh.
 
@@ -105,7 +106,7 @@ def extract_mesh(
         smallest: Minimum area of a connected component, as a fraction of the largest component's
             area. Smaller components are removed as floaters. If the mesh is closed, cavities
             without a training camera are also removed.
-        progress: Whether to show a progress bar.
+        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
 
     Returns:
         Mesh in the coordinates of the input scene. If the mesh has more than one connected
@@ -166,7 +167,7 @@ def extract_mesh(
 
 
 def _level_set(
-    lattice: Lattice, source: Source, threshold: float, *, progress: bool
+    lattice: Lattice, source: Source, threshold: float, *, progress: Progress
 ) -> tuple[Vertices, Faces]:
     """Return the closed surface where the density equals `threshold`."""
     values = lattice.sample(source, progress=progress)
@@ -186,7 +187,7 @@ def _level_set(
 
 
 def _fused_surface(
-    run: Run, lattice: Lattice, source: Source, *, progress: bool
+    run: Run, lattice: Lattice, source: Source, *, progress: Progress
 ) -> tuple[Vertices, Faces]:
     """Return the zero level of the fused signed distance, which is open next to unknown space."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)

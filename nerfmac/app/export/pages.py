@@ -103,7 +103,7 @@ def evaluate_to_page(
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         measured = Evaluation(bar, split=split, of=len(views.names))
         with partial.open("w", encoding="utf-8") as file:
-            file.write(head(f"{split} views of {scene_name(run)}"))
+            file.write(head(f"{split} views of {run.name}"))
             file.write(_summary(run, measured, background))
             body.seek(0)
             shutil.copyfileobj(body, file)
@@ -124,11 +124,6 @@ def means(views: Sequence[ViewQuality]) -> str:
 def check_page(path: Path) -> None:
     """Raise `InputError` unless the file extension is .html or .htm."""
     check_extension(path, "a page", ".html", ".htm")
-
-
-def scene_name(run: Run) -> str:
-    """Return the name of the scene folder of a run."""
-    return Path(run.scene.path).name if run.scene.path else "a scene in memory"
 
 
 def head(title: str) -> str:

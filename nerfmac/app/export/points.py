@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
+from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.shape_files import write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
@@ -61,7 +61,7 @@ class Points:
 
 
 def extract_points(
-    run: Run, *, count: int = 500_000, crop: Box | None = None, progress: bool = True
+    run: Run, *, count: int = 500_000, crop: Box | None = None, progress: Progress = True
 ) -> Points:
     """Extract points on the surfaces that training cameras see.
 
@@ -72,7 +72,7 @@ def extract_points(
         count: Maximum number of points.
         crop: Lowest and highest corner of the box to export, in the coordinates of the input scene.
             By default, points are not limited to a box.
-        progress: Whether to show a progress bar.
+        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
 
     Returns:
         Points in the coordinates of the input scene.
@@ -87,13 +87,13 @@ def extract_points(
     random = np.random.default_rng(run.config.seed)
     batches: list[Batch] = []
     total = fruitless = 0
-    with tqdm(total=count, desc="points", unit="point", disable=not progress) as bar:
+    with Stage(count, "points", "point", progress) as stage:
         while total < count and fruitless < FRUITLESS:
             batch = _ray_ends(source, renderer, region, random_rays(cameras, RAYS, random))
             new = min(len(batch[0]), count - total)
             batches.append(tuple(values[:new] for values in batch))
             total, fruitless = total + new, 0 if new else fruitless + 1
-            bar.update(new)
+            stage.update(new)
     if not total:
         raise InputError(
             "there are no points: the training cameras see no surface in the box; use another "

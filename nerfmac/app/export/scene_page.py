@@ -12,8 +12,9 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -22,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.export.pages import check_page, jpeg_url, scene_name
+from nerfmac.app.export.pages import check_page, jpeg_url
+from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, placement_of
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import shader_declarations
@@ -36,12 +38,17 @@ from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera
+from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.rendering.crop import Box, cropped
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 
-STILL_SIZE = 960, 600  # Width and height of the still image in pixels.
-STILL_QUALITY = 85  # JPEG quality of the still image.
+STILL_SIZES = {"still": (1200, 560), "portrait": (480, 1040)}
+"""Width and height in pixels of the still images for landscape and for portrait format. The page
+crops an image to the aspect ratio of the window. Both images are therefore as wide or as tall as
+the screens of phones."""
+STILL_QUALITY = 85  # JPEG quality of the still images.
 
 Color = tuple[float, float, float]
 
@@ -61,8 +68,10 @@ def write_scene_page(
     path: str | Path,
     *,
     title: str | None = None,
-    background: Color = (1.0, 1.0, 1.0),
+    background: Color | None = None,
     camera_path: PagePath | None = None,
+    crop: Box | None = None,
+    progress: Progress = False,
 ) -> None:
     """Write an HTML page that renders a trained field interactively.
 
@@ -72,10 +81,13 @@ def write_scene_page(
     Args:
         run: Run to show. The field of the run must be a hash grid with two networks.
         path: HTML file to write.
-        title: Title of the page. By default, the scene name.
-        background: sRGB color in [0, 1] behind the scene.
+        title: Title of the page. By default, the name of the run.
+        background: sRGB color in [0, 1] behind the scene. By default, the `backdrop` of the scene.
         camera_path: Camera path that plays when the page opens. The first camera of the path is the
             initial view of the page.
+        crop: Lowest and highest corner of the box to show, in the coordinates of the input scene.
+            By default, the whole scene.
+        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
 
     Raises:
         InputError: If the file extension is not .html or .htm, if the field is not a hash grid with
@@ -83,9 +95,15 @@ def write_scene_page(
     """
     path = user_path(path)
     check_page(path)
-    field, title = TracedField.of(run), title or scene_name(run)
+    occupied = _occupied(run, crop)
+    field, title = TracedField.of(run, occupied), title or run.name
+    background = background or run.scene.backdrop
     view = _first_view(run, camera_path)
-    still = run.render(view.camera(*STILL_SIZE), background).color
+    renderer, stills = run.trainer.renderer(run.state, occupied), {}
+    with Stage(len(STILL_SIZES), "still images", "image", progress) as stage:
+        for name, size in STILL_SIZES.items():
+            stills[name] = renderer.render(still_camera(view, *size), background).color
+            stage.update()
     values = {
         "view": view.to_json(),
         "path": None if camera_path is None else _path_values(camera_path),
@@ -103,12 +121,31 @@ def write_scene_page(
             for name in ("table", "values", "weights", "bits")
         ),
     ]
-    text = _page(title, still, blocks, run)
+    text = _page(title, stills, blocks, run)
     with appearing(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
-def _page(title: str, still: FloatImage, blocks: Sequence[str], run: Run) -> str:
+def _occupied(run: Run, crop: Box | None) -> Occupied:
+    """Return the occupied cells of a run inside a box in the coordinates of the input scene. Raise
+    `InputError` if the sampler has no occupancy grid."""
+    occupied = run.trainer.sampler.occupied(run.state.sampling)
+    if occupied is None:
+        raise InputError("the page requires an occupancy grid, but the sampler of the run has none")
+    if crop is None:
+        return occupied
+    geometry, bits = occupied
+    return Occupied(geometry, cropped(bits, geometry, crop, placement_of(run)))
+
+
+def still_camera(view: View, width: int, height: int) -> Camera:
+    """Return the camera of an image of `width` x `height` pixels, as `cameraOf` in screen.js: in
+    portrait format, the field of view applies to the width."""
+    slope = max(1.0, height / width) * math.tan(0.5 * view.fov)
+    return view.with_fov(2.0 * math.atan(slope)).camera(width, height)
+
+
+def _page(title: str, stills: Mapping[str, FloatImage], blocks: Sequence[str], run: Run) -> str:
     """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
@@ -118,7 +155,10 @@ def _page(title: str, still: FloatImage, blocks: Sequence[str], run: Run) -> str
         "description": escape(f"{about} It is rendered in the browser, from this file only."),
         "alt": escape(f"{title}, seen from the first view of the page"),
         "version": version(),
-        "still": jpeg_url(still, quality=STILL_QUALITY, optimize=True),
+        **{
+            name: jpeg_url(still, quality=STILL_QUALITY, optimize=True)
+            for name, still in stills.items()
+        },
         "script_hash": _hash(script),
         "style_hash": _hash(style),
         "blocks": "\n".join(blocks),
@@ -201,19 +241,14 @@ class TracedField(NamedTuple):
     """Bits of the occupancy grid in uint32 words, one bit per cell, as in `ops.march.Occupied`."""
 
     @classmethod
-    def of(cls, run: Run) -> TracedField:
-        """Convert a trained field to shader data. Raise `InputError` unless the field is a hash
-        grid with two networks and the sampler has an occupancy grid."""
+    def of(cls, run: Run, occupied: Occupied) -> TracedField:
+        """Convert a trained field and its occupied cells to shader data. Raise `InputError` unless
+        the field is a hash grid with two networks."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(
                 "the shader of the page only supports a hash grid with two networks, but the run "
                 "has another field"
-            )
-        occupied = run.trainer.sampler.occupied(state.sampling)
-        if occupied is None:
-            raise InputError(
-                "the page requires an occupancy grid, but the sampler of the run has none"
             )
         levels, geometry = field.encoding.levels, occupied.geometry
         table, density, color = (

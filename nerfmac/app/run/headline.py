@@ -15,7 +15,6 @@ from nerfmac.rendering.evaluation import (
     Evaluation,
     ViewQuality,
     evaluate,
-    measured,
     spread,
 )
 from nerfmac.rendering.pace import seconds_per_pixel
@@ -30,12 +29,12 @@ class HeldOut(NamedTuple):
     psnr: float
     step: int
     views: int  # Number of measured views.
-    measured: str  # Description of the measured views, such as "4 of 9 test views".
+    of: int  # Number of test views of the scene.
 
     @classmethod
-    def of(cls, views: Evaluation, step: int) -> HeldOut:
+    def summary(cls, views: Evaluation, step: int) -> HeldOut:
         """Summarize an evaluation after a training step."""
-        return cls(views.psnr, step, len(views), measured(views, views.of, views.split))
+        return cls(views.psnr, step, len(views), views.of)
 
     @classmethod
     def read(cls, folder: Path, step: int) -> HeldOut | None:
@@ -47,8 +46,8 @@ class HeldOut(NamedTuple):
         values = read_fields(path)
         if values.count("steps", 0) != step or values.is_null("psnr_test"):
             return None
-        views = values.count("test_views")
-        return cls(values.number("psnr_test"), step, views, values.text("test_measured"))
+        views, of = values.count("test_views"), values.count("test_views_in_scene")
+        return cls(values.number("psnr_test"), step, views, of)
 
     @classmethod
     def measure(cls, run: Run, known: HeldOut | None = None) -> HeldOut:
@@ -89,7 +88,7 @@ class HeldOut(NamedTuple):
         for view in evaluate(run.renderer, views, "white", blend, limit=limit):
             found.append(view)
             yield len(found), limit
-        return cls.of(Evaluation(found, split="test", of=len(views.names)), step)
+        return cls.summary(Evaluation(found, split="test", of=len(views.names)), step)
 
 
 def measured_views(run: Run, at_least: int = 0) -> int:

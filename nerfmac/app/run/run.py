@@ -96,6 +96,7 @@ class Run:
     """Whether the state is from `Trainer.preview`, because no images have been decoded."""
     is_checked: bool = False  # Whether the field has been compared with a constant image.
     last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
+    name: str = ""  # Name of the run folder or, for a run in memory, of the scene.
     _prepared: Trainer | None = None  # Trainer with compiled functions.
     # Views with refined cameras, for the last split and step.
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)
@@ -103,6 +104,9 @@ class Run:
     # Result of `checkpoint_mark` after this process last read or wrote the checkpoint.
     _written: tuple[int, int] | None = field(default=None, init=False)
     saved_step: int = field(default=0, init=False)  # Step of the last checkpoint in the folder.
+
+    def __post_init__(self) -> None:
+        self.name = self.name or self.scene.name
 
     @classmethod
     def begin(
@@ -145,6 +149,7 @@ class Run:
             pass
         if out is not None:
             run.folder = user_path(out)
+            run.name = run.folder.resolve().name
             with run.locked(), run_folder.beginning(run.folder):
                 run.save(out)
         return run
@@ -179,7 +184,9 @@ class Run:
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, trainer.shapes, method.own)
         history, seconds, rates = read_notes(notes, str(path))
-        return cls(config, scene, trainer, state, history, source, None, seconds, rates)
+        run = cls(config, scene, trainer, state, history, source, None, seconds, rates)
+        run.name = folder.resolve().name
+        return run
 
     @classmethod
     def resume(cls, folder: str | Path, scene: Scene, *, method: Method = CONFIGURED) -> Run:

@@ -241,6 +241,22 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
 
 
+def decode_thumbnail(image: Path | Pixels, side: int, *, upright: bool = True) -> Pixels:
+    """Decode an image, reduced to at most `side` pixels per side, to uint8 (h, w, 3 or 4)."""
+    if not isinstance(image, Path):
+        return _reduced(Image.fromarray(image), side)
+    with _opened(image) as file:
+        transpose = UPRIGHT.get(orientation_of(file)) if upright else None
+        file.draft("RGB", (side, side))  # JPEG files are decoded at a reduced size.
+        pixels = in_srgb(file, image)
+        return _reduced(pixels if transpose is None else pixels.transpose(transpose), side)
+
+
+def _reduced(image: Image.Image, side: int) -> Pixels:
+    image.thumbnail((side, side))
+    return np.asarray(image)
+
+
 MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
 MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
 METHOD = "mean of blocks of sRGB values"

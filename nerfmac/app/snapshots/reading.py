@@ -178,7 +178,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
         rays=config.train.rays,
     )
     mx.eval(state.arrays())
-    run = Run(config, record, trainer, state)
+    run = Run(config, record, trainer, state, name=user_path(path).stem)
     if scene is not None:
         run.source = _moved_scene(load_scene(scene), run)
     return run

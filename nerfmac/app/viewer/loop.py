@@ -119,25 +119,46 @@ class Loop:
 
     def work(self) -> float | None:
         """Handle the messages, and then draw some rows of an image or train (see `Activity`)."""
-        while self._messages:
-            self._attempt(partial(self._take, self._messages.popleft()))
-        if self._session.screen.take_new_page():
-            self._attempt(self._status.introduce)
+        self._listen()
         training = self._session.training
         is_moving = time.monotonic() < self._session.moving_until
         wants = self._wants_image(is_moving)
         is_preparing = training.is_preparing and self._has_shown
+        is_measuring = self._session.measured is not None
+        is_exporting = self._session.export is not None
+        is_sending = self._session.photos is not None
+        is_busy = any((training.is_running, is_preparing, is_measuring, is_exporting, is_sending))
         if wants and (not training.is_running or self._viewing_is_due(is_moving)):
             self._draw(is_moving)
+        elif is_sending:
+            self._send_photos()
+        elif is_exporting:
+            self._attempt(partial(self._session.run_export, self._breathe))
+        elif is_measuring:
+            self._attempt(self._session.measure_view)
         elif training.is_running:
             self._train(is_moving)
         elif is_preparing:
             self._prepare()
-        if wants or training.is_running or is_preparing:
+        if wants or is_busy:
             self._status.tell(self._interval)
             return 0.0
         self._attempt(self._rest)
         return self._pause(is_moving)
+
+    def _listen(self) -> None:
+        while self._messages:
+            self._attempt(partial(self._take, self._messages.popleft()))
+        if self._session.screen.take_new_page():
+            self._attempt(self._status.introduce)
+
+    def _breathe(self) -> None:
+        """Handle the messages, and draw some rows of an image, between two steps of an export."""
+        self._listen()
+        is_moving = time.monotonic() < self._session.moving_until
+        if self._wants_image(is_moving):
+            self._draw(is_moving)
+        self._status.tell()
 
     def _take(self, message: Message) -> None:
         self._session.screen.hear()
@@ -227,6 +248,10 @@ class Loop:
         seconds = time.perf_counter() - start
         self._device_time.spend(seconds, training=True)
         self._watched_time.train(seconds)
+
+    def _send_photos(self) -> None:
+        if self._attempt(self._session.send_photos):
+            self._session.photos = None
 
     def _prepare(self) -> None:
         session = self._session

@@ -19,18 +19,22 @@ of the page in milliseconds. The image that answers the message contains the sam
     set             values: new settings, keyed by name
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
+    thumbnails      answered by messages with small copies of all training photos
     stand           index: training view to compare with its photo, from the same camera
-    keyframe        action: add, remove, replace, or go; index
+    keyframe        action: add, remove, replace, go, or time; index; seconds since the previous
+                    keyframe, or null, for the action time
     clear           remove all keyframes
     follow          name of a move around the scene to follow, or "keyframes"
     scrub           at: position on the followed path, from 0 (start) to 1 (end)
     save, load      name: file of the camera path
     save_run        name: folder for the run
-    save_page       name: HTML file of the exported page of the scene
-    measure         measure PSNR on held-out views for a few seconds
+    export          what: page, mesh, points, or cameras; name: file to write
+    cancel_export   cancel the export
+    measure         measure PSNR on held-out views; training waits for the result
     video           name, seconds, fps, width, height of the video. If a file with the name of this
-                    message, or of one of the three messages save..., exists, a number is appended
-                    to the name
+                    message, or of one of the messages save, save_run, and export, exists, a number
+                    is appended to the name
+    estimate        measure the rendering time of the video
     cancel          cancel the video
 
 The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
@@ -38,7 +42,11 @@ the result immediately. If the kernel changes the view, for example after `reset
 to `Viewer.view`, the kernel increments the version of its view and ignores moves with an older
 `version`.
 
-The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and images:
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, images, and:
+
+    errors          psnr: training PSNR of each training view in dB, or null if it is unknown
+    thumbnails      first: index of the training view of the first buffer; each buffer is a JPEG
+                    image of a training photo
 
     frame           id: number that the page returns in `ack`; t; width, height of the full image;
                     scale: width of this image relative to the full image; still: whether no sharper
@@ -56,6 +64,7 @@ deflated little-endian uint16; and padding.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,6 +78,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.path_editor import free_path
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg, relative_lens
 from nerfmac.app.viewer.session import Message, Session
+from nerfmac.app.viewer.thumbnails import thumbnails
 from nerfmac.backend import device_name
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -144,6 +154,10 @@ def _compare(session: Session, index: int) -> None:
     session.send({**photo, **size}, [encode_jpeg(comparison.photo, JPEG_QUALITY[True])])
 
 
+def _thumbnails(session: Session, _message: Fields) -> None:
+    session.photos = enumerate(thumbnails(session.run, session.settings.rgb_background))
+
+
 def _keyframe(session: Session, message: Fields) -> None:
     editor, action = session.path_editor, message.text("action")
     path, here = editor.path, Keyframe(session.view.pose, session.view.fov)
@@ -158,11 +172,15 @@ def _keyframe(session: Session, message: Fields) -> None:
     if action == "remove":
         editor.path = path.removed(index)
     elif action == "replace":
-        editor.path = path.replaced(index, here)
+        seconds = path.keyframes[index].seconds
+        editor.path = path.replaced(index, replace(here, seconds=seconds))
+    elif action == "time":
+        seconds = None if message.is_null("seconds") else message.number("seconds")
+        editor.path = path.replaced(index, replace(path.keyframes[index], seconds=seconds))
     elif action == "go":
         session.go(_view_at(session, path.keyframes[index]))
     else:
-        raise message.wrong("action", "add, remove, replace, or go")
+        raise message.wrong("action", "add, remove, replace, go, or time")
 
 
 def _view_at(session: Session, keyframe: Keyframe) -> View:
@@ -171,10 +189,9 @@ def _view_at(session: Session, keyframe: Keyframe) -> View:
 
 
 def _scrub(session: Session, message: Fields) -> None:
-    path, at = session.path_editor.followed, message.number("at")
-    if path.keyframes:
-        session.go(_view_at(session, path.at(min(max(at, 0.0), 1.0))))
-        session.hold(is_moving=True)
+    path, at = session.path_editor.film, message.number("at")
+    session.go(_view_at(session, path.at(min(max(at, 0.0), 1.0))))
+    session.hold(is_moving=True)
 
 
 def _save(session: Session, message: Fields) -> None:
@@ -187,10 +204,13 @@ def _save_run(session: Session, message: Fields) -> None:
     session.notice = f"saved the run in {folder}"
 
 
-def _save_page(session: Session, message: Fields) -> None:
-    path = free_path(user_path(message.text("name")))
-    session.save_page(path)
-    session.notice = f"saved the page {path}"
+def _export(session: Session, message: Fields) -> None:
+    session.begin_export(message.text("what"), free_path(user_path(message.text("name"))))
+
+
+def _cancel_export(session: Session, _message: Fields) -> None:
+    if session.export is not None:
+        session.export.cancel()
 
 
 def _video(session: Session, message: Fields) -> None:
@@ -220,6 +240,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     ),
     "train": _train,
     "pause": lambda session, _: session.pause(),
+    "thumbnails": _thumbnails,
     "stand": _stand,
     "keyframe": _keyframe,
     "clear": lambda session, _: setattr(session.path_editor, "path", CameraPath(())),
@@ -227,9 +248,11 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "scrub": _scrub,
     "save": _save,
     "save_run": _save_run,
-    "save_page": _save_page,
+    "export": _export,
+    "cancel_export": _cancel_export,
     "measure": lambda session, _: session.measure(),
     "load": lambda session, message: session.path_editor.load(message.text("name")),
+    "estimate": lambda session, _: session.estimate(),
     "video": _video,
     "cancel": _cancel,
 }
@@ -237,7 +260,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
 
 INTERVAL = 0.2  # Minimum time in seconds between two state messages while the page is in use.
 WATCHED_INTERVAL = 1.0  # The same while the page is visible but not in use.
-MARGIN = 1.5  # Ratio of the side length of the initial crop box to the diameter of the subject.
+ERRORS_INTERVAL = 2.0  # Minimum time in seconds between two messages with errors of views.
 IDLE_INTERVAL = 2.0
 """The same while the page is not visible. The page needs about 17 ms of CPU time to handle a
 message, often on the same CPU cores as the training."""
@@ -251,11 +274,14 @@ class Status:
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
+        self._errors: list[float | None] = []
+        self._told_errors = -math.inf  # time.monotonic() of the last message with errors.
         self._device = device_name()  # Called once, because it may read a file.
 
     def introduce(self) -> None:
         """Send the whole state to a page that has just been opened."""
         self._last, self._points = None, 0
+        self._errors, self._told_errors = [], -math.inf
         self._session.send(self._cameras(), [])
         self._when = 0.0
         self.tell()
@@ -272,7 +298,16 @@ class Status:
             self._when, self._last = now, message
             self._session.send(message, [])
         self._tell_curve()
+        self._tell_errors(now)
         return None
+
+    def _tell_errors(self, now: float) -> None:
+        if now < self._told_errors + ERRORS_INTERVAL:
+            return
+        errors = self._session.training.errors.psnr
+        if errors != self._errors and any(psnr is not None for psnr in errors):
+            self._errors, self._told_errors = errors, now
+            self._session.send({"kind": "errors", "psnr": errors}, [])
 
     def _tell_curve(self) -> None:
         history = self._session.run.history
@@ -295,9 +330,13 @@ class Status:
             "training": {
                 **session.training.status(),
                 "held_out": session.held_out and session.held_out._asdict(),
+                "measured": session.measured,
             },
             **session.path_editor.status(),
+            "pace": session.pace,
             "scene": self._scene(),
+            "export": session.export and session.export.status(),
+            "exported": session.exported,
             "notice": session.notice,
         }
 
@@ -311,18 +350,10 @@ class Status:
             "device": self._device,
             "preset": session.run.config.preset,
             "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
-            "subject": self._subject(),
+            "subject": session.crop_box and [corner.tolist() for corner in session.crop_box],
             "center": [float(number) for number in session.view.center],
+            "frustum": session.frustum_size,
         }
-
-    def _subject(self) -> list[list[float]] | None:
-        """Return the corners of the initial crop box in scene coordinates, or None
-        for the whole scene cube."""
-        record = self._session.run.scene
-        if record.subject is None:
-            return None
-        low, high = Bounds(record.extent).corners
-        return [np.clip(corner, low, high).tolist() for corner in record.subject.box(MARGIN)]
 
     def _cameras(self) -> Message:
         session = self._session
@@ -334,4 +365,5 @@ class Status:
             }
             for camera in session.run.cameras
         ]
-        return {"kind": "cameras", "cameras": cameras, "names": session.view_names()}
+        names, sizes = session.view_names(), session.path_editor.sizes
+        return {"kind": "cameras", "cameras": cameras, "names": names, "sizes": sizes}

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, count
 from math import degrees
 from pathlib import Path
@@ -15,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
+from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.keyframe import vertical_fov
+from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
@@ -29,6 +32,10 @@ MOVE_KEYFRAMES = 16
 degree."""
 KEYFRAMES = "keyframes"
 """Name that selects the path through the keyframes of the user, instead of a move."""
+LONG_SIDES = 720, 1280, 1920, 3840, 480
+"""Lengths in pixels of the longer side of a video in the shape of the photos. The first one is the
+default."""
+SHARED_SIZES = (1920, 1080), (1080, 1920), (1080, 1080)  # Sizes that video platforms expect.
 LINE_POINTS = 96  # Number of points of the line that the page draws for the path.
 STRIP = 2**16  # Approximate number of pixels in a strip of an image.
 
@@ -108,6 +115,7 @@ class PathEditor:
     def __init__(self, run: Run) -> None:
         self._keyframes = CameraPath(())
         self._move: tuple[str, CameraPath] | None = None
+        self._orbit: CameraPath | None = None  # Orbit instead of a path of the user.
         self.video: VideoJob | None = None
         self._run = run
         self._line: tuple[CameraPath, list[list[float]]] | None = None  # Last path and its line.
@@ -119,7 +127,7 @@ class PathEditor:
 
     @path.setter
     def path(self, path: CameraPath) -> None:
-        self._keyframes, self._move = path, None
+        self._keyframes, self._move, self._orbit = path, None, None
 
     @property
     def followed(self) -> CameraPath:
@@ -131,15 +139,50 @@ class PathEditor:
         is a key of `paths.MOVES`; a split in `paths.SPLITS`, for a tour along its views; or
         `keyframes`."""
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
-        if name == KEYFRAMES:
-            self._move = None
-            return
+        self._orbit = None
+        self._move = None if name == KEYFRAMES else (name, self._around(name))
+
+    @property
+    def film(self) -> CameraPath:
+        """Camera path that is played and rendered: the followed path, or an orbit around the scene
+        if it has fewer than two keyframes."""
+        if len(self.followed.keyframes) > 1:
+            return self.followed
+        self._orbit = self._orbit or self._around("orbit")
+        return self._orbit
+
+    @property
+    def seconds(self) -> float:
+        """Duration of the film in seconds, if the user does not choose another one."""
+        name = self._move[0] if self._move else KEYFRAMES
+        if name in SPLITS:
+            return TOUR_SECONDS
+        if name in MOVES:
+            return MOVES[name].seconds
+        if len(self._keyframes.keyframes) < 2:
+            return MOVES["orbit"].seconds
+        return self._keyframes.seconds or DEFAULT_SECONDS
+
+    @cached_property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Widths and heights of a video, first the default."""
+        lens = self._run.scene.cameras[0].lens
+        longest = max(lens.width, lens.height)
+
+        def even(pixels: float) -> int:
+            return 2 * round(0.5 * pixels)
+
+        scales = [side / longest for side in LONG_SIDES]
+        shapes = [(even(scale * lens.width), even(scale * lens.height)) for scale in scales]
+        return list(dict.fromkeys([*shapes, *SHARED_SIZES]))
+
+    def _around(self, name: str) -> CameraPath:
         scene, move = self._run.scene, MOVES.get(name, tour)
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
         center = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
         keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
-        self._move = name, CameraPath(keyframes, closed=name in MOVES)
+        return CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
         """Save the selected path to a new JSON file, and return its path (see `free_path`)."""
@@ -167,9 +210,7 @@ class PathEditor:
         checks.number("fps", fps, low=1.0, high=240.0)
         for side, pixels in zip(("width", "height"), size, strict=True):
             checks.number(side, pixels, low=2, high=8192, whole=True)
-        path = self.followed
-        along = self._run.orbit if len(path.keyframes) < 2 else path.cameras
-        cameras = along(max(round(seconds * fps), 1), size)
+        cameras = self.film.cameras(max(round(seconds * fps), 1), size)
         self.video = VideoJob(_file(name, ".mp4"), render, cameras, fps)
         return self.video
 
@@ -181,14 +222,35 @@ class PathEditor:
                 line = self.followed.polyline(LINE_POINTS).round(4).tolist()
             self._line = self.followed, line
         keyframes = [
-            {"pose": [float(x) for x in keyframe.pose.ravel()], "fov": degrees(keyframe.fov)}
-            for keyframe in self.path.keyframes
+            {
+                "pose": [float(x) for x in keyframe.pose.ravel()],
+                "fov": degrees(keyframe.fov),
+                "seconds": keyframe.seconds,
+                "time": time,
+            }
+            for keyframe, time in zip(self.path.keyframes, self._times(), strict=True)
         ]
         job, video = self.video, None
         if job is not None and not job.result.done():
             video = {"done": job.done, "total": job.total, "left": job.left}
         move = self._move[0] if self._move else KEYFRAMES
-        return {"keyframes": keyframes, "move": move, "path": self._line[1], "video": video}
+        is_closed = self.followed.closed or len(self.followed.keyframes) < 2
+        return {
+            "keyframes": keyframes,
+            "move": move,
+            "path": self._line[1],
+            "seconds": self.seconds,
+            "closed": is_closed,
+            "video": video,
+        }
+
+    def _times(self) -> list[float]:
+        """Return the time of each keyframe of the user, as a fraction of the film."""
+        return (
+            self.path.times.tolist()
+            if len(self.path.keyframes) > 1
+            else [0.0] * len(self.path.keyframes)
+        )
 
 
 def free_path(path: Path) -> Path:

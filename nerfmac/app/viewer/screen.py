@@ -37,6 +37,9 @@ WARPED = 0.15
 """Allowed time in seconds for an image of a page that warps images. Warping an older but larger
 image gives a better view than a newer but smaller image."""
 REFRESH = 0.11  # Allowed time in seconds for an image during training if the camera does not move.
+MAX_KEPT = 0.8
+"""Maximum time in seconds for an image during training that is as large as the last image. Images
+with the same content become smaller only if they would take longer."""
 STRIP = 1 / 30
 """Allowed time in seconds for a strip of an image. Messages are handled between two strips."""
 MAX_WARPED = 0.5
@@ -88,6 +91,7 @@ class Screen:
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
         self._shown_state: TrainState | None = None
+        self._shown_seconds = 0.0  # Drawing time of the shown image.
         self._size: tuple[int, int] | None = None
         self._pages: dict[str, bool] = {}  # Names of the ready pages, and whether they are visible.
         self._has_new_page = False
@@ -211,7 +215,7 @@ class Screen:
         """Return the allowed seconds for the next image, or None if the page is up to date."""
         if self.shown is None or self.shown.target is not target:
             return WARPED if self._warps else MOVING
-        if training:
+        if training and target.training_camera is None:
             return None if state is self._shown_state else REFRESH
         # An untrained field is haze. At full resolution, it takes long and shows no additional
         # detail.
@@ -225,6 +229,9 @@ class Screen:
         if budget:
             is_haze = 0 < state.step < HAZE_STEPS
             scale = budget.scale(width * height, HAZE_PIXELS if is_haze else math.inf)
+            if seconds == REFRESH and not is_haze and self.shown is not None:
+                slower = max(self._shown_seconds / MAX_KEPT, 1.0)
+                scale = max(scale, self.shown.scale / math.sqrt(slower))
         else:
             is_small = self.shown is not None and self.shown.scale < MIDDLE
             scale = MIDDLE if is_small else 1.0
@@ -274,7 +281,7 @@ class Screen:
         }
         jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
         self.shown = ScreenImage(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
-        self._shown_state = job.state
+        self._shown_state, self._shown_seconds = job.state, job.seconds
         return self.shown
 
     def send(self) -> int:

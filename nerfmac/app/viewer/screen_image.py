@@ -53,6 +53,7 @@ class Target:
     options: RenderOptions
     training_camera: Camera | None = None  # Camera of the view in a comparison with its photo.
     subject: Sphere | None = None  # Sphere around the subject of the scene.
+    resolution: int | None = None  # Maximum length of the longer side of an image in pixels.
 
     def camera(self, width: int, height: int) -> Camera:
         """Return the camera of an image of `width` x `height` pixels."""
@@ -65,6 +66,9 @@ class Target:
         """Return the width and height in pixels of the full image in an area of `width` x `height`
         device pixels. An image that is compared with a photo has the aspect ratio of the photo and
         is at most as large."""
+        if self.resolution is not None:
+            factor = min(1.0, self.resolution / max(width, height))
+            width, height = max(round(factor * width), 1), max(round(factor * height), 1)
         if self.training_camera is None:
             return width, height
         lens = self.training_camera.lens

@@ -9,19 +9,22 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import islice
 from math import radians
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from nerfmac.app.export import write_scene_page
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.video import DIAGNOSTICS, RenderOptions
+from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
+from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Comparison, Images
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
@@ -39,6 +42,18 @@ Send = Callable[[Message, list[bytes]], None]
 HELD_STILL = 0.5
 """Maximum time in seconds between two moves of a moving camera, even if the pointer is still
 pressed."""
+FRUSTUM_SIZE = 0.06
+"""Depth of the frusta of cameras and keyframes, relative to the distance of the cameras from the
+scene center (median)."""
+FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
+TRIAL_FRAMES = 4  # Number of small frames that are rendered to estimate the time for a video.
+TRIAL_SCALE = 0.2  # Width and height of these frames, relative to the default size of a video.
+PHOTOS = 8  # Number of thumbnails in a message.
+UP = {
+    **{"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)},
+    **{"-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0)},
+}
+"""Up directions along the axes of the scene."""
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 OUTPUT_OF_MODE = {
     "color": "rgb",
@@ -50,6 +65,10 @@ OUTPUT_OF_MODE = {
 """`RenderOptions.output` of each viewer mode."""
 
 
+TRAINING_SETTINGS = {"share", "rate", "rays", "steps", "seconds"}
+"""Settings that do not change the content of the image."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Values of the controls of the page, except for the camera. Field names are the JSON keys."""
@@ -58,6 +77,8 @@ class Settings:
     background: str = "#ffffff"
     exposure: float = 0.0  # Exposure compensation in stops.
     crop: Box | None = None  # Lowest and highest corner in scene coordinates.
+    resolution: int | None = None  # Maximum length of the longer side of an image in pixels.
+    up: str = "scene"  # Up direction: a key of `UP`, `scene`, or `view`.
     share: float = 0.7  # Fraction of the device time for training, halved while the camera moves.
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
@@ -66,6 +87,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
+        checks.choice("up", self.up, ("scene", *UP, "view"))
         if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
             raise InputError(
                 f"background is {self.background!r}; expected a hexadecimal color such as '#ffffff'"
@@ -73,6 +95,7 @@ class Settings:
         checks.number("exposure", self.exposure, low=-4.0, high=4.0)
         checks.number("share", self.share, low=0.0, high=1.0)
         checks.number("rate", self.rate, low=0.1, high=10.0)
+        checks.optional_number("resolution", self.resolution, low=64, high=8192, whole=True)
         for name in ("rays", "steps"):
             checks.optional_number(name, getattr(self, name), low=1, high=2**31, whole=True)
         checks.optional_number("seconds", self.seconds, low=1e-3)
@@ -107,18 +130,28 @@ class Session:
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
         self.run = run
-        self.name = Path(run.scene.path).name if run.scene.path else "scene"
+        self.name = run.name
         self._backdrop = _hex(run.scene.backdrop)
         self.settings = Settings(background=self._backdrop)
+        self._scene_up = run.scene.up
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0  # Number of changes of the view that were not moves on a page.
         self.mover: str | None = None
         """Name of the page where the user last moved the view, or None if it changed otherwise."""
         self.path_editor = PathEditor(run)
+        self.pace: float | None = None
+        """Estimated rendering time of a video in seconds per pixel, or None if it is unknown."""
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
+        self.measured: tuple[int, int] | None = None
+        """Number of compared and of all views of the measurement that is running, or None."""
+        self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
+        self.photos: Iterator[tuple[int, bytes]] | None = None
+        """Numbers and thumbnails of the photos that the page waits for."""
+        self.export: Export | None = None  # Export that is waiting or running.
+        self.exported: str | None = None  # File of the last export, and its size.
         self.notice: str | None = None
         """Line of text that the page shows, such as an error message."""
         self.is_resting = threading.Event()
@@ -142,7 +175,8 @@ class Session:
         if self._target is None:
             training_camera = self.comparison.camera if self.comparison else None
             options, subject = self.settings.options, self.run.scene.subject
-            self._target = Target(self.view, options, training_camera, subject)
+            resolution = self.settings.resolution
+            self._target = Target(self.view, options, training_camera, subject, resolution)
         return self._target
 
     def images(self) -> Images:
@@ -179,10 +213,23 @@ class Session:
             checks.number("fov", fov, low=10.0, high=120.0)
             self.go(self.view.with_fov(radians(fov)))
         self.settings = self.settings.changed(values)
+        if "up" in values:
+            self._turn_up()
         goal = self.training.goal
         goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
         goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
-        self._target = None
+        if values.keys() - TRAINING_SETTINGS:
+            self._target = None
+
+    def _turn_up(self) -> None:
+        """Change the up direction of the view, of camera paths, and of the run to the setting."""
+        name, run = self.settings.up, self.run
+        x, y, z = self.view.pose[:, 1].tolist()
+        up = {**UP, "scene": self._scene_up, "view": (x, y, z)}[name]
+        run.scene = replace(run.scene, up=up)
+        self.home = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
+        self.go(replace(self.view, up=np.array(up)).look_at(self.view.center))
+        self.__dict__.pop("crop_box", None)
 
     def train(self, steps: int | None, seconds: float | None) -> None:
         """Train up to a total number of steps, and for additional `seconds`. None means no
@@ -210,13 +257,74 @@ class Session:
         self.run.save(folder)
         self._saved_step = self.run.state.step
 
-    def save_page(self, path: Path) -> None:
-        """Write an HTML page that shows the current scene."""
-        write_scene_page(self.run, path, background=self.settings.rgb_background)
+    def send_photos(self) -> None:
+        """Send the next thumbnails to the page."""
+        assert self.photos is not None
+        batch = list(islice(self.photos, PHOTOS))
+        if len(batch) < PHOTOS:
+            self.photos = None
+        if batch:
+            message = {"kind": "thumbnails", "first": batch[0][0]}
+            self.send(message, [jpeg for _, jpeg in batch])
+
+    def begin_export(self, kind: str, path: Path) -> None:
+        """Export the scene to a new file, before training continues."""
+        if self.export is not None:
+            raise InputError("another export is running; wait for it or cancel it")
+        self.export, self.exported = Export(kind, path), None
+
+    def run_export(self, breathe: Callable[[], None]) -> None:
+        """Write the file of the export, and call `breathe` between its steps."""
+        job, settings = self.export, self.settings
+        assert job is not None
+        try:
+            job.run(self.run, settings.crop, settings.rgb_background, breathe)
+            self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"
+        except Canceled:
+            pass
+        finally:
+            self.export = None
+
+    @cached_property
+    def frustum_size(self) -> float:
+        """Depth of the frusta of cameras and keyframes, in scene units."""
+        eyes = np.stack([camera.pose[:, 3] for camera in self.run.scene.cameras])
+        size = FRUSTUM_SIZE * float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
+        subject = self.run.scene.subject
+        return size if subject is None else min(size, FRUSTUM_IN_SUBJECT * subject.radius)
+
+    def estimate(self) -> None:
+        """Measure the rendering time of a video along the camera path."""
+        images, focus = self.images(), self.view.distance
+        width, height = (round(TRIAL_SCALE * side) for side in self.path_editor.sizes[0])
+        first, *others = self.path_editor.film.cameras(TRIAL_FRAMES, (width, height))
+        images.draw(first, focus)  # Compiles functions for images of this size.
+        start = time.perf_counter()
+        for camera in others:
+            images.draw(camera, focus)
+        self.pace = (time.perf_counter() - start) / (width * height * len(others))
+
+    @cached_property
+    def crop_box(self) -> Corners | None:
+        """Initial crop box in scene coordinates, or None for the whole scene cube."""
+        return initial_crop_box(self.run)
 
     def measure(self) -> None:
-        """Measure the PSNR of the test views; see `HeldOut.measure`."""
-        self.held_out = HeldOut.measure(self.run, self.held_out)
+        """Start to measure the PSNR on held-out views. Another measurement is not started while one
+        is running."""
+        self._measurement = self._measurement or HeldOut.measuring(self.run, self.held_out)
+        self.measure_view()
+
+    def measure_view(self) -> None:
+        """Compare the next held-out view with its photo."""
+        assert self._measurement is not None
+        try:
+            self.measured = next(self._measurement)
+        except BaseException as end:
+            self._measurement = self.measured = None
+            if not isinstance(end, StopIteration):
+                raise
+            self.held_out = end.value
 
     def start(self) -> None:
         """Start training. Raises `InputError` if training has reached its limit."""

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from nerfmac.app.run import Run
+from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED
 from nerfmac.training.goal import Goal, Report
@@ -25,6 +26,7 @@ class Training:
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
+        self.errors = ViewErrors(len(run.scene.cameras))
         self._last: Report | None = None
         self._speed = _Speed()
 
@@ -82,6 +84,8 @@ class Training:
         if report is not None:
             self._last = report
             self._speed.see(report.progress)
+            if report.errors is not None and not report.is_skipped:
+                self.errors.add(report.errors)
 
     def status(self) -> dict[str, Any]:
         """Return the state of the training as JSON values for the page."""

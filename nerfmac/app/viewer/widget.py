@@ -34,6 +34,7 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.path_editor import VideoJob
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
@@ -192,10 +193,12 @@ class Viewer(anywidget.AnyWidget):
             values: New values, keyed by name: `mode` (`color`, `depth`, `normals`, `opacity`,
                 `occupancy`, or `samples`), `background` (`#rrggbb`), `fov` (vertical field of view
                 in degrees), `exposure` (exposure compensation in stops), `crop` (lowest and highest
-                corner of the crop box in scene coordinates, or None), `share` (fraction of the
-                device time for training), `rate` (factor for the learning rate), `rays` (maximum
-                number of rays per step), and `steps` and `seconds` (limits on the total number of
-                steps and on the total training time).
+                corner of the crop box in scene coordinates, or None), `resolution` (maximum length
+                of the longer side of an image in pixels, or None), `up` (up direction: `x`, `-x`,
+                `y`, `-y`, `z`, `-z`, `scene`, or `view` for that of the current view), `share`
+                (fraction of the device time for training), `rate` (factor for the learning rate),
+                `rays` (maximum number of rays per step), and `steps` and `seconds` (limits on the
+                total number of steps and on the total training time).
 
         Raises:
             InputError: If a name is unknown or a value is invalid.
@@ -263,9 +266,9 @@ class Viewer(anywidget.AnyWidget):
         self,
         path: str | Path,
         *,
-        seconds: float = 4.0,
+        seconds: float | None = None,
         fps: float = 24.0,
-        size: tuple[int, int] = (640, 480),
+        size: tuple[int, int] | None = None,
         progress: bool = True,
     ) -> Path:
         """Render a video along the selected path: the keyframes, or a move selected on the page.
@@ -275,9 +278,10 @@ class Viewer(anywidget.AnyWidget):
 
         Args:
             path: MP4 file to write.
-            seconds: Duration in seconds.
+            seconds: Duration in seconds. By default, the duration of the path.
             fps: Frames per second.
-            size: Width and height in pixels, rounded down to even numbers.
+            size: Width and height in pixels, rounded down to even numbers. By default, the video
+                has the shape of the photos, and its longer side has 720 pixels.
             progress: Whether to show a progress bar.
 
         Returns:
@@ -286,7 +290,13 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If an argument is invalid, or another video is being rendered.
         """
-        job = self._do(lambda: self._session.begin_video(str(path), seconds, fps, size)).start()
+
+        def begin() -> VideoJob:
+            editor = self._session.path_editor
+            length = editor.seconds if seconds is None else seconds
+            return self._session.begin_video(str(path), length, fps, size or editor.sizes[0])
+
+        job = self._do(begin).start()
         bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
         try:
             while not job.result.done():
@@ -301,6 +311,8 @@ class Viewer(anywidget.AnyWidget):
         """Stop training, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
+            if (export := self._session.export) is not None:
+                export.cancel()
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
         # The layout is a widget, too. Without this call, ipywidgets would never release it.

@@ -47,7 +47,8 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
 
 
 def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.export.scene_page.STILL_SIZE", (16, 12))
+    sizes = {"still": (16, 12), "portrait": (8, 12)}
+    monkeypatch.setattr("nerfmac.app.export.scene_page.STILL_SIZES", sizes)
     flags = ("--path", "orbit", "--background", "51,102,255", "--title", "Mine")
     assert nerfmac("export", run, tmp_path / "p.html", *flags) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / 'p.html'}: ")

@@ -44,7 +44,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
 def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, monkeypatch, of):
     monkeypatch.setattr("nerfmac.app.cli.view.os.execv", lambda *_: sys.exit(7))
     monkeypatch.chdir(tmp_path)
-    command("view", *([scene] if of == "a scene" else []), *OF_SCENE, "--no-masks")
+    command("view", "--lab", *([scene] if of == "a scene" else []), *OF_SCENE, "--no-masks")
     (notebook,) = tmp_path.glob("*-view.ipynb")
     cells = json.loads(notebook.read_text())["cells"]
     calls = [

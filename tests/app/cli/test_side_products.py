@@ -47,7 +47,7 @@ def test_a_read_only_run_is_told_where_to_write(run, capsys, read_only, monkeypa
     assert "takes about" not in told
     pytest.importorskip("jupyterlab")
     monkeypatch.setattr("nerfmac.app.cli.view.write_json", refuse)
-    assert nerfmac("view", run) == 2
+    assert nerfmac("view", "--lab", run) == 2
     told = capsys.readouterr().err
     assert "copy the run to a folder where you may write, or create a notebook there" in told
     assert f"`nerfmac.Viewer('{run}')`" in told

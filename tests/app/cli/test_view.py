@@ -1,4 +1,4 @@
-"""`nerfmac view` writes a notebook once and is replaced by JupyterLab with this notebook."""
+"""`nerfmac view --lab` writes a notebook once and is replaced by JupyterLab with this notebook."""
 
 import ast
 import json
@@ -61,7 +61,7 @@ def view(monkeypatch, capsys):
         started.clear()
         monkeypatch.chdir(folder)
         capsys.readouterr()
-        code = nerfmac("view", *arguments)
+        code = nerfmac("view", "--lab", *arguments)
         return Ended(code, *capsys.readouterr(), started[0] if started else None)
 
     return call
@@ -126,7 +126,8 @@ def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
 def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
     pytest.importorskip("jupyterlab")
     (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
-    command = [sys.executable, "-P", "-m", "nerfmac", "view", str(made / NAME), "--", "--version"]
+    command = [sys.executable, "-P", "-m", "nerfmac", "view"]
+    command += ["--lab", str(made / NAME), "--", "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)

@@ -6,6 +6,7 @@
 import { blockText } from "./blocks.js";
 import { Flight } from "./flight.js";
 import { Screen } from "./screen.js";
+import { makeShareButton } from "./share.js";
 import { Tracer, readField } from "./tracer.js";
 import { makeButton } from "../../viewer/page/controls/controls.js";
 import { walkByKeys } from "../../viewer/page/motion/keys.js";
@@ -107,6 +108,7 @@ async function attempt(create) {
 
 function addButtons(flight) {
   const bar = document.getElementById("buttons");
+  const share = makeShareButton(); // before the buttons are added
   if (flight.path) {
     const name = "nerfmac-play";
     const play = makeButton({
@@ -123,6 +125,7 @@ function addButtons(flight) {
     showPlaying(false);
     bar.append(play, pause);
   }
+  if (share) bar.append(share);
   bar.append(
     makeButton({ image: "home", title: "First view (R)", onClick: () => flight.reset() }),
     makeButton({

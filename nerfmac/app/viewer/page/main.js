@@ -7,8 +7,10 @@
 import { Compare } from "./image/compare.js";
 import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
+import { Film } from "./overlay/film.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
+import { buildExport } from "./panels/export.js";
 import { buildKeep } from "./panels/keep.js";
 import { Link } from "./kernel/link.js";
 import { Motion } from "./motion/motion.js";
@@ -48,6 +50,7 @@ function render({ model, el }) {
   const reset = (t) => link.send({ kind: "reset", t });
   settings.onChange((name, value) => {
     if (name === "fov") motion.zoom((value * Math.PI) / 180);
+    if (name === "background" && warp) warp.backdrop = channelsOf(value);
   });
   const seen = buildSeen({ parts, image, link, settings, motion });
   buildControls({ parts, link, settings, motion, record, seen, image, reset, signal });
@@ -69,29 +72,43 @@ function render({ model, el }) {
   };
 }
 
+/** The channels of a color "#rrggbb", each in [0, 1]. */
+function channelsOf(color) {
+  return [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255);
+}
+
 /** Create the layers over the frame. */
 function buildSeen({ parts, image, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
-  const pathLine = new PathLine(link);
+  const film = new Film();
+  const pathLine = new PathLine(link, film);
   const cropBox = new CropBox(link, settings);
   const compare = new Compare({ canvas: parts.photo, area, image, link, frusta, motion });
   const overlay = new Overlay({
-    canvas: parts.overlay, area, image, link, frusta, pathLine, cropBox,
+    canvas: parts.overlay, area, image, link, frusta, cropBox, lines: [film, pathLine],
   });
   settings.onChange(() => overlay.refresh());
-  return { frusta, pathLine, cropBox, compare, overlay };
+  return { frusta, pathLine, film, cropBox, compare, overlay };
 }
 
 /** Create the toolbar and its panels. */
 function buildControls({ parts, link, settings, motion, record, seen, image, reset, signal }) {
   const training = buildTraining(link, settings, signal);
   const view = buildView({ settings, seen, motion });
-  const path = buildPath(link, motion, record, signal);
+  const { pathLine, film, overlay } = seen;
+  const path = buildPath({ link, motion, film, badge: parts.badge, record, signal });
+  const showFilm = (isOpen) => {
+    film.isShown = pathLine.isOpen = isOpen;
+    overlay.refresh();
+    path.toggle(isOpen);
+  };
+  film.onChange = () => overlay.refresh();
   const { buttons, panels, close } = buildPanels([
     { name: "training", label: "Training", image: "chart", content: training.panel },
     { name: "view", label: "View", image: "eye", content: view },
-    { name: "path", label: "Path", image: "path", content: path },
+    { name: "path", label: "Path", image: "path", content: path.element, onToggle: showFilm },
+    { name: "export", label: "Export", image: "page", content: buildExport(link) },
   ]);
   parts.panels.append(...panels);
   // A panel covers the right part of the image or, on a narrow page, is below the image.

@@ -23,6 +23,7 @@ export function buildStage(el) {
     overlay: canvas("overlay"),
     status: make("div", { class: "nerfmac-status" }),
     hint: make("div", { class: "nerfmac-hint", role: "status" }),
+    badge: make("div", { class: "nerfmac-badge", role: "status", hidden: "" }),
     toolbar: make("fieldset", { class: "nerfmac-toolbar", "aria-label": "Viewer" }),
     grip: make("div", {
       class: "nerfmac-grip", tabindex: 0, role: "separator", "aria-orientation": "horizontal",
@@ -35,7 +36,7 @@ export function buildStage(el) {
       + " R to return",
   }, parts.frame, parts.warp, parts.photo, parts.overlay);
   parts.floating = make(
-    "div", { class: "nerfmac-floating" }, parts.area, parts.status, parts.hint, parts.grip,
+    "div", { class: "nerfmac-floating" }, parts.area, parts.status, parts.hint, parts.badge, parts.grip,
   );
   parts.panels = make("fieldset", { class: "nerfmac-panels", "aria-label": "Panels" });
   parts.stage = make("div", { class: "nerfmac-stage" }, parts.floating, parts.panels);

@@ -29,11 +29,11 @@ def browser():
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_pages() -> Iterator[None]:
-    """Pages with a small still, made on the CPU."""
+    """Pages with small stills, made on the CPU."""
     device = mx.default_device()
     choose_device("cpu")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scene_page, "STILL_SIZE", (64, 48))
+        patch.setattr(scene_page, "STILL_SIZES", {"still": (64, 48), "portrait": (36, 72)})
         yield
     mx.set_default_device(device)
 

@@ -32,6 +32,7 @@ class Tab:
 
     def __init__(self, browser: Browser, path: Path, before: str = "", **options: Any) -> None:
         shown = {"viewport": {"width": 96, "height": 72}, **options}
+        self.browser = browser
         self.context = browser.new_context(offline=True, **shown)
         self.page = self.context.new_page()
         self.errors: list[str] = []

@@ -11,6 +11,7 @@ from PIL import Image
 
 from nerfmac.app.export import PagePath, scene_page, write_scene_page
 from nerfmac.app.paths import View
+from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.config.presets import PRESETS
@@ -118,7 +119,7 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
     from tests.app.export.scene_page.tab import WITH_CANVAS, Tab
     from tests.app.viewer.notebook.browser import chromium
 
-    write_scene_page(trained, folder / "direct.html")
+    write_scene_page(trained, folder / "direct.html", background=(1.0, 1.0, 1.0))
     kind = browser.browser_type
     path = chromium(kind.executable_path)
     other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
@@ -163,7 +164,8 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
 
 
 def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
-    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}})
+    white = (1.0, 1.0, 1.0)
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
     other.rest()
     lens = other.run(
         "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
@@ -176,6 +178,75 @@ def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained,
     seen = screenshot(other)[24:72]
     assert psnr(seen.astype(np.float32), want) > 22
     other.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(96, 72), (48, 96), (72, 144)])
+def test_the_still_is_what_the_field_will_show(trained, open_page, width, height):
+    context = {"viewport": {"width": width, "height": height}}
+    other = open_page(trained, WITHOUT_WEBGPU, context=context)
+    assert other.shows() == "still"
+    hide_words(other)
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    slope = np.tan(0.5 * view.fov) * max(height / width, 1.0)  # the width shows it in portrait
+    camera = view.with_fov(2.0 * np.arctan(slope)).camera(width, height)
+    want = trained.render(camera, trained.scene.backdrop).color
+    assert psnr(screenshot(other), want) > 25, "another part of the scene, or another background"
+    other.close()
+
+
+def test_the_background_is_the_backdrop_of_the_scene_and_the_title_the_runs_name(
+    trained, open_page, tmp_path
+):
+    color = (0.1, 0.3, 0.6)
+    run = replace(trained, scene=replace(trained.scene, mean_color=color))
+    run.save(tmp_path / "my-desk")
+    other = open_page(Run.load(tmp_path / "my-desk"))
+    other.rest()
+    scene = other.run("JSON.parse(document.getElementById('scene').textContent)")
+    assert scene["background"] == pytest.approx(color, abs=1e-3)
+    assert other.page.title() == "my-desk"
+    other.close()
+
+
+def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_hint(
+    trained, open_page
+):
+    other = open_page(trained, context={"viewport": {"width": 390, "height": 600}})
+    assert other.shows() == "field"
+    other.run("document.body.nerfmac.flight.screen.close()")  # the still image stays
+    name = other.run("document.querySelector('h1').getBoundingClientRect().bottom")
+    below = {"x": 8, "y": name + 3, "width": 374, "height": 90}
+    before = other.page.screenshot(clip=below)
+    other.page.mouse.move(200, 300)
+    other.page.mouse.down()
+    other.page.mouse.up()
+    hints = "[...document.querySelectorAll('header p')]"
+    other.wait(f"{hints}.every((hint) => getComputedStyle(hint).opacity === '0')")
+    after = other.page.screenshot(clip=below)
+    other.run("document.querySelectorAll('header p').forEach((p) => p.remove())")
+    assert other.page.screenshot(clip=below) == after != before
+    other.close()
+
+
+def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
+    # Chromium on a desktop has no dialog to share with, so a stand-in hears what it would get.
+    shares = """navigator.share = async (content) => (window.shared = content);
+      navigator.canShare = (content) => content.files?.[0].type === "text/html";"""
+    other = open_page(trained, shares, title="Balls")
+    other.rest()
+    other.page.get_by_role("button", name="Share").click()
+    given = other.run(
+        "async () => [shared.title, shared.files[0].name, await shared.files[0].text()]"
+    )
+    assert given[:2] == ["Balls", "scene.html"]
+    (folder / "shared").mkdir()
+    (folder / "shared" / "scene.html").write_text(given[2], encoding="utf-8")
+    other.close()
+    copy = type(other)(other.browser, folder / "shared" / "scene.html")
+    copy.rest()
+    assert copy.run("document.querySelectorAll('#buttons button').length") == 2
+    assert copy.page.get_by_role("button", name="Share").count() == 0, "no dialog, no button"
+    copy.close()
 
 
 @pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])

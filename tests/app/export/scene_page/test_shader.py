@@ -36,7 +36,7 @@ def case(request, case_of):
 
 def as_written(run) -> dict[str, mx.array]:
     """Return the parameters as the page has them."""
-    field = TracedField.of(run)
+    field = TracedField.of(run, run.trainer.sampler.occupied(run.state.sampling))
     levels = run.trainer.field.encoding.levels
     rounded = {
         name: mx.array(to_halves(np.array(values)).astype(np.float32))
@@ -161,7 +161,8 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
 @pytest.mark.parametrize(("near", "on_page"), [(0.4, NEAR), (0.02, 0.02)])
 def test_a_user_may_come_close_whatever_the_near_plane_of_training(scene, near, on_page):
     run = Run.begin(scene, override(CONFIG, march={"near": near}), progress=False)
-    assert TracedField.of(run).march["near"] == on_page
+    occupied = run.trainer.sampler.occupied(run.state.sampling)
+    assert TracedField.of(run, occupied).march["near"] == on_page
 
 
 def test_a_features_code_is_that_of_the_nearest_value():

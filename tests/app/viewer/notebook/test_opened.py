@@ -38,7 +38,8 @@ def made(scene, tmp_path_factory):
 def viewing(path, folder, browser):
     """The page that `nerfmac view` opens, and the server's address."""
     port = free_port()
-    command = [sys.executable, "-m", "nerfmac", "view", str(path), "--no-browser", "--port", port]
+    command = [sys.executable, "-m", "nerfmac", "view", "--lab", str(path)]
+    command += ["--no-browser", "--port", port]
     (folder / "jupyter").mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
@@ -98,7 +99,7 @@ def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_p
 def test_code_that_is_not_ours_does_not_run(made, browser, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
     monkeypatch.setattr(view.os, "execv", lambda *_: None)  # starts no JupyterLab
-    view.main(View(path=made))
+    view.main(View(path=made, lab=True))
     notebook, mark = made / "view.ipynb", tmp_path / "mark"
     values = json.loads(notebook.read_text())
     (cell, *_) = (each for each in values["cells"] if each["cell_type"] == "code")

@@ -25,19 +25,24 @@ START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["center"]), np.array(VIEW["
 STATE: dict[str, Any] = {
     "kind": "state",
     "settings": {
-        "mode": "color", "background": "#102030", "fov": 40.0, "exposure": 0.5, "share": 0.7,
+        "mode": "color", "background": "#102030", "resolution": None, "up": "scene",
+        "fov": 40.0, "exposure": 0.5, "share": 0.7,
         "rate": 2.0, "rays": 4096, "steps": 900, "seconds": None, "crop": None,
     },
     "training": {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
-        "rays": 2048, "held_out": {"psnr": 25.04, "step": 9000, "measured": "3 of 9 test views"},
+        "rays": 2048, "measured": None,
+        "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9},
         "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
-    "keyframes": [], "move": "keyframes", "path": [], "video": None, "notice": None,
+    "keyframes": [], "move": "keyframes", "path": [], "seconds": 5.0, "closed": True,
+    "pace": None, "video": None, "notice": None,
+    "export": None, "exported": None,
     "scene": {
         "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
         "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "center": [0.4, 0.7, 1.9], "subject": None,
+        "frustum": 0.1,
     },
 }  # fmt: skip
 
@@ -56,7 +61,7 @@ def is_trouble(said: ConsoleMessage) -> bool:
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
-UNASKED = ("ack", "ready", "size", "ping", "visible")
+UNASKED = ("ack", "ready", "size", "ping", "visible", "estimate")
 """Kinds of messages that a page sends by itself."""
 
 

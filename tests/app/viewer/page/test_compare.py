@@ -19,7 +19,7 @@ def photo(view, index=1, color=PHOTO):
 def compared(view):
     """A view from the second of three cameras."""
     cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"]})
+    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"], "sizes": []})
     view.show(1, [RENDERED], compared=1, psnr=31.27)
     photo(view)
     view.page.locator(".nerfmac-compare").wait_for()
@@ -87,7 +87,7 @@ def test_arrows_go_round_the_training_cameras(compared, index, button, to):
 def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
     poses = [[*POSE[:3], 9.0, *POSE[4:]], [*POSE[:3], 4.5, *POSE[4:]]]
     cameras = [{"pose": pose, "lens": LENS, "aspect": 1.0} for pose in poses]
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"]})
+    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"], "sizes": []})
     view.show(1)
     view.button("View panel").click()
     view.button("Stand in the nearest training camera").click()
@@ -169,3 +169,21 @@ def test_a_wall_takes_few_triangles_and_a_bumpy_one_two_a_cell(triangles_of):
     assert len(triangles_of(9000 + 80 * x + 50 * y)) <= 40
     checkered = np.where((x + y) % 2, 10000.0, 11000.0)
     assert len(triangles_of(checkered)) == 2 * (COLUMNS - 1) * (ROWS - 1)
+
+
+def test_a_comparison_waits_for_the_full_rendering(view):
+    cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
+    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"], "sizes": []})
+    view.show(1, [RENDERED], compared=1, psnr=None, scale=0.25)
+    photo(view)
+    label = view.page.locator(".nerfmac-compared")
+    label.wait_for()
+    assert label.inner_text() == "train/b.png · rendering …"
+    assert [over(view, x) for x in (5, 634)] == [near(PHOTO)] * 2, "the photo alone"
+    assert view.page.locator(".nerfmac-divider").is_hidden()
+    view.show(2, [RENDERED], compared=1, psnr=31.27)
+    assert label.inner_text() == "train/b.png · 31.3 dB"
+    assert over(view, 5) is None
+    assert view.page.locator(".nerfmac-divider").is_visible()
+    view.show(3, [RENDERED], compared=1, psnr=None, scale=0.25)
+    assert over(view, 5) is None, "it has begun"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.app.viewer.page.driver import LENS, POSE, STATE
+from tests.app.viewer.page.driver import LENS, POSE, STATE, jpeg
 
 CUBE = STATE["scene"]["cube"]
 HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5, 2.0],
@@ -32,7 +32,7 @@ def cameras(shown):
     poses = [pose_at(1.0, 1.5, 2.25), pose_at(6.0, 1.0, 2.0), pose_at(0.0, 0.0, 1.5)]
     cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in poses]
     names = ["train/first.png", "train/second.png", "train/third.png"]
-    shown.say({"kind": "cameras", "cameras": cameras, "names": names})
+    shown.say({"kind": "cameras", "cameras": cameras, "names": names, "sizes": []})
     shown.button("View panel").click()
     shown.control("Training cameras").click()
     shown.button("View panel").click()
@@ -69,6 +69,52 @@ def test_a_camera_under_the_pointer_is_named_and_only_a_click_on_it_stands_in_it
     assert [each["index"] for each in cameras.sent("stand")] == [2]
     cameras.page.mouse.move(20, 20)
     assert not cameras.page.get_by_role("tooltip").is_visible()
+
+
+def test_a_view_that_training_cannot_explain_is_red(cameras):
+    x, y = (round(value) for value in place_of([1.0, 1.5, 2.25]))
+
+    def color():
+        near = cameras.run(
+            "([x, y]) => [...pixelsOf('overlay', x - 5, y - 5, 11, 11).data]", [x, y]
+        )
+        lit = [near[at : at + 3] for at in range(0, len(near), 4) if near[at + 3] > 120]
+        return max(lit, key=lambda rgb: max(rgb) - min(rgb))
+
+    assert color()[2] > 1.3 * color()[0], "blue without an error"
+    for psnr, is_red in ((27.0, False), (20.0, True), (None, False)):
+        cameras.say({"kind": "errors", "psnr": [psnr, 27.1, 26.9]})
+        cameras.settle()
+        red, _, blue = color()
+        assert (red > 1.3 * blue) == is_red
+
+
+def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
+    assert len(cameras.run("sent.filter(({ kind }) => kind === 'thumbnails')")) == 1
+    photos = [jpeg([(20, 200, 40)]), jpeg([(10, 10, 10)])]
+    cameras.say({"kind": "thumbnails", "first": 0}, *photos)
+    cameras.say({"kind": "thumbnails", "first": 2}, jpeg([(10, 10, 10)]))
+    middle = place_of([0.9, 1.55, 2.255])  # on the photo, between its lines
+    x, y = (round(each) for each in middle)
+    cameras.page.wait_for_function(
+        """([x, y]) => {
+          const near = [...pixelsOf('overlay', x - 9, y - 9, 19, 19).data];
+          return near.some((r, at) => at % 4 === 0 && near[at + 1] > 2 * near[at + 2]
+            && near[at + 3] > 120);
+        }""",
+        arg=[x, y],
+        timeout=20_000,
+    )
+    cameras.say({"kind": "errors", "psnr": [24.26, 27.1, 26.9]})
+    cameras.page.mouse.move(*middle)
+    cameras.settle()
+    tooltip = cameras.page.get_by_role("tooltip")
+    assert tooltip.inner_text() == "train/first.png · 24.3 dB in training"
+    preview = tooltip.locator("canvas")
+    assert preview.is_visible()
+    assert preview.evaluate("({ width, height }) => [width, height]") == [64, 48]
+    cameras.page.mouse.click(*middle)
+    assert cameras.sent("stand")[0]["index"] == 0
 
 
 def test_the_path_and_its_keyframes_are_drawn_and_can_be_hidden(shown):

@@ -5,12 +5,18 @@ import pytest
 from tests.app.viewer.page.driver import POSE
 
 PATH = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
-KEYFRAMES = [{"pose": POSE, "fov": 40.0}, {"pose": POSE, "fov": 55.4}]
+KEYFRAMES = [
+    {"pose": POSE, "fov": 40.0, "seconds": None, "time": 0.0},
+    {"pose": POSE, "fov": 55.4, "seconds": 3.0, "time": 0.6},
+    {"pose": POSE, "fov": 55.4, "seconds": None, "time": 1.0},
+]
+SIZES = [[406, 720], [720, 1280], [1080, 1080]]
 
 
 @pytest.fixture
 def panel(view):
-    """The path panel, open, with two keyframes."""
+    """The path panel, open, with three keyframes and the sizes of upright videos."""
+    view.say({"kind": "cameras", "cameras": [], "names": [], "sizes": SIZES})
     view.state(keyframes=KEYFRAMES, path=PATH)
     view.button("Path panel").click()
     view.page.locator(".nerfmac-panel-path .nerfmac-more summary").click()
@@ -29,7 +35,7 @@ BUTTONS = {
     "Save the path": {"kind": "save", "name": "path.json"},
     "Load a path": {"kind": "load", "name": "path.json"},
     "Render the video": {
-        "kind": "video", "name": "video.mp4", "seconds": 4, "fps": 24, "width": 640, "height": 480,
+        "kind": "video", "name": "video.mp4", "seconds": 5, "fps": 24, "width": 406, "height": 720,
     },
 }  # fmt: skip
 
@@ -47,12 +53,14 @@ def test_the_chosen_move_stays_chosen_and_no_keyframes_replace_the_users(panel):
     panel.state(keyframes=KEYFRAMES, move="spiral", path=PATH)
     assert select.input_value() == "spiral"
     items = panel.page.get_by_role("list", name="Keyframes").get_by_role("listitem")
-    assert [item.inner_text() for item in items.all()] == ["1 · 40°", "2 · 55°"]
+    assert [item.inner_text().split("\n")[0] for item in items.all()] == [
+        "1 · 40°", "2 · 55°", "3 · 55°",
+    ]  # fmt: skip
     panel.state(keyframes=[], move="spiral", path=PATH)
     assert panel.page.get_by_text("Move the camera and add a keyframe").is_hidden()
     assert panel.button("Play the path").is_enabled()
     panel.state(keyframes=[], move="keyframes", path=[])
-    assert panel.button("Play the path").is_disabled()
+    assert panel.button("Play the path").is_enabled(), "the orbit, as the video"
 
 
 def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_moved(panel):
@@ -81,6 +89,105 @@ def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_mo
         panel.forget()
         panel.settle()
         assert panel.sent("scrub") == []
+
+
+def test_the_path_plays_as_long_as_the_video_and_an_open_one_ends(panel):
+    badge = panel.page.locator(".nerfmac-badge")
+    panel.control("Seconds of video").fill("0.8")
+    for closed in (False, True):
+        panel.state(keyframes=KEYFRAMES, path=PATH, closed=closed)
+        panel.control("Along the path").fill("0")
+        panel.forget()
+        timed = """new Promise((done) => {
+          const begin = performance.now();
+          const look = () => {
+            const all = sent.filter((each) => each.kind === "scrub").map(({ at }) => at);
+            const turned = all.findIndex((at, index) => at < all[index - 1]);
+            if (all.at(-1) === 1 || turned > 0) done([performance.now() - begin, all]);
+            else requestAnimationFrame(look);
+          };
+          document.querySelector("[title='Play the path']").click();
+          look();
+        })"""
+        milliseconds, places = panel.run(timed)
+        assert milliseconds >= 750, "faster than the video"
+        if not closed:
+            assert places[-1] == 1
+            panel.button("Play the path").wait_for()
+            assert badge.is_hidden()
+        else:
+            assert badge.is_visible()
+            assert badge.inner_text().startswith("Playing")
+            assert places[-1] < places[-2], "a closed path begins again"
+            panel.button("Pause the path").click()
+
+
+def test_closing_the_panel_stops_the_path(panel):
+    panel.button("Play the path").click()
+    panel.page.wait_for_function("() => sent.some(({ kind }) => kind === 'scrub')")
+    panel.button("View panel").click()
+    assert panel.page.locator(".nerfmac-badge").is_hidden()
+    panel.settle()
+    panel.forget()
+    panel.settle()
+    assert panel.sent("scrub") == []
+
+
+def test_a_keyframe_has_a_time_of_its_own_or_its_share_of_the_whole(panel):
+    times = [panel.control(f"Seconds to keyframe {number}") for number in (2, 3)]
+    assert panel.control("Seconds to keyframe 1").count() == 0
+    assert [each.input_value() for each in times] == ["3", ""]
+    assert times[1].get_attribute("placeholder") == "2"
+    for text, seconds in (("1.5", 1.5), ("", None)):
+        times[0].fill(text)
+        times[0].press("Enter")
+        (message,) = panel.sent("keyframe")
+        assert message == {
+            "kind": "keyframe", "action": "time", "index": 1, "seconds": seconds,
+        }  # fmt: skip
+        panel.forget()
+
+
+def test_the_time_for_the_video_is_estimated_before_it_is_rendered(panel):
+    assert panel.page.get_by_text("120 frames", exact=True).is_visible()
+    panel.state(keyframes=KEYFRAMES, path=PATH, pace=2e-6)
+    panel.page.get_by_text("120 frames, about 1 min").wait_for()  # 70 s
+    panel.control("Size").select_option("720 × 1280")
+    panel.control("Seconds of video").fill("10")
+    panel.control("Seconds of video").press("Enter")
+    panel.page.get_by_text("240 frames, about 7 min").wait_for()  # 442 s
+    assert panel.sent("estimate") == []
+    panel.state(keyframes=KEYFRAMES[:2], path=PATH[::-1])
+    assert panel.sent("estimate") == [{"kind": "estimate"}], "another path takes another time"
+
+
+def test_the_length_follows_the_path_until_the_user_changes_it(panel):
+    length = panel.control("Seconds of video")
+    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
+    assert length.input_value() == "9.16"
+    length.fill("3")
+    length.press("Enter")
+    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
+    assert length.input_value() == "3"
+
+
+def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel):
+    panel.state(keyframes=[], path=[])
+    panel.show(1)
+    left = 320 - 406 / 720 * 480 / 2
+    for x, is_dark in (
+        (left - 6, True),
+        (left + 6, False),
+        (634 - left, False),
+        (646 - left, True),
+    ):
+        assert (panel.pixel(round(x), 200, "overlay")[3] > 90) == is_dark
+    panel.control("Size").select_option("1080 × 1080")
+    assert panel.pixel(round(left - 6), 200, "overlay")[3] == 0
+    assert panel.pixel(70, 200, "overlay")[3] > 90
+    panel.button("View panel").click()
+    panel.settle()
+    assert panel.page.locator(".nerfmac-overlay").is_hidden()
 
 
 def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):

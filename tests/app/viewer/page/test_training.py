@@ -20,7 +20,8 @@ def number(view, name):
 
 def test_the_numbers_are_written_with_their_units(panel):
     names = ("step", "seconds", "left", "loss", "psnr", "held-out")
-    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB", "25.0 dB"]
+    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB"]
+    want.append("25.0 dB on 3 of 9 views, at step 9\u2009000")
     assert [number(panel, name) for name in names] == want
     bar = panel.page.get_by_role("progressbar", name="Progress of training")
     assert bar.get_attribute("aria-valuenow") == "25"
@@ -31,18 +32,18 @@ def test_the_numbers_are_written_with_their_units(panel):
 def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
     labels = panel.page.locator(".nerfmac-numbers dt").all_inner_texts()
     assert {"training PSNR", "held-out PSNR"} <= {label.strip() for label in labels}
-    cell = panel.page.locator("dd[data-name=held-out]")
-    assert cell.get_attribute("title") == "3 of 9 test views, at step 9\u2009000"
-    held_out = {"psnr": 25.5, "step": 12345, "measured": "9 test views"}
-    panel.state(training={"held_out": held_out})
-    summary = panel.page.locator(".nerfmac-summary").inner_text()
-    assert summary == "step 12\u2009345 · 27.3 dB in training · 25.5 dB held out"
+    held_out = {"psnr": 25.5, "step": 12345, "views": 9, "of": 9}
     button = panel.page.locator(".nerfmac-numbers button")
     button.click()
     assert panel.sent() == [{"kind": "measure"}]
-    assert button.is_disabled()
+    panel.state(training={"measured": [3, 9]})
+    assert (number(panel, "held-out"), button.is_disabled()) == ("comparing 3 of 9 …", True)
     panel.state(training={"held_out": held_out})
-    assert button.is_enabled()
+    summary = panel.page.locator(".nerfmac-summary").inner_text()
+    assert summary == "step 12\u2009345 · 27.3 dB in training · 25.5 dB on 9 views held out"
+    assert (number(panel, "held-out"), button.is_disabled()) == ("25.5 dB on 9 views", True)
+    panel.state(training={"held_out": {**held_out, "step": 12000}})
+    assert button.is_enabled(), "training has gone on"
     panel.state(training={"message": "compiling kernels"})
     assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
 

@@ -181,3 +181,11 @@ def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
     frame(view, 2, START.orbit(0.05, 0.0), depth=None)
     assert decibels(shown_image(view), START.orbit(0.05, 0.0)) > 35.0
     view.run("HTMLCanvasElement.prototype.getContext = window.getContextBefore; null")
+
+
+def test_far_from_the_image_the_backdrop_is_seen(scene):
+    scene.state(settings={"background": "#20c040"})
+    drag(scene, (0.0, -0.9), button="right")
+    shown = shown_image(scene)
+    assert np.abs(shown[-5].astype(int) - (0x20, 0xC0, 0x40)).max() < 8
+    assert np.abs(shown[5].astype(int) - (0x20, 0xC0, 0x40)).max() > 40, "the image is still there"

@@ -24,6 +24,7 @@ export class Compare {
     Object.assign(this, { canvas, area, image, link, frusta });
     this.photo = null; // {bitmap, index, name}
     this.wanted = null; // index of the photo that arrived last
+    this.rendered = null; // index of the photo whose rendering has arrived in full resolution
     this.mode = "split";
     this.split = 0.5;
     this.onBegin = () => {};
@@ -124,6 +125,7 @@ export class Compare {
     }
     this.photo?.bitmap.close();
     this.photo = { bitmap, index, name };
+    this.rendered = null;
     this.draw();
   }
 
@@ -137,32 +139,44 @@ export class Compare {
     canvas.height = this.image.canvas.height;
     for (const element of this.elements) element.hidden = !isOn;
     if (!isOn) return;
+    if (content.scale >= 1) this.rendered = photo.index;
     const quality = Number.isFinite(content.psnr) ? ` · ${content.psnr.toFixed(1)} dB` : "";
-    this.label.textContent = `${photo.name}${quality}`;
+    this.label.textContent = `${photo.name}${this.isRendered ? quality : " · rendering …"}`;
     this.drawPhoto(this.image.rectangle(canvas.width, canvas.height));
     this.layOut();
   }
 
+  get isRendered() {
+    return this.rendered === this.photo.index;
+  }
+
+  /** The selected comparison. Until the rendering has full resolution, only the photo is shown. */
+  get shownMode() {
+    return this.isRendered ? this.mode : "photo";
+  }
+
   drawPhoto({ left, top, width, height }) {
     const context = this.canvas.getContext("2d");
-    if (this.mode === "rendered") return;
-    if (this.mode === "split") {
+    const { shownMode: mode } = this;
+    if (mode === "rendered") return;
+    if (mode === "split") {
       context.beginPath();
       context.rect(left + this.split * width, top, (1 - this.split) * width, height);
       context.clip();
-    } else if (this.mode === "difference") {
+    } else if (mode === "difference") {
       context.drawImage(this.image.shown.bitmap, left, top, width, height);
       context.globalCompositeOperation = "difference";
     }
     context.drawImage(this.photo.bitmap, left, top, width, height);
-    if (this.mode !== "difference") return;
+    if (mode !== "difference") return;
     context.globalCompositeOperation = "lighter";
     for (let count = 0; count < DOUBLINGS; count += 1) context.drawImage(this.canvas, 0, 0);
   }
 
   layOut() {
     const { left, top, width, height } = this.rectangle();
-    const isSplit = this.mode === "split";
+    const { shownMode: mode } = this;
+    const isSplit = mode === "split";
     this.divider.hidden = !isSplit;
     this.divider.setAttribute("aria-valuenow", Math.round(100 * this.split));
     const pixels = (value) => `${value}px`;
@@ -172,8 +186,8 @@ export class Compare {
     const areaWidth = this.area.clientWidth;
     this.corners[0].style.left = pixels(left + 10);
     this.corners[1].style.right = pixels(areaWidth - left - width + 10);
-    this.corners[0].hidden = !(isSplit || this.mode === "rendered");
-    this.corners[1].hidden = !(isSplit || this.mode === "photo");
+    this.corners[0].hidden = !(isSplit || mode === "rendered");
+    this.corners[1].hidden = !(isSplit || mode === "photo");
   }
 
   close() {

@@ -39,6 +39,7 @@ export function buildNotice(link) {
 /** While no kernel answers, show the last image or the stored image, and disable the controls. */
 export function showStillUntilLive({ model, parts, image, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
+  const { waiting = NO_KERNEL, stopped = STOPPED } = model.get("texts") ?? {};
   const setLive = (isLive) => {
     root.dataset.live = String(isLive);
     toolbar.disabled = !isLive;
@@ -48,7 +49,7 @@ export function showStillUntilLive({ model, parts, image, link, signal }) {
     if (!link.isLive) image.showStill(model.get("still"));
   };
   const timer = setTimeout(() => {
-    hint.textContent = NO_KERNEL;
+    hint.textContent = waiting;
   }, PATIENCE);
   setLive(false);
   show();
@@ -61,7 +62,7 @@ export function showStillUntilLive({ model, parts, image, link, signal }) {
     });
   }
   link.on("silent", () => {
-    hint.textContent = STOPPED;
+    hint.textContent = stopped;
     setLive(false);
   });
   signal.addEventListener("abort", () => {

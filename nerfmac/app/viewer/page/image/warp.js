@@ -14,7 +14,8 @@
  * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/screen_image.py. In this grid, the
  * near surface extends beyond its outline by up to two cells, so the triangles that stretch at
  * disocclusions have background colors. The outermost vertices are outside the image and repeat the
- * values at the image border.
+ * values at the image border. Farther from the image, the warp shows the backdrop of
+ * the scene instead of long stretched colors.
  */
 
 import { useProgram } from "./program.js";
@@ -48,14 +49,19 @@ void main() {
 const FRAGMENT = `#version 300 es
 precision mediump float;
 uniform sampler2D image;
+uniform vec3 backdrop;
 in vec2 place;
 out vec4 color;
 
+#define FADE .1, .4       // distances from the image, in image sizes, between which it fades
+
 void main() {
-  color = texture(image, place);
+  vec2 outside = max(-place, place - 1.);
+  float part = smoothstep(FADE, max(outside.x, outside.y));
+  color = vec4(mix(texture(image, place).rgb, backdrop, part), 1);
 }`;
 
-const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens"];
+const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens", "backdrop"];
 
 export class Warp {
   /** Create a warp that draws on `canvas` and shows the canvas, or return null without WebGL2. */
@@ -67,6 +73,7 @@ export class Warp {
 
   constructor(canvas, gl) {
     Object.assign(this, { canvas, gl });
+    this.backdrop = [0, 0, 0]; // red, green, and blue in [0, 1]
     this.source = null; // {pose, lens, depth, count} of the image; `count` is the number of indices
     this.setUp();
     canvas.addEventListener("webglcontextlost", (event) => {
@@ -116,7 +123,9 @@ export class Warp {
       gl.viewport(0, 0, width, height);
     }
     const { turn, shift } = between(source.pose, pose);
-    const [largest, size, turnAt, shiftAt, sourceLens, viewLens] = places;
+    const [largest, size, turnAt, shiftAt, sourceLens, viewLens, backdrop] = places;
+    gl.uniform3fv(backdrop, this.backdrop);
+    gl.clearColor(...this.backdrop, 1);
     gl.uniform1f(largest, source.depth.largest);
     gl.uniform2i(size, source.depth.columns, source.depth.rows);
     gl.uniformMatrix3fv(turnAt, true, turn);

@@ -66,7 +66,6 @@ export class CropBox {
 
   draw(context, sight) {
     const { box } = this;
-    if (!box) return;
     const isFront = (axis, side) => (side === 1 ? 1 : -1) * (sight.eye[axis] - box[side][axis]) > 0;
     const isInside = [0, 1, 2].every((axis) => !isFront(axis, 0) && !isFront(axis, 1));
     for (const { ends, faces } of BOX_EDGES) {

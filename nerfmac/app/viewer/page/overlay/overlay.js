@@ -11,11 +11,17 @@ import { Sight } from "./sight.js";
 const NEAR = 0.01; // minimum depth of lines, as a fraction of the scene extent
 
 export class Overlay {
-  constructor({ canvas, area, image, link, frusta, pathLine, cropBox }) {
-    Object.assign(this, { canvas, area, image, link, frusta, pathLine, cropBox });
+  /** `lines` are layers under the frusta and the crop box that the pointer does not hit. */
+  constructor({ canvas, area, image, link, frusta, cropBox, lines }) {
+    Object.assign(this, { canvas, area, image, link, frusta, cropBox, lines });
     this.extent = 1;
     this.frame = 0;
-    this.tooltip = make("div", { class: "nerfmac-tooltip", role: "tooltip", hidden: "" });
+    this.label = make("div", {});
+    this.preview = make("canvas", { class: "nerfmac-preview" });
+    this.tooltip = make(
+      "div", { class: "nerfmac-tooltip", role: "tooltip", hidden: "" }, this.preview, this.label,
+    );
+    frusta.onChange = () => this.refresh();
     image.onDrawn(() => this.draw());
     link.on("cameras", () => this.refresh());
     link.on("state", ({ scene }) => {
@@ -51,7 +57,7 @@ export class Overlay {
     const { canvas, area } = this;
     const sight = this.sight();
     if (!sight) this.hover(null);
-    const layers = [this.frusta, this.pathLine, this.cropBox];
+    const layers = [...this.lines, this.frusta, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
     if (isBlank && canvas.hidden) return; // avoids a page layer of the image size
     canvas.hidden = isBlank;
@@ -64,7 +70,9 @@ export class Overlay {
     context.beginPath();
     context.rect(left, top, width, height);
     context.clip();
-    for (const layer of layers) layer.draw(context, sight);
+    for (const layer of layers) {
+      if (!layer.isBlank) layer.draw(context, sight);
+    }
   }
 
   /** Highlight the camera or handle at `place`, or nothing if `place` is null (pointer outside). */
@@ -83,11 +91,20 @@ export class Overlay {
   }
 
   name(camera, { x, y }) {
-    this.tooltip.textContent = this.frusta.names[camera] ?? `camera ${camera}`;
+    const psnr = this.frusta.psnr[camera];
+    const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
+    this.label.textContent = `${this.frusta.names[camera] ?? `camera ${camera}`}${quality}`;
+    const photo = this.frusta.photos[camera];
+    this.preview.hidden = !photo;
+    if (photo) {
+      Object.assign(this.preview, { width: photo.width, height: photo.height });
+      this.preview.getContext("2d").drawImage(photo, 0, 0);
+    }
     const isRight = x > this.area.clientWidth / 2;
     this.tooltip.style.left = isRight ? "auto" : `${x + 14}px`;
     this.tooltip.style.right = isRight ? `${this.area.clientWidth - x + 10}px` : "auto";
-    this.tooltip.style.top = `${Math.max(y - 26, 4)}px`;
+    const lowest = this.area.clientHeight - this.tooltip.offsetHeight - 4;
+    this.tooltip.style.top = `${Math.max(Math.min(y - 26, lowest), 4)}px`;
   }
 
   /** {move(place), end()} for a drag that starts at `place`, or null if there is no handle. */

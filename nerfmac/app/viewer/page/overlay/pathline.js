@@ -3,27 +3,27 @@
 import { frustumLines } from "./frusta.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
-const KEYFRAME_SIZE = 0.05; // depth of a frustum, as a fraction of the scene's extent
-const KEYFRAME_ASPECT = 16 / 9;
 const PATH_COLOR = "#ffb454";
 
 export class PathLine {
-  constructor(link) {
+  /** The frusta of the keyframes have the shape of the frame of `film`. */
+  constructor(link, film) {
+    this.film = film;
     this.keyframes = [];
     this.path = [];
-    this.extent = 1;
+    this.size = 1; // depth of a frustum in scene units
     this.isShown = true;
+    this.isOpen = false; // whether the path panel is open, and moves are shown as well
     link.on("state", ({ keyframes, path, scene }) => {
-      Object.assign(this, { keyframes, path, extent: scene.extent });
+      Object.assign(this, { keyframes, path, size: scene.frustum });
     });
   }
 
   get isBlank() {
-    return !this.isShown || this.keyframes.length === 0;
+    return !this.isShown || (this.keyframes.length === 0 && !(this.isOpen && this.path.length > 0));
   }
 
   draw(context, sight) {
-    if (this.isBlank) return;
     context.beginPath();
     traceLines(context, sight, this.path.slice(1).map((point, index) => [this.path[index], point]));
     strokeRimmed(context, PATH_COLOR, 1.5);
@@ -33,11 +33,11 @@ export class PathLine {
 
   drawKeyframe(context, sight, { pose, fov }, index) {
     const place = sight.point([pose[3], pose[7], pose[11]]);
-    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the view is inside the frustum
+    if (!place || place.depth < 2 * this.size) return; // the view is inside the frustum
     const high = 0.5 / Math.tan((fov * Math.PI) / 360);
-    const lens = [high / KEYFRAME_ASPECT, high, 0.5, 0.5];
+    const lens = [high / this.film.aspect, high, 0.5, 0.5];
     context.beginPath();
-    traceLines(context, sight, frustumLines(pose, lens, KEYFRAME_SIZE * this.extent));
+    traceLines(context, sight, frustumLines(pose, lens, this.size));
     strokeRimmed(context, PATH_COLOR, 1.2);
     context.lineWidth = 3;
     context.strokeStyle = "rgb(0 0 0 / 60%)";

@@ -1,4 +1,4 @@
-/** Buttons that save the run, a page of the scene, or a screenshot. */
+/** Buttons that save the run or a screenshot. */
 
 import { makeButton } from "../controls/controls.js";
 
@@ -18,10 +18,6 @@ export function buildKeep(link, image) {
     makeButton({
       image: "save", title: "Save the run in the folder runs",
       onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
-    }),
-    makeButton({
-      image: "page", title: "Export a page of the scene to the folder runs",
-      onClick: () => link.send({ kind: "save_page", name: `runs/${name}.html` }),
     }),
     makeButton({ image: "camera", title: "Download a screenshot", onClick: screenshot }),
   ];

@@ -3,11 +3,12 @@
 import { bringIntoView, make, makeButton } from "../controls/controls.js";
 
 /**
- * Create the buttons and the panels from [{name, label, image, content}]. Returns the buttons, the
- * panels, and a function `close` that closes the open panel.
+ * Create the buttons and the panels from [{name, label, image, content, onToggle}]. Returns the
+ * buttons, the panels, and a function `close` that closes the open panel. `onToggle(isOpen)` is
+ * called when a panel is opened or closed.
  */
 export function buildPanels(panels) {
-  const opened = panels.map(({ name, label, image, content }) => {
+  const opened = panels.map(({ name, label, image, content, onToggle }) => {
     const panel = make("section", {
       class: `nerfmac-panel nerfmac-panel-${name}`, "aria-label": label, hidden: "",
     }, make("h2", { text: label }), content);
@@ -16,10 +17,11 @@ export function buildPanels(panels) {
       onClick: () => open(panel.hidden ? panel : null),
     });
     button.setAttribute("aria-expanded", "false");
-    return { panel, button };
+    return { panel, button, onToggle };
   });
   const open = (chosen) => {
-    for (const { panel, button } of opened) {
+    for (const { panel, button, onToggle } of opened) {
+      if (panel.hidden === (panel === chosen)) onToggle?.(panel === chosen);
       panel.hidden = panel !== chosen;
       button.setAttribute("aria-expanded", String(panel === chosen));
       if (panel !== chosen) continue;

@@ -1,13 +1,11 @@
 /** The path panel: keyframes, playback of the camera path, and its file. */
 
 import {
-  make, makeButton, makeMore, makeSelect, makeSlider, makeText,
+  make, makeButton, makeMore, makeNumber, makeSelect, makeSlider, makeText,
 } from "../controls/controls.js";
 import { icon } from "../controls/icons.js";
-import { withEnding } from "../controls/numbers.js";
+import { digits, withEnding } from "../controls/numbers.js";
 import { buildVideo } from "./video.js";
-
-const LAP = 12000; // duration in milliseconds of one playback of the whole path
 
 const MOVES = [
   ["keyframes", "through keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
@@ -15,10 +13,14 @@ const MOVES = [
   ["train", "along the photos"], ["test", "along the test views"],
 ];
 
-/** Create the panel. main.js describes `record`. */
-export function buildPath(link, motion, record, signal) {
-  const say = (action, index) => link.send(
-    index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index },
+/**
+ * Create the panel, {element, toggle}: `toggle(isOpen)` must be called when it is opened or closed.
+ * Closing ends the playback. `film` is the frame of the video over
+ * the image, and `badge` an element over the image. main.js describes `record`.
+ */
+export function buildPath({ link, motion, film, badge, record, signal }) {
+  const say = (action, index, more = {}) => link.send(
+    index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index, ...more },
   );
   const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
   const empty = make("p", {
@@ -37,9 +39,10 @@ export function buildPath(link, motion, record, signal) {
     label: "Move", choices: MOVES, onChange: (name) => link.send({ kind: "follow", name }),
   });
   const go = (at) => link.later("scrub", { kind: "scrub", at, t: performance.now() });
+  const video = buildVideo({ link, film, record, signal });
   const scrub = makeSlider({
     label: "Along the path", min: 0, max: 1, step: 0.001,
-    toText: (value) => `${Math.round(100 * value)} %`,
+    toText: (value) => `${digits(value * video.seconds, 2)} of ${digits(video.seconds, 3)} s`,
     onInput: (at) => {
       play.stop();
       go(at);
@@ -48,33 +51,42 @@ export function buildPath(link, motion, record, signal) {
   scrub.input.addEventListener("change", () => motion.settle());
   scrub.element.classList.add("nerfmac-grow");
   scrub.show(0);
-  const play = buildPlay({ link, motion, scrub, go, signal });
+  const play = buildPlay({ link, motion, video, scrub, go, badge, signal });
   let shown = null;
-  link.on("state", ({ keyframes, move, path }) => {
+  link.on("state", ({ keyframes, move, closed }) => {
+    play.isClosed = closed;
     if (document.activeElement !== moves.input) moves.show(move);
     empty.hidden = keyframes.length > 1 || move !== "keyframes";
     list.hidden = keyframes.length === 0;
     clear.disabled = keyframes.length === 0;
-    scrub.input.disabled = play.element.disabled = path.length === 0;
-    const now = JSON.stringify(keyframes);
+    const now = JSON.stringify([keyframes, video.seconds]);
     if (now === shown) return; // the list is unchanged, so an element in it keeps the focus
     shown = now;
-    list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
+    list.replaceChildren(...keyframes.map((keyframe, index) => {
+      const before = keyframes[index - 1]?.time;
+      return buildKeyframe(keyframe, index, (keyframe.time - before) * video.seconds, say);
+    }));
   });
-  return make(
+  const element = make(
     "div", { class: "nerfmac-group" }, moves.element,
     make("div", { class: "nerfmac-line" }, play.element, scrub.element), empty, list,
     make("div", { class: "nerfmac-line" }, add, clear), makeMore(buildFile(link)),
-    make("hr"), buildVideo(link, record, signal),
+    make("hr"), video.element,
   );
+  const toggle = (isOpen) => {
+    video.open(isOpen);
+    if (!isOpen) play.stop();
+  };
+  return { element, toggle };
 }
 
 /**
- * Create the button that plays the path repeatedly, until the user presses the button again or
- * moves the camera. The playback starts at the position of the slider `scrub`. `go(at)` moves the
- * camera to a position on the path.
+ * Create the button that plays the path as the video will show it, until the user presses the button
+ * again or moves the camera, or until the end of an open path. The playback starts at the position
+ * of the slider `scrub`. `go(at)` moves the camera to a position on the path. While the path plays,
+ * `badge` shows the time.
  */
-function buildPlay({ link, motion, scrub, go, signal }) {
+function buildPlay({ link, motion, video, scrub, go, badge, signal }) {
   let frame = 0;
   const element = makeButton({
     image: "play", text: "Play", title: "Play the path", name: "nerfmac-plain",
@@ -86,37 +98,55 @@ function buildPlay({ link, motion, scrub, go, signal }) {
     element.setAttribute("aria-label", element.title);
   };
   const start = () => {
-    const begun = performance.now() - LAP * (Number(scrub.input.value) % 1);
+    const lap = 1000 * video.seconds;
+    const begun = performance.now() - lap * (Number(scrub.input.value) % 1);
     const step = (now) => {
       frame = requestAnimationFrame(step);
-      const at = (Math.max(now - begun, 0) / LAP) % 1;
+      const passed = Math.max(now - begun, 0) / lap;
+      const at = play.isClosed ? passed % 1 : Math.min(passed, 1);
       scrub.show(at);
+      badge.textContent = `Playing · ${(at * video.seconds).toFixed(1)} s`;
       go(at);
+      if (at === 1) stop();
     };
     frame = requestAnimationFrame(step);
+    badge.hidden = false;
     show("pause", "Pause");
   };
   const stop = () => {
     if (!frame) return;
     cancelAnimationFrame(frame);
     frame = 0;
+    badge.hidden = true;
     show("play", "Play");
     motion.settle();
   };
   motion.onMove(stop);
   link.on("silent", stop);
   signal.addEventListener("abort", stop);
-  return { element, stop };
+  const play = { element, stop, isClosed: true };
+  return play;
 }
 
-function buildKeyframe(fov, index, say) {
+/** A keyframe in the list. Without a time of its own, it has `seconds` after the previous keyframe. */
+function buildKeyframe({ fov, seconds: own }, index, seconds, say) {
   const number = index + 1;
+  const time = makeNumber({
+    label: `Seconds to keyframe ${number}`, min: 0.1, max: 3600,
+    title: `Seconds from keyframe ${index} to keyframe ${number}. If empty, the camera moves at an`
+      + " even speed",
+    onChange: (value) => say("time", index, { seconds: value }),
+  });
+  time.show(own);
+  time.input.placeholder = digits(seconds, 2);
+  const unit = make("span", { text: "s", class: "nerfmac-unit" });
   return make(
     "li", {},
     makeButton({
       text: `${number} · ${Math.round(fov)}°`, title: `Go to keyframe ${number}`,
       name: "nerfmac-grow", onClick: () => say("go", index),
     }),
+    ...(index > 0 ? [time.element, unit] : []),
     makeButton({
       image: "again", title: `Replace keyframe ${number} with the current view`,
       onClick: () => say("replace", index),

@@ -76,8 +76,14 @@ function summarize({ is_running: isRunning, message, step, psnr, held_out: heldO
   if (!isRunning && !step) return "";
   const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
   const isCurrent = heldOut?.step === step;
-  const test = isCurrent ? ` · ${heldOut.psnr.toFixed(1)} dB held out` : "";
+  const test = isCurrent ? ` · ${qualityText(heldOut)} held out` : "";
   return `step ${grouped(step)}${quality}${test}`;
+}
+
+/** Format the PSNR of held-out views, as in "25.0 dB on 9 views" or "on 9 of 38 views". */
+function qualityText({ psnr, views, of }) {
+  const part = views < of ? `${views} of ${of}` : of;
+  return `${psnr.toFixed(1)} dB on ${part} view${of === 1 ? "" : "s"}`;
 }
 
 /** Progress bar and measurements of the training. */
@@ -95,15 +101,11 @@ function buildReport(link) {
   }
   const measure = makeButton({
     image: "again",
-    title: "Measure PSNR on the held-out views. The viewer and training pause for a few seconds",
-    name: "nerfmac-inline", onClick: () => {
-      measure.disabled = true; // until it is measured
-      link.send({ kind: "measure" });
-    },
+    title: "Measure PSNR on the held-out views. Training pauses until all of them are compared",
+    name: "nerfmac-inline", onClick: () => link.send({ kind: "measure" }),
   });
   values["held-out"].after(measure);
   const show = (training) => {
-    measure.disabled = false;
     bar.show(training.progress);
     message.textContent = training.message ?? "";
     values.step.textContent = grouped(training.step);
@@ -112,9 +114,12 @@ function buildReport(link) {
     values.loss.textContent = digits(training.loss ?? NaN, 3);
     const { psnr } = training;
     values.psnr.textContent = Number.isFinite(psnr) ? `${psnr.toFixed(1)} dB` : "–";
-    const heldOut = training.held_out;
-    values["held-out"].textContent = heldOut ? `${heldOut.psnr.toFixed(1)} dB` : "–";
-    values["held-out"].title = heldOut ? `${heldOut.measured}, at step ${grouped(heldOut.step)}` : "";
+    const { held_out: heldOut, measured } = training;
+    const isOld = heldOut && heldOut.step !== training.step;
+    const when = isOld ? `, at step ${grouped(heldOut.step)}` : "";
+    const result = heldOut ? `${qualityText(heldOut)}${when}` : "–";
+    values["held-out"].textContent = measured ? `comparing ${measured.join(" of ")} …` : result;
+    measure.disabled = measured !== null || (heldOut && !isOld); // a second time is no better
   };
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }

@@ -3,23 +3,42 @@
 import {
   bringIntoView, make, makeButton, makeNumber, makeProgress, makeSelect, makeText,
 } from "../controls/controls.js";
-import { duration, withEnding } from "../controls/numbers.js";
+import { digits, duration, withEnding } from "../controls/numbers.js";
 
-const SIZES = [
-  "640 × 480", "1280 × 720", "1920 × 1080", "3840 × 2160", "1080 × 1080", "320 × 240",
-];
 const AS_SHOWN = "as shown";
 
-/** Controls and progress of the video. `record.lastFrame` contains the size of the shown image. */
-export function buildVideo(link, record, signal) {
+/**
+ * Create the controls and the progress of the video, {element, seconds, open}: `seconds` is its
+ * length, and `open(isOpen)` must be called when the panel is opened or closed.
+ * `film` shows the frame of the video, and `record.lastFrame` contains the size of the shown image.
+ */
+export function buildVideo({ link, film, record, signal }) {
+  let pace = null; // seconds per pixel
+  let isOpen = false;
+  let measured = null; // the path whose pace was requested last
+  let known = null; // length of the path in the kernel
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
-  const length = makeNumber({ label: "Seconds of video", min: 0.1, max: 3600, onChange: () => {} });
-  const rate = makeNumber({ label: "Frames per second", min: 1, max: 240, onChange: () => {} });
-  length.show(4);
+  const onChange = () => update();
+  const length = makeNumber({ label: "Seconds of video", min: 0.1, max: 3600, onChange });
+  const rate = makeNumber({ label: "Frames per second", min: 1, max: 240, onChange });
+  length.show(5);
   rate.show(24);
-  const size = makeSelect({
-    label: "Size", choices: [...SIZES, AS_SHOWN].map((text) => [text, text]), onChange: () => {},
+  const size = makeSelect({ label: "Size", choices: [[AS_SHOWN, AS_SHOWN]], onChange });
+  const estimate = make("p", { class: "nerfmac-message" });
+  const update = () => {
+    const [width, height] = sizeOf(size.input.value, record.lastFrame);
+    film.setSize(width, height);
+    const frames = Math.max(1, Math.round(Number(length.input.value) * Number(rate.input.value)));
+    const time = pace === null ? "" : `, about ${roughly(frames * width * height * pace)}`;
+    estimate.textContent = `${frames} frame${frames === 1 ? "" : "s"}${time}`;
+  };
+  link.on("cameras", ({ sizes }) => {
+    const texts = [...sizes.map((sides) => sides.join(" × ")), AS_SHOWN];
+    if (texts.length === size.input.options.length) return; // a second page has opened
+    size.input.replaceChildren(...texts.map((text) => make("option", { value: text, text })));
+    size.show(texts[0]);
+    update();
   });
   const start = makeButton({
     image: "video", text: "Render", title: "Render the video", name: "nerfmac-run",
@@ -35,20 +54,44 @@ export function buildVideo(link, record, signal) {
   length.input.required = true;
   rate.input.required = true;
   const progress = buildVideoProgress(link);
-  link.on("state", ({ video }) => {
-    start.hidden = video !== null;
+  link.on("state", ({ video, seconds, path, pace: newPace }) => {
+    start.hidden = estimate.hidden = video !== null;
     progress.show(video);
+    if (seconds !== known && !length.isBusy()) length.show(Number(seconds.toFixed(2)));
+    known = seconds;
+    pace = newPace;
+    if (video === null) measure(path);
+    update();
   });
+  let latest = [];
+  const measure = (path) => {
+    latest = path;
+    const key = JSON.stringify(path);
+    if (!isOpen || key === measured) return;
+    measured = key;
+    link.send({ kind: "estimate" });
+  };
+  const open = (isNow) => {
+    isOpen = isNow;
+    measure(latest);
+  };
   const unit = (text) => make("span", { text, class: "nerfmac-unit" });
-  return make(
+  const element = make(
     "div", { class: "nerfmac-group" }, make("h3", { text: "Video" }),
     make("div", { class: "nerfmac-line" }, name),
     make(
       "div", { class: "nerfmac-line" }, length.element, unit("s at"), rate.element,
       unit("frames/s"),
     ),
-    size.element, start, progress.element, buildResult(link, signal),
+    size.element, estimate, start, progress.element, buildResult(link, signal),
   );
+  return { element, open, get seconds() { return Number(length.input.value) || known || 5; } };
+}
+
+/** Format an estimated duration without false precision, as in "40 s" or "3 min". */
+function roughly(seconds) {
+  if (seconds < 55) return `${seconds < 10 ? Math.ceil(seconds) : 5 * Math.round(seconds / 5)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${digits(seconds / 3600, 2)} h`;
 }
 
 function sizeOf(text, frame) {

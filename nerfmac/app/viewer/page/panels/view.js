@@ -9,6 +9,13 @@ const VIEW_MODES = [
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
+const UP = [
+  ["scene", "of the scene"], ["view", "of this view"], ["x", "+x"], ["-x", "−x"], ["y", "+y"],
+  ["-y", "−y"], ["z", "+z"], ["-z", "−z"],
+];
+const LEAST_PIXELS = 128; // lowest limit of the resolution
+const MOST_PIXELS = 4096;
+
 /** Create the panel. `seen` contains the layers over the frame, see main.js. */
 export function buildView({ settings, seen, motion }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
@@ -28,7 +35,8 @@ export function buildView({ settings, seen, motion }) {
   });
   return make(
     "div", { class: "nerfmac-group" }, ...often, make("hr"),
-    toggle(frusta, "Training cameras", "Show the training cameras; click one to look from it"),
+    toggle(frusta, "Training cameras", "Show the training cameras and their photos. Red cameras have the largest"
+      + " error in training. Click a camera to compare its photo"),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
     cropBox.control.element, make("hr"), photo, makeMore(...rarely),
   );
@@ -49,7 +57,17 @@ function buildAppearance(settings) {
       toText: (value) => `${value > 0 ? "+" : ""}${value.toFixed(1)} stops`,
     }),
   };
+  const most = Math.log2(MOST_PIXELS);
+  controls.resolution = makeSlider({
+    label: "Maximum resolution", min: Math.log2(LEAST_PIXELS), max: most + 0.5, step: 0.5,
+    title: "Maximum length of the longer side of the image. At the right end, there is no limit",
+    toPosition: (value) => (value === null ? most + 0.5 : Math.log2(value)),
+    toValue: (place) => (place > most ? null : Math.round(2 ** place)),
+    toText: (value) => (value === null ? "no limit" : `${value} pixels`),
+    onInput: set("resolution"),
+  });
+  controls.up = makeSelect({ label: "Up direction", choices: UP, onChange: set("up") });
   for (const [name, control] of Object.entries(controls)) settings.bind(name, control);
-  const { mode, background, fov, exposure } = controls;
-  return [[mode, fov], [background, exposure]].map((some) => some.map(({ element }) => element));
+  const { mode, background, fov, exposure, resolution, up } = controls;
+  return [[mode, fov], [background, exposure, resolution, up]].map((some) => some.map(({ element }) => element));
 }

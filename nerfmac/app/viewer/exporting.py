@@ -1,0 +1,76 @@
+"""`Export`, the export of the scene to a file while the page stays in use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nerfmac.app.export import extract_cameras, extract_mesh, extract_points, write_scene_page
+from nerfmac.app.run import Run, placement_of
+from nerfmac.app.viewer.path_editor import Canceled
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder, write_json
+from nerfmac.rendering.crop import Box
+
+EXTENSIONS = {
+    "page": (".html", ".htm"),
+    "mesh": (".glb", ".ply", ".obj"),
+    "points": (".ply",),
+    "cameras": (".json",),
+}
+"""File extensions of each kind of export."""
+
+Color = tuple[float, float, float]
+
+
+class Export:
+    """Export of a run to a new file. `run` writes the file on the worker thread, and calls
+    `breathe` between its steps. The run must not be trained in the meantime."""
+
+    def __init__(self, kind: str, path: Path) -> None:
+        checks.choice("export", kind, EXTENSIONS)
+        if path.suffix.lower() not in EXTENSIONS[kind]:
+            expected = " or ".join(EXTENSIONS[kind])
+            raise InputError(
+                f"cannot export the {kind} to '{path}': the file extension must be {expected}"
+            )
+        self.kind, self.path = kind, path
+        self.stage, self.fraction = "", 0.0
+        self._is_canceled = threading.Event()
+
+    def cancel(self) -> None:
+        """Stop the export after its current step. Any thread may call this method."""
+        self._is_canceled.set()
+
+    def status(self) -> dict[str, Any]:
+        """Return the progress as JSON values for the page."""
+        return {"name": self.path.name, "stage": self.stage, "done": round(self.fraction, 3)}
+
+    def run(
+        self, run: Run, crop: Box | None, background: Color, breathe: Callable[[], None]
+    ) -> None:
+        """Write the file. `crop` is a box in scene coordinates."""
+
+        def report(stage: str, fraction: float) -> None:
+            if self._is_canceled.is_set():
+                raise Canceled
+            self.stage, self.fraction = stage, fraction
+            breathe()
+
+        options: dict[str, Any] = {"progress": report}
+        if crop is not None:
+            low, high = placement_of(run).box_to_file(*crop)
+            options["crop"] = (tuple(low.tolist()), tuple(high.tolist()))
+        make_folder(self.path.parent)
+        with appearing(self.path) as partial:
+            if self.kind == "page":
+                write_scene_page(run, partial, background=background, **options)
+            elif self.kind == "mesh":
+                extract_mesh(run, **options).save(partial)
+            elif self.kind == "points":
+                extract_points(run, **options).save(partial)
+            else:
+                write_json(partial, extract_cameras(run))

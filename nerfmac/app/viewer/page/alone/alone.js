@@ -1,0 +1,54 @@
+/**
+ * The page of `nerfmac view`: the widget with a WebSocket instead of a notebook kernel.
+ *
+ * The page sends JSON. A message from the server is one binary frame: the length of a header as
+ * uint32, the header {content, sizes} as JSON, and the buffers, one after another.
+ */
+
+const AGAIN = 1000; // milliseconds until the page tries to connect again
+const TEXTS = {
+  waiting: "The scene is being loaded.",
+  stopped: "nerfmac view has ended or does not answer. Start it again to continue.",
+};
+
+const source = JSON.parse(document.getElementById("source").textContent);
+const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+const { default: viewer } = await import(address);
+history.replaceState(null, "", location.pathname); // the token is now in a cookie
+
+function connect() {
+  const handlers = new Map();
+  const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/messages`);
+  socket.binaryType = "arraybuffer";
+  const model = {
+    get: (name) => (name === "texts" ? TEXTS : undefined),
+    on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
+    off: (name, handler) => {
+      handlers.set(name, (handlers.get(name) ?? []).filter((each) => each !== handler));
+    },
+    send: (content) => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(content));
+    },
+  };
+  socket.addEventListener("message", ({ data }) => {
+    const length = new DataView(data).getUint32(0, true);
+    const { content, sizes } = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 4, length)));
+    let at = 4 + length;
+    const buffers = sizes.map((size) => new DataView(data, (at += size) - size, size));
+    for (const handler of handlers.get("msg:custom") ?? []) handler(content, buffers);
+  });
+  return { model, socket };
+}
+
+/** Show the viewer until the connection ends, and then again as soon as there is another. */
+function show(el, remove = () => {}) {
+  const { model, socket } = connect();
+  let end = remove;
+  socket.addEventListener("open", () => {
+    remove();
+    end = viewer.render({ model, el });
+  });
+  socket.addEventListener("close", () => setTimeout(() => show(el, end), AGAIN));
+}
+
+show(document.getElementById("viewer"));

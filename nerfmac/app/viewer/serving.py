@@ -1,0 +1,157 @@
+"""`serve` shows the viewer on a page of its own, without a notebook.
+
+The page uses the modules of the widget (`page/main.js`) and exchanges the messages of the widget
+with this process over a WebSocket. Every request must contain a token, as for a Jupyter server,
+because other programs and web pages can send requests to this server as well.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from hmac import compare_digest
+from importlib.resources import files
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.ioloop import IOLoop
+from tornado.web import Application, HTTPError, RequestHandler
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from nerfmac.app.viewer.session import Message, Send
+from nerfmac.app.viewer.widget import Viewer
+from nerfmac.common.checks import InputError
+
+COOKIE = "nerfmac-token"
+FIRST_PORT, LAST_PORT = 8888, 8987  # Ports that are tried if the user does not choose one.
+
+
+class ServedViewer(Viewer):
+    """Viewer whose messages are sent to a function instead of a notebook."""
+
+    def __init__(self, source: Any, send: Send) -> None:
+        self._send_message = send
+        super().__init__(source)
+
+    def send(self, content: Any, buffers: Any = None) -> None:
+        """Send a message to the page. Any thread may call this method."""
+        self._send_message(content, list(buffers or ()))
+
+    def hear(self, message: Message) -> None:
+        """Handle a message from the page."""
+        self._hear(self, message, [])
+
+
+class Server:
+    """Web server for one viewer."""
+
+    def __init__(self, host: str, port: int | None) -> None:
+        """Listen on a port or, by default, on the first free port from `FIRST_PORT` on. Raises
+        `InputError` if the port is not available."""
+        self.token = secrets.token_urlsafe(24)
+        self.viewer: ServedViewer | None = None
+        self.pages: set[_Socket] = set()
+        self._early: list[Message] = []  # Messages from before the viewer existed.
+        self._error: BaseException | None = None
+        self._listening, self.port = _listening_socket(host, port)
+        self._loop = IOLoop()
+
+    def run(self, begin: Callable[[Send], ServedViewer]) -> None:
+        """Create the viewer with `begin(send)` on another thread, and serve the page until the user
+        presses Ctrl-C. If `begin` raises an exception, it is raised again."""
+        named = {"server": self}
+        application = Application([("/", _Page, named), ("/messages", _Socket, named)])
+        self._loop.asyncio_loop.call_soon(HTTPServer(application).add_socket, self._listening)
+        threading.Thread(target=self._begin, args=(begin,), daemon=True).start()
+        with suppress(KeyboardInterrupt):
+            self._loop.start()
+        if self._error is not None:
+            raise self._error
+
+    def _begin(self, begin: Callable[[Send], ServedViewer]) -> None:
+        try:
+            self.viewer = begin(self.send)
+        except BaseException as error:
+            self._error = error
+            self._loop.add_callback(self._loop.stop)
+        else:
+            self._loop.add_callback(self.hear)
+
+    def hear(self, message: Message | None = None) -> None:
+        """Pass a message of a page to the viewer, after all messages that have waited for it."""
+        if message is not None:
+            self._early.append(message)
+        while self.viewer is not None and self._early:
+            self.viewer.hear(self._early.pop(0))
+
+    def send(self, content: Message, buffers: list[bytes]) -> None:
+        """Send a message to all open pages. Any thread may call this method."""
+        head = json.dumps({"content": content, "sizes": [len(each) for each in buffers]}).encode()
+        frame = b"".join([struct.pack("<I", len(head)), head, *buffers])
+        self._loop.add_callback(self._broadcast, frame)
+
+    def _broadcast(self, frame: bytes) -> None:
+        for page in tuple(self.pages):
+            try:
+                page.write_message(frame, binary=True)
+            except WebSocketClosedError:
+                self.pages.discard(page)
+
+
+def _listening_socket(host: str, port: int | None) -> tuple[socket.socket, int]:
+    """Return a socket that listens on a port or, by default, on the first free port."""
+    for tried in [port] if port is not None else range(FIRST_PORT, LAST_PORT + 1):
+        try:
+            listening = socket.create_server((host, tried))
+        except OSError as error:
+            reason = error.strerror
+        else:
+            listening.setblocking(False)
+            return listening, tried
+    raise InputError(f"port {tried} is not available ({reason}); choose another --port")
+
+
+class _Guarded(RequestHandler):
+    """Handler that requires the token of the server, in the address or as a cookie."""
+
+    def initialize(self, server: Server) -> None:
+        self.server = server
+
+    def prepare(self) -> None:
+        given = self.get_query_argument("token", self.get_cookie(COOKIE, "")) or ""
+        if not compare_digest(given.encode(), self.server.token.encode()):
+            raise HTTPError(403, reason="open the address that nerfmac view has printed")
+
+
+class _Page(_Guarded):
+    def get(self) -> None:
+        folder = files("nerfmac.app.viewer") / "page" / "alone"
+        parts = {
+            "{title}": "nerfmac",
+            "{viewer}": json.dumps(str(Viewer._esm)).replace("<", "\\u003c"),
+            "{style}": str(Viewer._css),
+            "{script}": (folder / "alone.js").read_text(encoding="utf-8"),
+        }
+        text = (folder / "alone.html").read_text(encoding="utf-8")
+        for name, part in parts.items():
+            text = text.replace(name, part)
+        self.set_cookie(COOKIE, self.server.token, httponly=True, samesite="Strict")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(text)
+
+
+class _Socket(_Guarded, WebSocketHandler):
+    def open(self, *_arguments: str, **_named: str) -> None:
+        self.set_nodelay(True)
+        self.server.pages.add(self)
+
+    def on_message(self, message: str | bytes) -> None:
+        self.server.hear(json.loads(message))
+
+    def on_close(self) -> None:
+        self.server.pages.discard(self)

@@ -1,0 +1,159 @@
+"""`nerfmac view` shows a page of its own, which a browser uses without a notebook."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+
+from nerfmac.app.run import Run, train
+from nerfmac.app.scenes import load_scene
+from tests.scene_factory import CONFIG, nerfmac, write_scene
+
+RECORD = "document.querySelector('.nerfmac-viewer')?.nerfmac"
+WAIT = 120_000  # milliseconds; machines may be busy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a scene and a run."""
+    place = tmp_path_factory.mktemp("alone")
+    scene = write_scene(place / "balls", train=6)
+    train(load_scene(scene), steps=60, device="cpu", config=CONFIG, out=place / "run")
+    return place
+
+
+class Served:
+    """`nerfmac view` in a process of its own."""
+
+    def __init__(self, folder, *arguments):
+        command = [sys.executable, "-P", "-m", "nerfmac", "view", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            [*command, "--no-browser"],
+            cwd=folder,
+            env={**os.environ, "MLX_DEVICE": "cpu"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("http://"), self.process.stderr.read()
+        self.said = []
+        while not self.said or "Ctrl-C" not in self.said[-1]:
+            self.said.append(self.process.stdout.readline())
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        out, err = self.process.communicate(timeout=120)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def served(folder):
+    """Start the command in the folder; it is ended in any case."""
+    started = []
+
+    def start(*arguments):
+        started.append(Served(folder, *arguments))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.kill()
+        with each.process:  # closes its pipes
+            pass
+
+
+def test_a_run_is_shown_and_follows_the_pointer_and_ctrl_c_ends_it(served, browser):
+    view = served("run")
+    page = browser.new_context(viewport={"width": 700, "height": 500}).new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(view.address)
+    page.wait_for_function(f"() => {RECORD}?.lastFrame?.still", timeout=WAIT)
+    assert "token" not in page.url
+    height = page.locator(".nerfmac-viewer").bounding_box()["height"]
+    assert height == 500, "the viewer fills the window"
+    before = page.evaluate(f"{RECORD}.lastFrame.pose")
+    page.mouse.move(200, 200)
+    page.mouse.down()
+    page.mouse.move(280, 200, steps=4)
+    page.mouse.up()
+    page.wait_for_function(
+        f"(before) => {RECORD}.lastFrame.still && {RECORD}.lastFrame.pose[3] !== before[3]",
+        arg=before,
+        timeout=WAIT,
+    )
+    page.reload()
+    page.wait_for_function(f"() => {RECORD}?.lastFrame?.still", timeout=WAIT)
+    after = page.evaluate(f"{RECORD}.lastFrame.pose")
+    assert not np.allclose(after, before), "a page that is loaded again shows the same view"
+    code, _, err = view.end()
+    assert (code, errors) == (0, []), err
+    page.get_by_text("nerfmac view has ended").wait_for(timeout=WAIT)
+    page.context.close()
+
+
+def test_a_scene_trains_and_steps_that_are_not_saved_are_saved_at_the_end(served, browser, folder):
+    view = served("balls")
+    page = browser.new_page()
+    page.goto(view.address)
+    page.wait_for_function(f"() => {RECORD}?.lastFrame?.step > 0", timeout=WAIT)
+    code, out, err = view.end()
+    assert code == 0, err
+    assert re.search(r"saved the run in runs/balls", out)
+    assert Run.load(folder / "runs" / "balls").state.step > 0
+    page.close()
+
+
+def test_a_request_without_the_token_is_refused(served):
+    view = served("run")
+    open_to_all = view.address.split("?")[0]
+    for address in (open_to_all, f"{open_to_all}?token=guess", f"{open_to_all}messages"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(address)
+        assert refused.value.code == 403
+        refused.value.close()
+    with urllib.request.urlopen(view.address) as page:
+        assert page.status == 200
+
+
+def test_other_devices_get_an_address_and_a_code_to_scan(served):
+    view = served("run", "--lan")
+    assert re.match(r"http://[^/]+:\d+/\?token=", view.address)
+    blocks = [line for line in view.said if set(line) & set("█▀▄")]
+    assert len(blocks) > 12
+    listening = served("run")
+    assert listening.address.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--", "--debug"), "add --lab"),
+        (("run", "--lan", "--lab"), "cannot be used together"),
+        (("nothing-here",), "nothing-here"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(folder, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.rglob("*"))
+    assert nerfmac("view", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert words in err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_port_in_use_is_reported(served, folder, monkeypatch, capsys):
+    view = served("run")
+    port = re.search(r":(\d+)/", view.address)[1]
+    assert served("run").address.split(":")[2] != view.address.split(":")[2], "the next free one"
+    monkeypatch.chdir(folder)
+    assert nerfmac("view", "run", "--port", port) == 2
+    assert f"port {port} is not available" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""The training error of each view, and the photos that the page shows in the frusta."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.run import Run
+from nerfmac.app.scenes.images import decode_thumbnail
+from nerfmac.app.viewer.view_errors import ViewErrors
+from nerfmac.training.goal import Goal
+from tests.app.viewer.conftest import Page
+from tests.scene_factory import COARSE
+
+WRONG = 3
+
+
+def trained(scene, steps, **changes):
+    run = Run.begin(scene, replace(COARSE, **changes), progress=False)
+    errors = ViewErrors(len(run.scene.cameras))
+    for report in run.fit(Goal(steps=steps, report_interval=0.0)):
+        if report is not None:
+            errors.add(report.errors)
+    return run, errors
+
+
+def test_the_errors_are_those_of_the_views_and_a_wrong_pose_has_the_largest(scene):
+    frames = list(scene.splits["train"])
+    frames[WRONG] = replace(frames[WRONG], camera=frames[0].camera)
+    wrong = replace(scene, splits={**scene.splits, "train": tuple(frames)})
+    run, errors = trained(wrong, 250)
+    found = errors.psnr
+    assert None not in found
+    others = [psnr for index, psnr in enumerate(found) if index not in (0, WRONG)]
+    assert found[WRONG] < min(others) - 1.0
+    # Backgrounds and pixels are random in training, so this is an estimate.
+    whole = [view.psnr for view in run.evaluate("train", progress=False)]
+    del found[WRONG], whole[WRONG]
+    assert found == pytest.approx(whole, abs=2.5)
+
+
+def test_a_view_with_few_rays_has_no_error_yet(scene):
+    run = Run.begin(scene, COARSE, progress=False)
+    (report, *_) = [each for each in run.fit(Goal(steps=1)) if each is not None]
+    few = ViewErrors(len(run.scene.cameras) + 1)
+    few.add(report.errors)
+    assert few.psnr[-1] is None
+    hidden = report.errors._replace(mask=0.0 * report.errors.mask)
+    masked = ViewErrors(len(run.scene.cameras))
+    for _ in range(100):
+        masked.add(hidden)
+    assert masked.psnr == [None] * len(run.scene.cameras)
+
+
+def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(scene):
+    page = Page(Run.begin(scene, COARSE, progress=False))
+    page.open().settle()
+    page.session.train(40, None)
+    while page.session.training.is_running:
+        page.work()
+    page.loop._status._told_errors = -1e9
+    page.loop._status.tell(0.0)
+    *_, last = page.take("errors")
+    assert last["psnr"] == page.session.training.errors.psnr
+    assert None not in last["psnr"]
+    page.say("thumbnails")
+    page.settle()
+    sent = [(each["first"], jpegs) for each, jpegs in page.messages if each["kind"] == "thumbnails"]
+    count = len(page.session.run.scene.cameras)
+    assert [first for first, _ in sent] == [*range(0, count, 8)]
+    photos = [jpeg for _, jpegs in sent for jpeg in jpegs]
+    assert len(photos) == count
+    apart = []
+    for frame in page.session.run.images().splits["train"]:
+        photo, _ = frame.decode(4)
+        alpha = photo[..., 3:] / 255
+        over_white = alpha * photo[..., :3] + (1 - alpha) * 255
+        seen = np.asarray(Image.open(io.BytesIO(photos[5])).resize(photo.shape[1::-1]), float)
+        apart.append(np.abs(seen - over_white).mean())
+    assert np.argmin(apart) == 5
+    assert apart[5] < 20.0
+
+
+def test_a_thumbnail_is_small_and_upright(tmp_path):
+    image = Image.new("RGB", (800, 400), (200, 10, 10))
+    image.paste((10, 10, 200), (0, 0, 400, 400))
+    exif = image.getexif()
+    exif[274] = 6  # turn it by 90 degrees
+    image.save(tmp_path / "a.jpg", exif=exif)
+    small = decode_thumbnail(tmp_path / "a.jpg", 96)
+    assert small.shape == (96, 48, 3)
+    assert small[10, 24, 2] > 150, "the left half is now the upper half"
+    assert small[86, 24, 0] > 150
+    stored = decode_thumbnail(tmp_path / "a.jpg", 96, upright=False)
+    assert stored.shape == (48, 96, 3)
