@@ -89,7 +89,7 @@ def test_empty_space_is_crossed_without_missing_a_sample(name, filled):
     got = trace(rays=along, geometry=scene, **given)
     want = _trace_reference(along, geometry=scene, _width=None, **given)
     assert (np.array(want.opacity) > 1e-3).sum() > 20
-    for one, other in zip(got, want, strict=True):
+    for one, other in zip(got[:3], want[:3], strict=True):
         is_same = np.isclose(np.array(one), np.array(other), rtol=1e-4, atol=1e-5)
         assert is_same.mean() > 0.99, "rounding moves a sample over a face here and there"
 
@@ -97,7 +97,7 @@ def test_empty_space_is_crossed_without_missing_a_sample(name, filled):
 def test_rays_become_opaque_before_the_next_gray_level(monkeypatch):
     given, along = arguments(), random_rays(GEOMETRY.march)
     given["density_weights"] = 8.0 * given["density_weights"]
-    color, opacity, depth = map(np.array, trace(rays=along, geometry=GEOMETRY, **given))
+    color, opacity, depth = map(np.array, trace(rays=along, geometry=GEOMETRY, **given)[:3])
     monkeypatch.setattr("nerfmac.ops.trace.RENDER_STOP_TRANSMITTANCE", 0.0)
     exact = _trace_reference(along, geometry=GEOMETRY, _width=None, **given)
     light = 1.0 - np.array(exact.opacity)

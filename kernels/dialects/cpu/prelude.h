@@ -19,6 +19,7 @@ using ulong = std::uint64_t;
 using std::abs;  // libc++ has abs(float) here already, so a second definition is an error
 using std::ceil;
 using std::cos;
+using std::exp;
 using std::floor;
 using std::fma;
 using std::log;
@@ -72,15 +73,13 @@ METAL_FUNC Floats vector_exp(Floats x) {
   return series * reinterpret_cast<const Floats&>(first) * reinterpret_cast<const Floats&>(second);
 }
 
+// Metal functions in the `precise` namespace.
+namespace precise {
 METAL_FUNC float exp(float x) {
   typedef float floats __attribute__((vector_size(16)));
   typedef int integers __attribute__((vector_size(16)));
   return vector_exp<floats, integers>(floats{x, x, x, x})[0];
 }
-
-// Metal functions in the `precise` namespace.
-namespace precise {
-using ::exp;
 using std::cos;
 using std::log;
 using std::sin;
