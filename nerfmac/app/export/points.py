@@ -106,7 +106,7 @@ def extract_points(
 
 def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) -> Batch:
     """Return scene positions, normals, and colors, each (found, 3), of surfaces where rays end."""
-    color, opacity, depth = map(np.array, renderer.see(rays))
+    color, opacity, depth = map(np.array, renderer.see(rays)[:3])
     chosen = np.flatnonzero(opacity > OPAQUE)
     distance = (depth[chosen] / opacity[chosen])[:, None]
     position = np.array(rays.origin)[chosen] + distance * np.array(rays.direction)[chosen]
