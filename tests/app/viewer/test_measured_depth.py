@@ -61,10 +61,10 @@ def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
 def test_measured_depth_has_the_colors_of_rendered_depth(run):
     session = Page(run).session
     session.set(mode="depth", background="#ff00ff")
-    options, focus = session.settings.options, 1.3
+    distance, confidence = run.images().views("train").depth.of_view(2)
+    options, focus = session.settings.options, float(np.median(distance))
     comparison = Comparison.of(run, 2, (1.0, 1.0, 1.0))
     measured = comparison.with_measured_depth(run, options, focus).photo
-    distance, confidence = run.images().views("train").depth.of_view(2)
     frame_depth, frame_confidence = run.images().splits["train"][2].decode_depth()
     assert (measured[frame_confidence == 0] == (255, 0, 255)).all()
     # Both ends of the color map are reached for a focus that is much nearer or farther.
