@@ -119,7 +119,8 @@ class CameraRefinement:
             LENSES: (warmup * config.lens_rate, updates),
             EXPOSURES: (config.exposure_rate, None),
             COLORS: (config.color_rate, None),
-            DEPTH_SCALE: (config.depth_rate, None),
+            # Before the field has surfaces, haze in front of them would change the scale.
+            DEPTH_SCALE: (config.depth_rate * float(warmup >= 1.0), None),
         }
         return {
             name: ParameterGroup(decay * rate, config.l2, updates)
