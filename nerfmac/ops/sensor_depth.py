@@ -53,6 +53,7 @@ def sensor_depth(maps: DepthMaps, cameras: Cameras, index: mx.array, view: mx.ar
         InputError: If a shape or type is wrong.
 
     Examples:
+        >>> import numpy as np
         >>> from nerfmac.geometry.cameras import Cameras
         >>> from nerfmac.geometry.depth_maps import DepthMaps
         >>> from nerfmac.ops.sensor_depth import sensor_depth
