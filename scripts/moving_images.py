@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nerfmac.app.paths import MOVES, tour
 from nerfmac.app.run import Run
-from nerfmac.app.video import RenderOptions, render_video
-from nerfmac.app.video.view_renderer import OUTPUTS
+from nerfmac.app.video import render_video
+from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions
 from tests.app.viewer.notebook.browser import running_chromium
 from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.lab import Lab

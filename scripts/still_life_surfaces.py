@@ -16,12 +16,12 @@ import numpy as np
 from make_scene import surface, trace
 
 from nerfmac.app.run import Run, placement_of
-from nerfmac.app.video import RenderOptions, ViewRenderer
 from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors, normal_angles
+from nerfmac.rendering.view_renderer import RenderOptions, ViewRenderer
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +47,7 @@ def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
     """Return the depth errors at the pixels of the cameras, and the median angle in degrees between
     normals."""
     placement = placement_of(run)
-    renderer = ViewRenderer(run.trainer, run.state, RenderOptions(output="normal"))
+    renderer = ViewRenderer(run.trainer.trained(run.state), RenderOptions(output="normal"))
     depths, truths, angles = [], [], []
     for camera in cameras:
         distance, normal = true_surface(camera, placement)

@@ -12,13 +12,12 @@ from nerfmac import Run
 from nerfmac.app.export import extract_density, extract_mesh
 from nerfmac.app.run import reporting
 from nerfmac.app.run.reporting import constant_psnr
-from nerfmac.app.video import DIAGNOSTICS, RenderOptions
-from nerfmac.app.video.view_renderer import OUTPUTS
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.training.ray_budget import RayBudget
 from tests.scene_factory import CONFIG
 

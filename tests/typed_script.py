@@ -7,9 +7,10 @@ import numpy as np
 
 import nerfmac
 from nerfmac.app.export import extract_mesh
-from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.app.video import render_video
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
+from nerfmac.rendering.view_renderer import RenderOptions
 
 
 class Ball(nerfmac.Field):

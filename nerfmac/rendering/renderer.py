@@ -73,24 +73,34 @@ def shade(
     return seen._replace(extras=composite_extras(density, extras, samples)), median
 
 
-def tracer_of(
-    field: Field,
-    parameters: Parameters,
-    sampler: Sampler,
-    sampling: Arrays,
-    slots: int,
-    occupied: Occupied | None = None,
-) -> Tracer:
-    """Return the fastest available function that renders rays of a field.
+class TrainedField(NamedTuple):
+    """Field with trained parameters, and the sampler with its state: all that rendering needs."""
 
-    `sampling` is the sampler's state. If no kernel can trace whole rays, at most `slots` samples
-    are evaluated at a time. `occupied` replaces the sampler's occupied cells.
-    """
-    occupied = occupied or sampler.occupied(sampling)
-    if occupied is None:
-        return RayBatches(partial(shade, field, parameters), sampler, parameters, sampling, slots)
-    traced = None if field.extras else field.tracer(parameters, occupied)
+    field: Field
+    parameters: Parameters  # of the field and the sampler
+    sampler: Sampler
+    sampling: Arrays  # state of the sampler
+    slots: int  # maximum number of samples that are evaluated at a time without a tracer
+
+    @property
+    def occupied(self) -> Occupied | None:
+        """Occupied cells, or None if the sampler has no occupancy grid."""
+        return self.sampler.occupied(self.sampling)
+
+    def renderer(self, occupied: Occupied | None = None) -> Renderer:
+        """Return a renderer. `occupied` replaces the occupied cells of the sampler."""
+        return Renderer(tracer_of(self, occupied))
+
+
+def tracer_of(trained: TrainedField, occupied: Occupied | None = None) -> Tracer:
+    """Return the fastest available function that renders rays of a trained field. `occupied`
+    replaces the occupied cells of its sampler."""
+    field, parameters, sampler, sampling, slots = trained
+    occupied = occupied or trained.occupied
     shaded = partial(shade, field, parameters)
+    if occupied is None:
+        return RayBatches(shaded, sampler, parameters, sampling, slots)
+    traced = None if field.extras else field.tracer(parameters, occupied)
     return traced or SampleBatches(shaded, occupied, slots, field.extras)
 
 

@@ -39,7 +39,7 @@ from nerfmac.ops.march import Occupied
 from nerfmac.ops.sensor_depth import measured_batches
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.rendering.renderer import Renderer, tracer_of
+from nerfmac.rendering.renderer import Renderer, TrainedField
 from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
@@ -255,9 +255,19 @@ class Trainer:
         Returns:
             Renderer that evaluates the field with averaged parameters.
         """
+        return self.trained(state).renderer(occupied)
+
+    def trained(self, state: TrainState) -> TrainedField:
+        """Return the field with the averaged parameters of a training state.
+
+        Args:
+            state: State of the training.
+
+        Returns:
+            Field, parameters, and sampler for rendering.
+        """
         slots = self.config.march.max_samples
-        sampled = self.sampler, state.sampling
-        return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
+        return TrainedField(self.field, state.average, self.sampler, state.sampling, slots)
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train until a goal is reached, with a report before every update of the sampler state.

@@ -12,12 +12,12 @@ from nerfmac.app.run import Run, outputs, train
 from nerfmac.app.run import run as run_module
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
-from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.app.viewer.images import Images
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend import watchdog
 from nerfmac.backend.watchdog import note, resumed
 from nerfmac.rendering import evaluation
+from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training import trainer as trainer_module
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer

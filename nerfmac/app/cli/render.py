@@ -15,7 +15,7 @@ from nerfmac.app.cli.options import Render
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot
 from nerfmac.app.snapshots.reading import open_run
-from nerfmac.app.video import RenderOptions, check_video, render_video, video_size
+from nerfmac.app.video import check_video, render_video, video_size
 from nerfmac.app.video.encoding import VIDEOS, even
 from nerfmac.app.video.frames import CameraSamples, blurred
 from nerfmac.app.video.rendering import check_output
@@ -24,6 +24,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
+from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")

@@ -34,10 +34,10 @@ from nerfmac.common.constants import shader_declarations
 from nerfmac.common.files import appearing, user_path
 from nerfmac.common.halves import to_halves
 from nerfmac.common.page_modules import joined_modules
-from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.near_plane import closest_plane
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.rendering.crop import Box, cropped
@@ -263,7 +263,7 @@ class TracedField(NamedTuple):
             {
                 "extent": extent,
                 # A user of the page may approach any object, and the near plane is constant.
-                "near": min(geometry.near, NEAR),
+                "near": closest_plane(geometry.near),
                 "step": geometry.step,
                 "cone": geometry.cone,
                 "resolution": geometry.resolution,

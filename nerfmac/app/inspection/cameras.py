@@ -18,11 +18,11 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.inspection.images import measure_images, normalized, shown_names, summed_up
 from nerfmac.app.scenes import Frame, Scene, load_scene
-from nerfmac.app.scenes.placement import in_image
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
+from nerfmac.geometry.near_plane import in_image
 
 FAR = 4.0
 """Minimum distance of a far camera from the median position, relative to the median distance."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from math import prod
 
 from nerfmac.app.scenes import Scene
-from nerfmac.app.scenes.placement import near_plane
 from nerfmac.backend import current_device, memory_bytes, working_dtype
 from nerfmac.backend.memory import GIB, array_bytes, training_bytes
 from nerfmac.common import checks
@@ -17,6 +16,7 @@ from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.near_plane import near_plane
 from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS

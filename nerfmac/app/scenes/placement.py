@@ -20,6 +20,7 @@ import numpy.typing as npt
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera, nearest_to_axes
+from nerfmac.geometry.near_plane import in_image
 from nerfmac.geometry.placement import Direction, Placement
 
 RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
@@ -213,10 +214,6 @@ SMOOTH = 0.1
 points in similar directions. Measured: 0.003 to 0.035 on surfaces, 0.2 to 1 in space."""
 MIN_SURFACE_POINTS = 5  # A surface is recognized only if it has at least this number of points.
 MAX_COMPARED = 1000  # Maximum number of points that are compared with each other, evenly spaced.
-NEAR_FRACTION = 0.75  # Distance of the near plane, relative to the distance of the nearest points.
-OUTLIERS = 0.01  # Fraction of the nearest points in an image that are ignored as possible outliers.
-MIN_POINTS_IN_IMAGE = 50  # Images with fewer points are not used to determine the near plane.
-MAX_NEAR_POINTS = 2**15  # Maximum number of points that determine the near plane, evenly spaced.
 MIDDLE = 0.5
 """Width and height of the central region of a photo, relative to the size of the photo."""
 MIN_CAMERAS = 0.7
@@ -241,16 +238,6 @@ def patch_medians(
         patches, seen = PATCHES * row + column, values[is_seen]
         medians += [float(np.median(seen[patches == patch])) for patch in np.unique(patches)]
     return np.array(medians)
-
-
-def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
-    """Return the image positions (n, 2) of points (n, 3), where -1 and 1 are the image borders and
-    y points up, and whether each point (n,) is inside the image, ignoring distortion and occlusion.
-    The pose and the tangents are those of a camera in `patch_medians`."""
-    x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
-    depth = np.maximum(-z, 1e-12)
-    position = np.stack([x, y], axis=1) / (depth[:, None] * tangents)
-    return position, (z < 0) & (np.abs(position) < 1).all(axis=1)
 
 
 def stray_cameras(eyes: Array) -> Flags:
@@ -283,27 +270,6 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
                 break
             strays = outside
     return strays
-
-
-def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Return the distance of the near plane, in scene units, that training uses, or None if no
-    image shows enough points. Samples that are closer to a camera are ignored.
-
-    Without a near plane, training may place haze directly in front of a camera, where no other
-    camera sees it. The haze affects only the image of this camera, but hides the scene in other
-    renderings. The original NeRF code (Mildenhall et al. 2020) uses a near plane for LLFF scenes,
-    at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller, because textureless
-    surfaces have no points. `points` (n, 3) are in scene coordinates, and occlusion is ignored.
-    """
-    points = points[:: max(-(-len(points) // MAX_NEAR_POINTS), 1)]
-    nearest = []
-    for camera in cameras:
-        pose = np.asarray(camera.pose, np.float64)
-        _, is_seen = in_image(points, pose, camera.lens.tangents)
-        if is_seen.sum() >= MIN_POINTS_IN_IMAGE:
-            distance = np.linalg.norm(points[is_seen] - pose[:, 3], axis=1)
-            nearest.append(float(np.quantile(distance, OUTLIERS)))
-    return NEAR_FRACTION * min(nearest) if nearest else None
 
 
 def _is_surface(points: Array) -> bool:

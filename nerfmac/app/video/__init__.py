@@ -5,9 +5,3 @@ from nerfmac.app.video.encoding import write_video as write_video
 from nerfmac.app.video.estimate import video_seconds as video_seconds
 from nerfmac.app.video.estimate import video_size as video_size
 from nerfmac.app.video.rendering import render_video as render_video
-from nerfmac.app.video.view_renderer import DIAGNOSTICS as DIAGNOSTICS
-from nerfmac.app.video.view_renderer import RenderOptions as RenderOptions
-from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
-from nerfmac.app.video.view_renderer import colors as colors
-from nerfmac.app.video.view_renderer import over_background as over_background
-from nerfmac.app.video.view_renderer import to_bytes as to_bytes

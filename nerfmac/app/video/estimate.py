@@ -10,10 +10,10 @@ from pathlib import Path
 from nerfmac.app.run import Run
 from nerfmac.app.run.reporting import duration
 from nerfmac.app.video.frames import CameraSamples, SideBySide
-from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.backend import current_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.rendering.view_renderer import RenderOptions
 
 CPU_SIDE = 720
 """Longer side of the frames of a video on a CPU in pixels, unless the photos are smaller."""

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run, placement_of
-from nerfmac.app.video.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_bytes
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
 from nerfmac.common import checks
@@ -25,6 +24,7 @@ from nerfmac.common.timeline import interval
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.rendering.pace import seconds_per_pixel
+from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_bytes
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -116,7 +116,7 @@ class FrameRenderer:
         self._scene_cameras = run.scene.cameras
         placement = placement_of(run)
         self._new_view = partial(
-            ViewRenderer, run.trainer, run.state, options, placement, run.scene.subject
+            ViewRenderer, run.trainer.trained(run.state), options, placement, run.scene.subject
         )
         self._view = self._new_view()
         _ = self._view.occupied  # Raises now, before any file is written.

@@ -21,12 +21,12 @@ from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
 from nerfmac.app.video.estimate import announce
 from nerfmac.app.video.frames import CameraSamples, SideBySide
-from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_replaceable, user_path
 from nerfmac.common.lock import locked
 from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.view_renderer import RenderOptions
 
 log = logging.getLogger("nerfmac")
 
@@ -69,7 +69,8 @@ def render_video(
             options are unsupported. These conditions are checked before rendering.
 
     Examples:
-        >>> from nerfmac.app.video import RenderOptions, render_video
+        >>> from nerfmac.app.video import render_video
+        >>> from nerfmac.rendering.view_renderer import RenderOptions
         >>> cameras = run.orbit(frames=4, size=(64, 48))
         >>> render_video(run, cameras, "orbit.mp4", fps=2.0, progress=False)
         >>> options = RenderOptions(output="depth")

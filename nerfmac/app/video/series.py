@@ -24,11 +24,11 @@ from PIL import Image
 from nerfmac.app.scenes.images import UNREADABLE
 from nerfmac.app.video.encoding import alpha_options, encoder, file_url, first_line
 from nerfmac.app.video.frames import FrameValues
-from nerfmac.app.video.view_renderer import RenderOptions
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.view_renderer import RenderOptions
 
 FORMATS = ("png", "exr", "npz")
 RECORD = "series.json"

@@ -28,7 +28,6 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run import Run
-from nerfmac.app.video import RenderOptions, ViewRenderer, colors, over_background, to_bytes
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import PARALLEL_SLOPE
@@ -49,6 +48,13 @@ from nerfmac.ops.march import (
 from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
+from nerfmac.rendering.view_renderer import (
+    RenderOptions,
+    ViewRenderer,
+    colors,
+    over_background,
+    to_bytes,
+)
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -86,7 +92,7 @@ class Images:
         subject: Sphere | None = None,
     ) -> None:
         self._options = options
-        self._view = ViewRenderer(trainer, state, options, subject=subject)
+        self._view = ViewRenderer(trainer.trained(state), options, subject=subject)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """Draw an image from a camera in scene coordinates. `focus` is the distance from the camera

@@ -22,7 +22,6 @@ import numpy as np
 
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
-from nerfmac.app.video import DIAGNOSTICS, RenderOptions
 from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
 from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Comparison, Images
@@ -35,6 +34,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
+from nerfmac.rendering.view_renderer import DIAGNOSTICS, RenderOptions
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]

@@ -3,10 +3,11 @@
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.app.video import render_video
 from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.rendering.view_renderer import RenderOptions
 from tests.app.viewer.analytic import Known
 
 CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22

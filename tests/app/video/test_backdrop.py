@@ -10,14 +10,15 @@ from PIL import Image
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.video import RenderOptions, ViewRenderer, render_video
-from nerfmac.app.video.view_renderer import NEAR_STEP, near_plane_at
+from nerfmac.app.video import render_video
 from nerfmac.config import override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.training.trainer import Trainer
+from nerfmac.geometry.near_plane import NEAR_STEP, near_plane_at
+from nerfmac.rendering.renderer import TrainedField
+from nerfmac.rendering.view_renderer import RenderOptions, ViewRenderer
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -125,14 +126,14 @@ def test_an_image_has_the_near_plane_of_its_camera(
 ):
     scene = load_scene(write_scene(tmp_path / "balls"))
     run = Run.begin(scene, override(CONFIG, march={"near": PLANE}), progress=False)
-    usual, used = Trainer.renderer, []
+    usual, used = TrainedField.renderer, []
 
-    def renderer(self, state, occupied=None):
+    def renderer(self, occupied=None):
         used.append(occupied.geometry.near)
-        return usual(self, state, occupied)
+        return usual(self, occupied)
 
-    monkeypatch.setattr(Trainer, "renderer", renderer)
-    view = ViewRenderer(run.trainer, run.state, options, subject=subject)
+    monkeypatch.setattr(TrainedField, "renderer", renderer)
+    view = ViewRenderer(run.trainer.trained(run.state), options, subject=subject)
     view.render(camera(distance))
     view.render(replace(camera(distance), pose=camera(distance + 1e-3).pose))
     assert used == [pytest.approx(near)], "cameras with one near plane share a renderer"

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.video import RenderOptions, render_video, write_video
+from nerfmac.app.video import render_video, write_video
 from nerfmac.app.video.encoding import MAX_WAITING, in_background
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
+from nerfmac.rendering.view_renderer import RenderOptions
 from tests.app.video.ball import FRONT
 from tests.decoding import decoded
 from tests.killed import half_written

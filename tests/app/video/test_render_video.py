@@ -13,9 +13,10 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.run import Run
-from nerfmac.app.video import RenderOptions, render_video, write_video
+from nerfmac.app.video import render_video, write_video
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training.method import Method
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, values_of
 from tests.decoding import decoded

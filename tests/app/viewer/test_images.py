@@ -6,8 +6,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.video import DIAGNOSTICS, RenderOptions
-from nerfmac.app.video.view_renderer import OUTPUTS
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.backend import choose_device
 from nerfmac.config import override
@@ -18,6 +16,7 @@ from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.color_map import INFERNO, TURBO
 from nerfmac.rendering.renderer import to_bytes
+from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.training.trainer import Trainer
 from tests.app.viewer.analytic import (
     BELOW,

@@ -1,35 +1,30 @@
 """`RenderOptions`, the content and appearance of rendered images in videos and in the viewer, and
-rendering of an image from a training state: values of the pixels, such as depth, and conversion of
+rendering of an image from a trained field: values of the pixels, such as depth, and conversion of
 the values to colors.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import mlx.core as mx
-import numpy as np
-import numpy.typing as npt
 
 from nerfmac.backend import unfused
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Sphere, from_center
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import exposed
+from nerfmac.geometry.near_plane import near_plane_at
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.color_map import MAPS, colored
 from nerfmac.rendering.crop import Box, cropped
 from nerfmac.rendering.normals import normals
-from nerfmac.rendering.renderer import Renderer
-from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
+from nerfmac.rendering.renderer import Renderer, TrainedField
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
 DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
@@ -97,8 +92,8 @@ class RenderOptions:
         checks.number("distance between the eyes", self.eyes, low=0.0)
         if (self.stereo is None) != (self.eyes == 0.0):
             raise InputError(
-                "--stereo and --eye-distance must be used together; set --eye-distance to a "
-                "distance between the eyes such as 0.03"
+                f"stereo is {self.stereo} and eyes is {self.eyes:g}; set both, or none of them: "
+                "eyes is the distance between the eyes, such as 0.03"
             )
         checks.choice("color map", self.color_map, MAPS)
         checks.number("samples", self.samples, low=1, high=MAX_SAMPLES, whole=True)
@@ -159,35 +154,12 @@ class PixelValues(NamedTuple):
     depth: mx.array  # Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels.
 
 
-NEAR_STEP = 1 / 32  # Resolution of near planes, in scene units, to share renderers.
-
-
-def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) -> float:
-    """Return the near plane, in scene units, of a camera that may be closer to the subject than the
-    training cameras.
-
-    Training cannot remove haze in front of its near plane `near`, but this plane would cut off the
-    front of the subject in a close-up. The result is therefore smaller if the sphere `subject` is
-    closer, but at least the smaller of `near` and `NEAR`, which is also used for an unknown
-    subject.
-    """
-    lowest = min(near, NEAR)
-    if subject is None:
-        return lowest
-    center = np.asarray(subject.center, np.float64)
-    free = float(np.linalg.norm(np.asarray(position, np.float64) - center)) - subject.radius
-    if free >= near:
-        return near
-    return max(lowest, math.floor(free / NEAR_STEP) * NEAR_STEP)
-
-
 class ViewRenderer:
-    """Renderer of the output that `options` specifies, such as depth, for a training state."""
+    """Renderer of the output that `options` specifies, such as depth, for a trained field."""
 
     def __init__(
         self,
-        trainer: Trainer,
-        state: TrainState,
+        trained: TrainedField,
         options: RenderOptions,
         placement: Placement | None = None,
         subject: Sphere | None = None,
@@ -199,7 +171,7 @@ class ViewRenderer:
         None and `options.near` is None, the near plane is at most `NEAR`.
         """
         self.options = options
-        self._trainer, self._state, self._placement = trainer, state, placement
+        self._trained, self._placement = trained, placement
         self._subject = subject
         self._latest: tuple[float, Renderer] | None = None  # Near plane and its renderer.
 
@@ -208,7 +180,7 @@ class ViewRenderer:
         """Occupied cells for marching rays, or None if the sampler has no occupancy grid. If
         `options.crop` is set, cells outside the crop are empty. If `options.near` is set, closer
         samples are skipped."""
-        occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
+        occupied, options = self._trained.occupied, self.options
         if options.crop is None and options.near is None:
             return occupied
         if occupied is None:
@@ -231,7 +203,7 @@ class ViewRenderer:
                 near = near_plane_at(camera.pose[:, 3], near, self._subject)
                 occupied = Occupied(replace(occupied.geometry, near=near), occupied.bits)
         if self._latest is None or self._latest[0] != near:
-            self._latest = near, self._trainer.renderer(self._state, occupied)
+            self._latest = near, self._trained.renderer(occupied)
         return self._latest[1]
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
@@ -257,7 +229,7 @@ class ViewRenderer:
     def _normals(self, rays: Rays, depth: mx.array) -> mx.array:
         position = rays.origin + depth[:, None] * rays.direction
         cells = self.occupied.geometry.resolution if self.occupied else CELLS
-        field, parameters = self._trainer.field, self._state.average
+        field, parameters = self._trained.field, self._trained.parameters
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]

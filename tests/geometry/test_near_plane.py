@@ -7,11 +7,11 @@ import pytest
 
 from nerfmac.app.run import CONFIGURED
 from nerfmac.app.run.configuration import config_for_scene
-from nerfmac.app.scenes.placement import NEAR_FRACTION, near_plane
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.near_plane import NEAR_FRACTION, near_plane
 from tests.scene_factory import CONFIG
 
 LENS = Lens.from_fov(0.8, 64, 48)
