@@ -50,6 +50,25 @@ MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
 """Color maps that users can select."""
 
 
+def shown(values: mx.array) -> mx.array:
+    """Convert an additional output of a field, (n, channels), to sRGB colors (n, 3) in [0, 1].
+
+    One channel is shown with a color map from its minimum to its maximum. Three channels are red,
+    green, and blue, with gray for 0 if a value is negative. Otherwise, each channel has a color,
+    and the color of the largest channel is shown.
+    """
+    channels = values.shape[1]
+    if channels == 1:
+        low = values.min()
+        return colored((values[:, 0] - low) / mx.maximum(values.max() - low, 1e-12), TURBO)
+    if channels == 3:
+        high = mx.maximum(mx.abs(values).max(), 1e-12)
+        low = mx.where(values.min() < 0.0, -high, 0.0)
+        return (values - low) / (high - low)
+    classes = colored((mx.arange(channels) + 0.5) / channels, TURBO)
+    return classes[values.argmax(axis=1)]
+
+
 def colored(values: mx.array, anchors: Anchors) -> mx.array:
     """Convert `values` (n,) to sRGB colors (n, 3) in [0, 1]. Values are clipped to [0, 1]."""
     table = mx.array(anchors)

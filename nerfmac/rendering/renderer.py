@@ -180,7 +180,7 @@ class Renderer:
         with unfused():
             rays = camera_rays(camera)
         width, height = camera.lens.width, camera.lens.height
-        seen = self._composited(rays, width, background)
+        seen = self.image(rays, width, background)
         color, opacity, depth = map(to_numpy, (seen.color, seen.opacity, seen.depth))
         extras = {name: to_numpy(values) for name, values in seen.extras.items()}
         confirm()
@@ -238,14 +238,20 @@ class Renderer:
         Returns:
             Color, opacity, and depth, as in `pixels`.
         """
-        color, opacity, depth, _ = self._composited(rays, width, background)
+        color, opacity, depth, _ = self.image(rays, width, background)
         return color, opacity, depth
 
-    def _composited(
-        self, rays: Rays, width: int, background: tuple[float, float, float]
-    ) -> Composited:
-        """Return the rays of an image over a background, with depth instead of depth times
-        opacity."""
+    def image(self, rays: Rays, width: int, background: tuple[float, float, float]) -> Composited:
+        """Render an image's rays, in row-major order, over a background, with additional outputs.
+
+        Args:
+            rays: Rays in scene coordinates.
+            width: Image width in pixels.
+            background: sRGB color in [0, 1] behind the scene.
+
+        Returns:
+            Color, opacity, depth as in `pixels`, and additional outputs of the field.
+        """
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width

@@ -21,13 +21,15 @@ from nerfmac.geometry.near_plane import near_plane_at
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
 from nerfmac.ops.march import Occupied
-from nerfmac.rendering.color_map import MAPS, colored
+from nerfmac.rendering.color_map import MAPS, colored, shown
 from nerfmac.rendering.crop import Box, cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer, TrainedField
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
 DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
+EXTRA = "extra:"
+"""Beginning of the output that shows an additional output of the field, such as `extra:normal`."""
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 MAX_SAMPLES = 1024  # Maximum number of rays per pixel.
@@ -47,7 +49,8 @@ class RenderOptions:
 
     output: str = "rgb"
     """Quantity to render: `rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes),
-    `opacity`, or, only in the viewer, one of `DIAGNOSTICS`."""
+    `opacity`, `extra:NAME` for an additional output of the field, or, only in the viewer, one of
+    `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
     """Background color, sRGB in [0, 1]. With None, the background is transparent, and PNG and EXR
     files have an alpha channel."""
@@ -85,7 +88,8 @@ class RenderOptions:
     from a few images."""
 
     def __post_init__(self) -> None:
-        checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))
+        if not str(self.output).startswith(EXTRA):
+            checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))
         checks.choice("projection", self.projection, PROJECTIONS)
         if self.stereo is not None:
             checks.choice("stereo", self.stereo, STEREO)
@@ -217,13 +221,21 @@ class ViewRenderer:
             else:
                 rays = camera_rays(_moved_right(camera, eye) if eye else camera)
         background = options.background or (0.0, 0.0, 0.0)
-        color, opacity, depth = self._renderer(camera).over(rays, camera.lens.width, background)
+        seen = self._renderer(camera).image(rays, camera.lens.width, background)
+        color, opacity, depth, extras = seen
         if options.output == "rgb":
             if options.background is None:
                 color = mx.minimum(color / mx.maximum(opacity, 1e-6)[:, None], 1.0)
             return PixelValues(exposed(color, options.exposure), opacity, depth)
         if options.output == "normal":
             return PixelValues(self._normals(rays, depth), opacity, depth)
+        if options.output.startswith(EXTRA):
+            name = options.output.removeprefix(EXTRA)
+            if name not in extras:
+                known = ", ".join(extras) or "none"
+                raise InputError(f"the field has no output {name!r}; additional outputs: {known}")
+            values = extras[name] / mx.maximum(opacity, 1e-6)[:, None]
+            return PixelValues(shown(values), opacity, depth)
         return PixelValues(depth if options.output == "depth" else opacity, opacity, depth)
 
     def _normals(self, rays: Rays, depth: mx.array) -> mx.array:
@@ -266,7 +278,7 @@ def colors(
             if is_eased:
                 nearness = nearness**3 * (10.0 + nearness * (6.0 * nearness - 15.0))
             values = colored(nearness, MAPS[options.color_map])
-        else:
+        elif options.output == "normal":
             values = 0.5 + 0.5 * values
         values = over_background(values, opacity, options)
     if options.background is None:

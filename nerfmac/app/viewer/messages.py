@@ -353,6 +353,7 @@ class Status:
             "subject": session.crop_box and [corner.tolist() for corner in session.crop_box],
             "center": [float(number) for number in session.view.center],
             "frustum": session.frustum_size,
+            "extra_modes": session.extra_modes,
         }
 
     def _cameras(self) -> Message:

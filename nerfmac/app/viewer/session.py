@@ -34,7 +34,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.crop import Box
-from nerfmac.rendering.view_renderer import DIAGNOSTICS, RenderOptions
+from nerfmac.rendering.view_renderer import DIAGNOSTICS, EXTRA, RenderOptions
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
@@ -86,7 +86,8 @@ class Settings:
     seconds: float | None = None  # Total training time in seconds after which training stops.
 
     def __post_init__(self) -> None:
-        checks.choice("mode", self.mode, OUTPUT_OF_MODE)
+        if not str(self.mode).startswith(EXTRA):
+            checks.choice("mode", self.mode, OUTPUT_OF_MODE)
         checks.choice("up", self.up, ("scene", *UP, "view"))
         if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
             raise InputError(
@@ -117,7 +118,7 @@ class Settings:
     @property
     def options(self) -> RenderOptions:
         """Content and appearance of the images."""
-        output = OUTPUT_OF_MODE[self.mode]
+        output = OUTPUT_OF_MODE.get(self.mode, self.mode)
         return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
 
 
@@ -212,6 +213,8 @@ class Session:
             fov = values.pop("fov")
             checks.number("fov", fov, low=10.0, high=120.0)
             self.go(self.view.with_fov(radians(fov)))
+        if str(values.get("mode")).startswith(EXTRA):
+            checks.choice("mode", values["mode"], self.extra_modes)
         self.settings = self.settings.changed(values)
         if "up" in values:
             self._turn_up()
@@ -220,6 +223,11 @@ class Session:
         goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
         if values.keys() - TRAINING_SETTINGS:
             self._target = None
+
+    @property
+    def extra_modes(self) -> list[str]:
+        """Modes that show the additional outputs of the field."""
+        return [EXTRA + name for name in self.run.trainer.field.extras]
 
     def _turn_up(self) -> None:
         """Change the up direction of the view, of camera paths, and of the run to the setting."""

@@ -8,6 +8,7 @@ import pytest
 
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.backend import choose_device
+from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.bounds import Bounds
@@ -203,3 +204,29 @@ def test_strips_join_without_a_seam(untrained, output):
         joined = np.concatenate([getattr(strip, name) for strip in strips])
         assert (joined == getattr(whole, name)).all(), name
     assert len(np.unique(whole.rgb.reshape(-1, 3), axis=0)) > 10
+
+
+class Marked(Egg):
+    """The egg with outputs of one, three, and four channels."""
+
+    extras = {"height": 1, "axes": 3, "classes": 4}  # noqa: RUF012
+
+    def __call__(self, parameters, samples, directions):
+        x, y, z = (samples.position[:, axis : axis + 1] for axis in range(3))
+        classes = mx.concatenate([0.0 * x, x < 0.55, x >= 0.55, 0.0 * x], axis=1)
+        extras = {"height": z, "axes": mx.concatenate([x, y, z], axis=1) - 0.5, "classes": classes}
+        return super().__call__(parameters, samples, directions)._replace(extras=extras)
+
+
+def test_additional_outputs_have_colors():
+    seen = drawn(Marked(), "rgb").rgb
+    assert np.array_equal(seen, drawn(Egg(), "rgb").rgb)
+    hit = np.array(drawn(Egg(), "opacity").rgb)[..., 0] > 250
+    height, axes, classes = (drawn(Marked(), f"extra:{name}").rgb for name in Marked.extras)
+    assert len(np.unique(height[hit], axis=0)) > 20
+    assert abs(axes[hit].astype(int).mean() - 128) < 60, "gray is zero"
+    assert len(np.unique(classes[hit] // 20, axis=0)) == 2
+    for image in (height, axes, classes):
+        assert np.array_equal(image[~hit & (seen == seen[0, 0]).all(axis=2)][0], seen[0, 0])
+    with pytest.raises(InputError, match="no output 'depht'; additional outputs: height, axes"):
+        drawn(Marked(), "extra:depht")

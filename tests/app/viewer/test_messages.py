@@ -215,3 +215,11 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     for name in ("video.mp4", "path.json"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):
+    page.open().settle()
+    page.say("set", values={"mode": "extra:normal"})
+    page.settle()
+    assert page.session.settings.mode == "color"
+    assert "mode is 'extra:normal'" in page.session.notice

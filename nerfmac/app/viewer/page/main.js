@@ -95,7 +95,7 @@ function buildSeen({ parts, image, link, settings, motion }) {
 /** Create the toolbar and its panels. */
 function buildControls({ parts, link, settings, motion, record, seen, image, reset, signal }) {
   const training = buildTraining(link, settings, signal);
-  const view = buildView({ settings, seen, motion });
+  const view = buildView({ link, settings, seen, motion });
   const { pathLine, film, overlay } = seen;
   const path = buildPath({ link, motion, film, badge: parts.badge, record, signal });
   const showFilm = (isOpen) => {

@@ -43,6 +43,7 @@ STATE: dict[str, Any] = {
         "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
         "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "center": [0.4, 0.7, 1.9], "subject": None,
         "frustum": 0.1,
+        "extra_modes": [],
     },
 }  # fmt: skip
 

@@ -149,3 +149,12 @@ def test_the_view_fills_the_screen_and_comes_back(view):
     assert [size["width"] > 640, size["height"] > 480] == [True, True]
     view.button("Full screen").click()
     view.page.wait_for_function("document.fullscreenElement === null")
+
+
+def test_additional_outputs_of_the_field_are_modes(panel):
+    panel.state(scene={"extra_modes": ["extra:normal"]})
+    panel.state(scene={"extra_modes": ["extra:normal"]})
+    texts = panel.control("Mode").locator("option").all_inner_texts()
+    assert texts.count("Output: normal") == 1
+    panel.control("Mode").select_option("extra:normal")
+    assert values(panel) == [{"mode": "extra:normal"}]

@@ -17,7 +17,7 @@ const LEAST_PIXELS = 128; // lowest limit of the resolution
 const MOST_PIXELS = 4096;
 
 /** Create the panel. `seen` contains the layers over the frame, see main.js. */
-export function buildView({ settings, seen, motion }) {
+export function buildView({ link, settings, seen, motion }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {
     const onChange = (isShown) => {
@@ -28,7 +28,7 @@ export function buildView({ settings, seen, motion }) {
     control.show(layer.isShown);
     return control.element;
   };
-  const [often, rarely] = buildAppearance(settings);
+  const [often, rarely] = buildAppearance(link, settings);
   const photo = makeButton({
     text: "Compare with photo", title: "Stand in the nearest training camera",
     name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
@@ -43,7 +43,7 @@ export function buildView({ settings, seen, motion }) {
 }
 
 /** Controls of the image, as [controls that are used often, controls that are used rarely]. */
-function buildAppearance(settings) {
+function buildAppearance(link, settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {
     mode: makeSelect({ label: "Mode", choices: VIEW_MODES, onChange: set("mode") }),
@@ -67,6 +67,13 @@ function buildAppearance(settings) {
     onInput: set("resolution"),
   });
   controls.up = makeSelect({ label: "Up direction", choices: UP, onChange: set("up") });
+  link.on("state", ({ scene }) => { // the outputs of the field are known when the page opens
+    const known = [...controls.mode.input.options].map(({ value }) => value);
+    for (const value of scene.extra_modes.filter((mode) => !known.includes(mode))) {
+      const text = value.replace("extra:", "Output: ");
+      controls.mode.input.append(make("option", { value, text }));
+    }
+  });
   for (const [name, control] of Object.entries(controls)) settings.bind(name, control);
   const { mode, background, fov, exposure, resolution, up } = controls;
   return [[mode, fov], [background, exposure, resolution, up]].map((some) => some.map(({ element }) => element));
