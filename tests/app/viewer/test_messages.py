@@ -159,7 +159,7 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
         page.say("measure")
         page.settle()
         page.loop._status.introduce()
-        (state,) = page.take("state")
+        *_, state = page.take("state")
         held_out = state["training"]["held_out"]
         assert held_out["psnr"] == pytest.approx(views.psnr, abs=1e-6)
         assert (held_out["step"], held_out["views"], held_out["of"]) == (120, 2, 2)
