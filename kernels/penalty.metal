@@ -1,4 +1,4 @@
-// Penalties of samples, for the disparity, depth, ground, and sensor losses, and the part of the
+// Penalties of samples, for the occlusion, depth, ground, and sensor losses, and the part of the
 // losses of each ray that does not depend on the field.
 //
 // settings contains the weights of these losses in this order. The weight of the depth loss decays
@@ -22,8 +22,8 @@ METAL_FUNC void penalties(
   if (i >= slots) return;
   const float distance = distances[i];
   const int ray = ray_of[i];
-  const float disparity = settings[0] * max(1.0f - progress[0] / DISPARITY_END, 0.0f);
-  float sum = disparity / (1.0f + distance);
+  const float occlusion = settings[0] * max(1.0f - progress[0] / OCCLUSION_END, 0.0f);
+  float sum = occlusion / (1.0f + distance);
   if (ray < counts[1]) {
     const float miss = (distance - tracks[3 * ray]) / tracks[3 * ray + 2];
     sum -= depth * tracks[3 * ray + 1] * exp(-0.5f * miss * miss);

@@ -7,7 +7,7 @@ Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.loa
 `trials.OPTIONS`, `name` and `group` for the table, and `seconds`, `seeds`, and `background` if they
 differ from the command-line values. A scene with transparent images is an object, any other scene
 is a place. `--list FILE.json` contains more scenes, as objects with the key "scene" and the same
-keys. Each run is a separate process. `--set train.disparity=0.03` changes a setting of the preset.
+keys. Each run is a separate process. `--set train.occlusion=0.03` changes a setting of the preset.
 The option can be repeated.
 
 The result is a Markdown table on standard output with a row for each scene. A row contains the PSNR

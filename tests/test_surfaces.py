@@ -128,8 +128,8 @@ def tracks(points):
         (True, True, "vanilla", {}, (0.01, 0.0, 0.0)),
         (True, True, "hash", {"depth": 0.0}, (0.0, 0.0, 0.0)),
         (True, True, "hash", {"ground": 0.3}, (0.0, 0.02, 0.3)),
-        (True, True, "hash", {"disparity": 0.2}, (0.2, 0.02, 0.05)),
-        (False, False, "hash", {"disparity": 0.0, "depth": 0.1, "ground": 0.2}, (0.0, 0.1, 0.2)),
+        (True, True, "hash", {"occlusion": 0.2}, (0.2, 0.02, 0.05)),
+        (False, False, "hash", {"occlusion": 0.0, "depth": 0.1, "ground": 0.2}, (0.0, 0.1, 0.2)),
     ],
 )
 def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
@@ -139,7 +139,7 @@ def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
     views = replace(placed.views("train"), tracks=tracks if has_tracks else None)
     config = replace(override(Config(), train=given), model=model)
     train = surface_losses_for_views(config, views).train
-    assert (train.disparity, train.depth, train.ground) == want
+    assert (train.occlusion, train.depth, train.ground) == want
 
 
 @pytest.mark.parametrize("has_floor", [True, False])
@@ -150,7 +150,7 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
     placed = replace(scene, points=points, tracks=tracks._replace(points=points))
     train = Run.begin(placed, CONFIG, progress=False).config.train
     want = (0.0, 0.02, 0.05) if has_floor else (0.01, 0.0, 0.0)
-    assert (train.disparity, train.depth, train.ground) == want
+    assert (train.occlusion, train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
 
 

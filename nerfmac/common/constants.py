@@ -31,7 +31,7 @@ FAR_DISTANCE = 1e9
 """Distance that is greater than the distance of any sample. Kernels use this value instead of
 infinity, because Metal's fast math does not support infinity."""
 
-DISPARITY_END = 0.5  # Fraction of the run after which the disparity loss is zero.
+OCCLUSION_END = 0.5  # Fraction of the run after which the occlusion loss is zero.
 
 GROUND_REACH = 0.3
 """Distance from the ground plane, relative to the plane's distance from the camera, beyond which

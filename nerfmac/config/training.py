@@ -16,8 +16,8 @@ class TrainConfig:
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
-    disparity: float | None = None
-    """Initial weight of the disparity loss in scenes larger than the unit cube. The weight decays
+    occlusion: float | None = None
+    """Initial weight of the occlusion loss in scenes larger than the unit cube. The weight decays
     to 0 during the first half of the run. Larger values move density away from the cameras where
     the images do not determine the depth. By default (auto), the weight is 0.01, or 0 if the sparse
     points have a ground plane, because the loss would move a floor without texture."""
@@ -49,7 +49,7 @@ class TrainConfig:
         checks.number("train.max_rays", self.max_rays, low=16, high=2**24, whole=True)
         checks.number("train.rays", self.rays, low=16, high=self.max_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
-        for name in ("disparity", "depth", "ground", "sensor"):
+        for name in ("occlusion", "depth", "ground", "sensor"):
             checks.optional_number(f"train.{name}", getattr(self, name), low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

@@ -1,4 +1,4 @@
-"""Penalties of samples, for the disparity, depth, ground, and sensor losses (see
+"""Penalties of samples, for the occlusion, depth, ground, and sensor losses (see
 `nerfmac.training.losses`).
 
 These losses are linear in the weights of the samples, so the sum of the losses of a ray is
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
-from nerfmac.common.constants import DISPARITY_END, FAR_DISTANCE, GROUND_REACH, SENSOR_REACH
+from nerfmac.common.constants import FAR_DISTANCE, GROUND_REACH, OCCLUSION_END, SENSOR_REACH
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -40,7 +40,7 @@ _PENALTIES = Kernel(
 class PenaltyWeights(NamedTuple):
     """Weights of the losses. A loss with the weight 0 is not computed."""
 
-    disparity: float = 0.0  # at the beginning of the run
+    occlusion: float = 0.0  # at the beginning of the run
     depth: float = 0.0  # at the beginning of the run
     ground: float = 0.0
     sensor: float = 0.0
@@ -94,7 +94,7 @@ def penalties(
         ...     ray_start=mx.array([0, 2]),
         ...     wanted=mx.array([2]),
         ... )
-        >>> penalties(samples, mx.array(0.0), PenaltyWeights(disparity=0.1)).sample
+        >>> penalties(samples, mx.array(0.0), PenaltyWeights(occlusion=0.1)).sample
         array([0.05, 0.025], dtype=float32)
     """
     arrays = mx.stop_gradient(samples.distance), samples.ray, progress.reshape(-1)
@@ -129,8 +129,8 @@ def _penalties_reference(
 ) -> tuple[mx.array, mx.array]:
     tracks, ground, sensor = arrays
     sample, of_rays = mx.zeros(distance.shape), mx.zeros(rays)
-    if weights.disparity:
-        sample = weights.disparity * _fading(progress, DISPARITY_END) / (1.0 + distance)
+    if weights.occlusion:
+        sample = weights.occlusion * _fading(progress, OCCLUSION_END) / (1.0 + distance)
     if weights.depth:
         count = tracks.shape[0]
         known, confidence, spread = tracks.T
@@ -170,7 +170,7 @@ def _penalties(
     _, _, tracks, _, _ = arrays
     count, slots = tracks.shape[0] if weights.depth else 0, distance.shape[0]
     depth = weights.depth * rays / max(count, 1)
-    settings = mx.array([weights.disparity, depth, weights.ground, weights.sensor])
+    settings = mx.array([weights.occlusion, depth, weights.ground, weights.sensor])
     return _PENALTIES(
         *(distance, *arrays, settings, mx.array([rays, count])),
         grid=(max(slots, rays), 1, 1),

@@ -1,15 +1,16 @@
 """Losses: functions of a rendered batch of rays and its target colors.
 
 `Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds loss
-terms. Four more losses are configurable. The disparity loss reduces haze:
+terms. Four more losses are configurable. The occlusion loss reduces haze:
 
-    disparity = sum_i weight_i / (1 + t_i),   for a sample at the distance t_i
+    occlusion = sum_i weight_i / (1 + t_i),   for a sample at the distance t_i
 
-If the images do not determine which of two depths is correct, the disparity loss favors the greater
+If the images do not determine which of two depths is correct, the occlusion loss favors the greater
 depth. If a surface has no texture, density anywhere along a ray can have the correct color, but
-density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section 4.3) uses
-a similar penalty on density near cameras. The disparity loss decays linearly to zero at the
-fraction `DISPARITY_END` of the run, so that it does not bias the final depths.
+density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section 4.3) calls
+a similar penalty on density near cameras occlusion regularization. The occlusion loss decays
+linearly to zero at the fraction `OCCLUSION_END` of the run, so that it does not bias the final
+depths.
 
 The depth loss applies to rays with a distance d that is known from the tracks of sparse points:
 
@@ -38,7 +39,7 @@ surface is their median. The loss is robust: density that is farther from s than
 constant loss, so that objects that the sensor has missed are removed only if the images do not
 show them.
 
-The disparity, depth, ground, and sensor losses are linear in the weights. These losses are
+The occlusion, depth, ground, and sensor losses are linear in the weights. These losses are
 therefore implemented as penalties of samples (see `nerfmac.ops.penalty`), because
 `composite_penalized` can sum weight times penalty while it composites colors.
 """
@@ -68,9 +69,9 @@ def huber_loss(delta: float) -> Loss:
 
 def configured_penalty_weights(config: TrainConfig, bounds: Bounds) -> PenaltyWeights | None:
     """Return the weights of the losses that are penalties of samples, or None if all are 0."""
-    # The disparity loss reduces haze in front of cameras. Without surroundings, the cameras are
+    # The occlusion loss reduces haze in front of cameras. Without surroundings, the cameras are
     # outside the scene cube, where there is no density, so the loss is disabled.
-    disparity = (config.disparity or 0.0) if bounds.has_surroundings else 0.0
+    occlusion = (config.occlusion or 0.0) if bounds.has_surroundings else 0.0
     others = (config.depth, config.ground, config.sensor)
-    weights = PenaltyWeights(disparity, *(weight or 0.0 for weight in others))
+    weights = PenaltyWeights(occlusion, *(weight or 0.0 for weight in others))
     return weights if any(weights) else None

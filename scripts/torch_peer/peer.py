@@ -9,7 +9,7 @@ The initial parameters, the initial occupancy grid, and the training recipe are 
 - Adam of PyTorch stores both moments as float32 and changes entries without a gradient by their
   momentum.
 - The color loss is the only loss. Thinning, gradient scaling, masks, and camera refinement are
-  missing. In a scene larger than the unit cube, set `march.thin_below`, `train.disparity`, and
+  missing. In a scene larger than the unit cube, set `march.thin_below`, `train.occlusion`, and
   `train.gradient_scaling` to 0 to train nerfmac with the same recipe. `compare` does not do this.
 
 The implementation uses `torch.compile` for computations on all samples and intervals, fused Adam,

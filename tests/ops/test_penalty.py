@@ -40,7 +40,7 @@ def given(progress: float, weights: PenaltyWeights, **changed) -> tuple[np.ndarr
 def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.ndarray]:
     """The formulas in float64."""
     distance, ray = DISTANCE.astype(np.float64), np.zeros(RAYS)
-    sample = weights.disparity * max(1.0 - progress / 0.5, 0.0) / (1.0 + distance)
+    sample = weights.occlusion * max(1.0 - progress / 0.5, 0.0) / (1.0 + distance)
     known, confidence, spread = TRACKS.astype(np.float64).T
     fading = max(1.0 - progress, 0.0)
     ray[:TRACKED] = weights.depth * fading * RAYS / TRACKED * confidence
@@ -60,10 +60,10 @@ def by_hand(progress: float, weights: PenaltyWeights) -> tuple[np.ndarray, np.nd
     "weights",
     [
         PenaltyWeights(),
-        PenaltyWeights(disparity=0.7),
+        PenaltyWeights(occlusion=0.7),
         PenaltyWeights(depth=0.3),
         PenaltyWeights(ground=0.4),
-        PenaltyWeights(disparity=0.7, ground=0.4),
+        PenaltyWeights(occlusion=0.7, ground=0.4),
         PenaltyWeights(sensor=0.6),
         PenaltyWeights(0.7, 0.3, 0.4, 0.6),
     ],

@@ -91,7 +91,7 @@ from nerfmac.ops.penalty import penalties
 from nerfmac.training.losses import configured_penalty_weights
 
 mx.set_default_device(mx.cpu)
-config = TrainConfig(**{name: 0.01 for name in ("disparity", "depth", "ground")})
+config = TrainConfig(**{name: 0.01 for name in ("occlusion", "depth", "ground")})
 weights = configured_penalty_weights(config, Bounds(2.0))
 SLOTS = 384
 

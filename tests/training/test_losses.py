@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.common.constants import DISPARITY_END
+from nerfmac.common.constants import OCCLUSION_END
 from nerfmac.config import override
 from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.bounds import Bounds
@@ -59,8 +59,8 @@ def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
     )
 
 
-def disparity(density: mx.array, samples: Samples, progress: float) -> mx.array:
-    penalty = penalties(samples, mx.array(progress), PenaltyWeights(disparity=1.0)).sample
+def occlusion(density: mx.array, samples: Samples, progress: float) -> mx.array:
+    penalty = penalties(samples, mx.array(progress), PenaltyWeights(occlusion=1.0)).sample
     return composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)[1]
 
 
@@ -70,10 +70,10 @@ def weights_of(density: np.ndarray, given: Samples, ray: int) -> np.ndarray:
     return np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
 
 
-@pytest.mark.parametrize(("progress", "factor"), [(0.0, 1.0), (0.3 * DISPARITY_END, 0.7), (0.8, 0)])
-def test_the_disparity_is_the_mean_over_the_weights_and_fades(progress, factor):
+@pytest.mark.parametrize(("progress", "factor"), [(0.0, 1.0), (0.3 * OCCLUSION_END, 0.7), (0.8, 0)])
+def test_the_occlusion_is_the_mean_over_the_weights_and_fades(progress, factor):
     given, density = samples()
-    got = np.array(disparity(mx.array(density), given, progress))
+    got = np.array(occlusion(mx.array(density), given, progress))
     for ray in range(4):
         distance = np.array(given.distance)[STARTS[ray] : STARTS[ray + 1]]
         want = factor * (weights_of(density, given, ray) / (1.0 + distance)).sum()
@@ -81,22 +81,22 @@ def test_the_disparity_is_the_mean_over_the_weights_and_fades(progress, factor):
     assert (got[[0, 2, 3]] > 0.1 * factor).all() or not factor
 
 
-def test_the_gradient_of_the_disparity_moves_matter_away_from_the_camera():
+def test_the_gradient_of_the_occlusion_moves_matter_away_from_the_camera():
     given, density = samples()
-    got = np.array(mx.grad(lambda each: disparity(each, given, 0.0).sum())(mx.array(density)))
+    got = np.array(mx.grad(lambda each: occlusion(each, given, 0.0).sum())(mx.array(density)))
     for slot in range(SLOTS):
         step = np.zeros(SLOTS)
         step[slot] = 1e-2
-        ends = (disparity(mx.array(density + by), given, 0.0).sum().item() for by in (step, -step))
+        ends = (occlusion(mx.array(density + by), given, 0.0).sum().item() for by in (step, -step))
         assert got[slot] == pytest.approx(np.subtract(*ends) / 2e-2, abs=1e-4), slot
     opaque = np.where(np.arange(SLOTS) == 8, 1e3, density)  # the last sample of the last ray
-    slopes = mx.grad(lambda each: disparity(each, given, 0.0)[3])(mx.array(opaque))
+    slopes = mx.grad(lambda each: occlusion(each, given, 0.0)[3])(mx.array(opaque))
     assert (np.array(slopes)[4:8] > 0).all()
 
 
-def test_the_disparity_counts_only_in_scenes_beyond_the_unit_cube(scene):
+def test_the_occlusion_counts_only_in_scenes_beyond_the_unit_cube(scene):
     def loss(extent: float, weight: float) -> float:
-        config = override(CONFIG, train={"disparity": weight})
+        config = override(CONFIG, train={"occlusion": weight})
         trainer = Trainer(config, Bounds(extent), scene.views("train"))
         return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
 

@@ -221,7 +221,7 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     yield from _with_backward("masked_mean", mean, losses)
     tracks, ground = 0.5 + colors[0, : max(inputs.rays // 16, 1)], 0.5 + losses
     mx.eval(tracks, ground)
-    weights, progress = PenaltyWeights(disparity=0.01, depth=0.02, ground=0.05), mx.array(0.3)
+    weights, progress = PenaltyWeights(occlusion=0.01, depth=0.02, ground=0.05), mx.array(0.3)
     yield "penalty", lambda: penalties(samples, progress, weights, tracks, ground)
 
 

@@ -26,7 +26,7 @@ log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
-DISPARITY_WEIGHT = 0.01  # Default for scenes without a ground plane.
+OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
 SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
@@ -87,20 +87,20 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the disparity, depth, ground, and sensor losses, unless the configuration
+    """Set the weights of the occlusion, depth, ground, and sensor losses, unless the configuration
     specifies them.
 
-    By default, a hash model has no disparity loss if the views have a ground plane. A textureless
-    floor has the correct color at any depth, so the disparity loss would move it away. The other
+    By default, a hash model has no occlusion loss if the views have a ground plane. A textureless
+    floor has the correct color at any depth, so the occlusion loss would move it away. The other
     weights are 0 unless the run has a hash model and the views have tracks and a ground plane. If
     one of them is set to 0, the other is by default also 0. For example, the ground loss is not
     enabled without the depth loss, because it would also pull objects to the plane. The sensor loss
     is enabled if the views have depth maps, and their scale is refined unless they are metric.
     """
     train = config.train
-    disparity, depth, ground = train.disparity, train.depth, train.ground
-    if disparity is None:
-        disparity = 0.0 if config.model == "hash" and views.ground is not None else DISPARITY_WEIGHT
+    occlusion, depth, ground = train.occlusion, train.depth, train.ground
+    if occlusion is None:
+        occlusion = 0.0 if config.model == "hash" and views.ground is not None else OCCLUSION_WEIGHT
     if depth is None:
         depth = DEPTH_WEIGHT if ground != 0.0 and _has_ground(config, views) else 0.0
     if ground is None:
@@ -113,7 +113,7 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     sensor = train.sensor
     if sensor is None:
         sensor = SENSOR_WEIGHT if config.model == "hash" and views.depth is not None else 0.0
-    weights = {"disparity": disparity, "depth": depth, "ground": ground, "sensor": sensor}
+    weights = {"occlusion": occlusion, "depth": depth, "ground": ground, "sensor": sensor}
     is_refined = config.refine.depth_scale
     if is_refined is None:
         is_refined = bool(sensor) and views.depth is not None and not views.depth.is_metric

@@ -26,7 +26,7 @@ def penalty_cases() -> Iterator[Case]:
     slots."""
     chosen = {
         "none": PenaltyWeights(),
-        "disparity": PenaltyWeights(disparity=0.1),
+        "occlusion": PenaltyWeights(occlusion=0.1),
         "depth": PenaltyWeights(depth=0.2),
         "ground": PenaltyWeights(ground=0.3),
         "sensor": PenaltyWeights(sensor=0.4),
