@@ -38,7 +38,7 @@ def seen(run, position, direction):
         mx.array(position, mx.float32), mx.ones(count), mx.ones(count), rays[:-1], rays, rays[1:]
     )
     field, parameters = run.trainer.field, run.state.average
-    density, color = field(parameters, samples, mx.array(direction, mx.float32))
+    density, color, _ = field(parameters, samples, mx.array(direction, mx.float32))
     return np.array(density), np.array(color)
 
 

@@ -88,7 +88,7 @@ def test_density_and_color_are_the_references(case, rounded, probed):
     starts = mx.arange(POINTS + 1, dtype=mx.int32)
     samples = Samples(position, one, one, ray, starts, mx.ones(POINTS, mx.int32))
     with kernels_disabled():
-        density, color = run.trainer.field(rounded, samples, direction)
+        density, color, _ = run.trainer.field(rounded, samples, direction)
     finest = max(run.trainer.field.encoding.levels.scales)
     rel = 64 * finest * ROUNDOFF
     assert_matches(np.log(found[:, -6]), mx.log(density), rel=rel, name="log density")
