@@ -65,7 +65,7 @@ def test_a_checkout_is_told_from_a_wheel(text, is_editable, tmp_path, monkeypatc
     [
         ("capture", {"pillow-heif", "pycolmap"}),
         ("export", {"scikit-image", "trimesh"}),
-        ("notebook", {"anywidget", "ipywidgets", "jupyterlab"}),
+        ("notebook", {"anywidget", "ipywidgets", "jupyterlab", "segno", "tornado"}),
         ("nothing", set()),
     ],
 )

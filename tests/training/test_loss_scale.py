@@ -107,7 +107,7 @@ def test_training_that_cannot_recover_ends_with_its_last_good_state(scene, tmp_p
     assert caught.value.run is run
     assert run.state.step < MOST_SKIPPED
     assert in_bytes(Run.load(tmp_path / "run").state.parameters) == before
-    assert "--optimizer.rate" in str(caught.value)
+    assert "optimizer.rate" in str(caught.value)
 
 
 class HalfField(EncodedField):

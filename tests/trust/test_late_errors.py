@@ -38,8 +38,8 @@ class LateGpu:
     def __init__(self, monkeypatch, at, late, *, spoils=True):
         self.launches, self.at, self.late, self.spoils = 0, at, late, spoils
         self.has_raised = False
-        advance = Trainer.advance
-        monkeypatch.setattr(Trainer, "advance", lambda *all: self._advance(advance, *all))
+        advance = Trainer._advance
+        monkeypatch.setattr(Trainer, "_advance", lambda *all: self._advance(advance, *all))
         monkeypatch.setattr(mx, "synchronize", self.check)
 
     def check(self, late=0):
@@ -51,14 +51,15 @@ class LateGpu:
     def _advance(self, advance, trainer, state, *options):
         self.launches += 1
         self.check(self.late)
-        state, measured = advance(trainer, state, *options)
+        state, result = advance(trainer, state, *options)
         if self.launches == self.at and self.spoils:
             spoiled = {
                 tree: {name: recycled(values) for name, values in getattr(state, tree).items()}
                 for tree in ("parameters", "average", "moments")
             }
-            state, measured = replace(state, **spoiled), recycled(measured)
-        return state, measured
+            state = replace(state, **spoiled)
+            result = result._replace(measured=recycled(result.measured))
+        return state, result
 
 
 def recycled(values):
@@ -115,7 +116,7 @@ def test_no_failed_state_is_saved_shown_or_continued(scene, good, tmp_path, monk
 
 def test_an_error_that_other_code_catches_restarts_training(scene, good, monkeypatch):
     run, shown = Run.begin(scene, CONFIG), []
-    gpu = LateGpu(monkeypatch, at=10, late=99)
+    gpu = LateGpu(monkeypatch, at=10, late=2)  # or by a launch, if no image is drawn until then
 
     def show(_report):
         shown.append(run.state)
@@ -135,7 +136,7 @@ def test_training_goes_on_after_an_error_that_drawing_raises(scene, good, monkey
     page.session.training.start()
     while page.session.training.is_preparing:
         page.loop.work()
-    gpu = LateGpu(monkeypatch, at=10, late=99)
+    gpu = LateGpu(monkeypatch, at=10, late=2)  # or by a launch, if no image is drawn until then
 
     def failing(self, *arguments):
         drawn = draw(self, *arguments)

@@ -231,11 +231,9 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
     pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
     fractions = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
-    index = choose_pixels(cameras, fractions)
     key = mx.random.key(15)
     yield "uniform", lambda: uniform(8 * rays, key)
-    yield "choose_pixels", lambda: choose_pixels(cameras, fractions)
-    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, index)
+    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, choose_pixels(cameras, fractions))
     yield "march", lambda: march(*inputs.marched, slots)
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
     yield "packing", lambda: ray_starts(counts, slots // 2)
@@ -245,7 +243,7 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
     cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
     threshold = mx.array([0.95])
-    mx.eval(pixels, index, counts, values, cells)
+    mx.eval(pixels, fractions, counts, values, cells)
     yield "visibility", lambda: termination_distances(thinned[1], inputs.samples)
     yield (
         "occupancy_update",

@@ -85,7 +85,7 @@ def test_the_views_of_the_figure_and_its_time_are_announced(train, few, monkeypa
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
     first = HeldOut.measure(loaded)
-    assert (first.views, first.measured, first.step) == (2, "2 test views", 2)
+    assert (first.views, first.of, first.step) == (2, 2, 2)
     assert HeldOut.measure(loaded, first) is first
     for known in (first._replace(step=1), first._replace(views=1)):
         assert HeldOut.measure(loaded, known) == first

@@ -44,7 +44,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     assert len(named) == len(set(named))
     interval = CONFIG.occupancy.interval_at(whole.state.step)
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
-    assert len(kernels) == 23
+    assert len(kernels) == 24
     # Kernels of the occupancy update, and kernels with unused results.
     others = {f"occupancy_{each}" for each in ("count", "points", "splat", "refresh", "pack")}
     others |= {"march_visible", "visibility_ends", "moving_average", *NEVER_EVALUATED}

@@ -16,6 +16,7 @@ from nerfmac.app.run import Run
 from nerfmac.app.video import render_video, write_video
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training.method import Method
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, values_of
@@ -164,20 +165,16 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
 def interrupted(run, out, monkeypatch, after=2, **keywords):
     """Begin a video of five frames that ends with an error after some of them."""
     cameras = [FRONT, SIDE, FRONT, SIDE, FRONT]
-    draw, drawn = run.trainer.renderer, []
+    usual, drawn = Renderer.image, []
 
-    class Broken:
-        def __init__(self, *given):
-            self.real = draw(*given)
-
-        def over(self, *given):
-            drawn.append(given)
-            if len(drawn) > after + 2:  # one frame is computed, and one waits to be confirmed
-                raise KeyboardInterrupt
-            return self.real.over(*given)
+    def image(self, *given):
+        drawn.append(given)
+        if len(drawn) > after + 2:  # one frame is computed, and one waits to be confirmed
+            raise KeyboardInterrupt
+        return usual(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run.trainer, "renderer", Broken)
+        patch.setattr(Renderer, "image", image)
         with pytest.raises(KeyboardInterrupt):
             render_video(run, cameras, out, progress=False, **keywords)
     return cameras
@@ -258,8 +255,8 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         ({"background": (1.0, 1.0)}, "background has shape"),
         ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
         ({"color_map": "jet"}, "color map is 'jet'"),
-        ({"stereo": "side-by-side"}, "--eye-distance"),
-        ({"eyes": 0.1}, "--eye-distance"),
+        ({"stereo": "side-by-side"}, "stereo is side-by-side and eyes is 0"),
+        ({"eyes": 0.1}, "eyes is 0.1"),
         ({"stereo": "crossed", "eyes": 0.1}, "stereo is 'crossed'"),
         ({"aperture": 0.1}, "an aperture requires several samples"),
         (

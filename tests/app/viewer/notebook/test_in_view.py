@@ -79,7 +79,7 @@ def test_a_video_is_in_view_once_it_is_done(sight):
     sight.click("Path panel")
     sight.root.get_by_label("Seconds of video").fill("0.5")
     sight.root.get_by_label("Frames per second").fill("4")
-    sight.root.get_by_label("Size", exact=True).select_option("320 × 240")
+    sight.root.get_by_label("Size", exact=True).select_option(index=0)
     sight.click("Render the video")
     sight.tab.wait_for(".nerfmac-download")
     come_on_top(sight, "video")
