@@ -120,7 +120,7 @@ def test_view_listens_on_the_loopback_interface_alone(balls, tmp_path, watched):
     port = free_port()
     passed = ("--allow-root", "--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True")
     command = [sys.executable, "-m", "nerfmac", "view", str(balls), "--no-browser"]
-    command += [f"--port={port}", "--", *passed]
+    command += ["--lab", f"--port={port}", "--", *passed]
     with (tmp_path / "said").open("wb") as said:
         server = psutil.Popen(
             command, cwd=tmp_path, env=environment, stdout=said, stderr=subprocess.STDOUT

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.timing import Timing, measure, measure_ceilings
@@ -27,6 +28,7 @@ from nerfmac.config import Config, MarchConfig
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.adam import Step, adam_step, most_first
@@ -44,6 +46,7 @@ from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.penalty import PenaltyWeights, penalties
+from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
@@ -234,6 +237,11 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     key = mx.random.key(15)
     yield "uniform", lambda: uniform(8 * rays, key)
     yield "draw_pixels", lambda: draw_pixels(pixels, cameras, choose_pixels(cameras, fractions))
+    index = choose_pixels(cameras, fractions)
+    view = index // (lens.width * lens.height)
+    maps = DepthMaps.stack([(np.ones((192, 256), np.float32),) * 2] * len(cameras))
+    mx.eval(index, view, maps.distances, maps.confidences, maps.places)
+    yield "sensor_depth", lambda: sensor_depth(maps, cameras, index, view)
     yield "march", lambda: march(*inputs.marched, slots)
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
     yield "packing", lambda: ray_starts(counts, slots // 2)

@@ -38,7 +38,7 @@ def test_the_errors_are_those_of_the_views_and_a_wrong_pose_has_the_largest(scen
     # Backgrounds and pixels are random in training, so this is an estimate.
     whole = [view.psnr for view in run.evaluate("train", progress=False)]
     del found[WRONG], whole[WRONG]
-    assert found == pytest.approx(whole, abs=2.5)
+    assert found == pytest.approx(whole, abs=4.0)
 
 
 def test_a_view_with_few_rays_has_no_error_yet(scene):
