@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export
-from nerfmac.app.export.cameras import extract_cameras
-from nerfmac.app.export.density import extract_density
-from nerfmac.app.export.mesh import extract_mesh
-from nerfmac.app.export.pages import evaluate_to_page, worst
-from nerfmac.app.export.points import extract_points
-from nerfmac.app.export.scene_page import PagePath, write_scene_page
+from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for
+from nerfmac.app.export.pages import worst
 from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
 from nerfmac.app.run.folder import read_record
@@ -122,45 +116,42 @@ def _line(
 PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.
 
 
+OPTIONS = {
+    "mesh": ("crop", "resolution", "smallest", "threshold"),
+    "points": ("count", "crop"),
+    "cameras": (),
+    "density": ("crop", "resolution"),
+    "page": ("background", "path", "title"),
+}
+"""Options of each kind of export."""
+
+
 def export(arguments: Export, method: Method = CONFIGURED) -> int:
     """Run `nerfmac export` and return the exit code."""
-    name = _kind_name(arguments.file, arguments.as_)
-    options = _options(arguments, name)
+    kind = arguments.as_ or kind_for(arguments.file)
+    check_kind(kind, arguments.file)
+    options = _options(arguments, kind)
     check_replaceable(arguments.file, overwrite=arguments.overwrite)
-    if name == "mesh":
+    if kind == "mesh":
         need_libraries()
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
+    if "path" in options:
+        options["camera_path"] = _page_path(options.pop("path"), run)
     with appearing(arguments.file) as partial:
-        summary = KINDS[name].write(run, partial, options)
+        summary = KINDS[kind].write(run, partial, **options)
     print(f"{arguments.file}: {summary}")
     return 0
 
 
-def _kind_name(file: Path, requested: str | None) -> str:
-    extension = file.suffix.lower()
-    fitting = [name for name, kind in KINDS.items() if extension in kind.extensions]
-    if requested is None and fitting:
-        return fitting[0]
-    if requested is None:
-        known = "; ".join(f"{name}: {', '.join(kind.extensions)}" for name, kind in KINDS.items())
-        raise InputError(f"cannot export to '{file}': the file extension must be one of {known}")
-    if requested not in fitting:
-        expected = " or ".join(KINDS[requested].extensions)
-        raise InputError(
-            f"cannot export {requested} to '{file}': the file extension must be {expected}"
-        )
-    return requested
-
-
 def _options(arguments: Export, kind: str) -> dict[str, Any]:
     """Return the export options that are given on the command line. `kind` must support them."""
-    names = sorted({name for kind in KINDS.values() for name in kind.options})
+    names = sorted({name for supported in OPTIONS.values() for name in supported})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
     for name in options:
-        if name not in KINDS[kind].options:
-            known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "none"
+        if name not in OPTIONS[kind]:
+            known = ", ".join(f"--{option}" for option in OPTIONS[kind]) or "none"
             raise InputError(f"--{name} cannot be used to export {kind}; options for it: {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
@@ -171,59 +162,9 @@ def _options(arguments: Export, kind: str) -> dict[str, Any]:
     return options
 
 
-def _mesh(run: Run, path: Path, options: dict[str, Any]) -> str:
-    mesh = extract_mesh(run, **options)
-    mesh.save(path)
-    return f"{len(mesh.vertices)} vertices, {len(mesh.faces)} triangles"
-
-
-def _points(run: Run, path: Path, options: dict[str, Any]) -> str:
-    points = extract_points(run, **options)
-    points.save(path)
-    return f"{len(points.positions)} points"
-
-
-def _cameras(run: Run, path: Path, _: dict[str, Any]) -> str:
-    cameras = extract_cameras(run)
-    write_json(path, cameras)
-    splits = [f"{len(names)} {key[:-10]}" for key, names in cameras.items() if "_filenames" in key]
-    listed = f" ({', '.join(splits)})" if splits else ""
-    return f"{len(cameras['frames'])} cameras{listed}"
-
-
-def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
-    grid = extract_density(run, **options)
-    grid.save(path)
-    return " x ".join(str(points) for points in grid.density.shape) + " points"
-
-
-def _page(run: Run, path: Path, options: dict[str, Any]) -> str:
-    named: NamedPath | None = options.pop("path", None)
-    if named is not None:
-        named = named.within(run)
-        frames = max(round(named.seconds * PATH_FPS), 1)
-        lens = named.lens(run)
-        cameras = named.cameras(run, frames, (lens.width, lens.height))
-        options["camera_path"] = PagePath(cameras, PATH_FPS, closed=named.is_closed)
-    write_scene_page(run, path, **options)
-    return f"{path.stat().st_size / 1e6:.1f} MB"
-
-
-class Kind(NamedTuple):
-    """Kind of export. The keys of `KINDS` are the names of the kinds."""
-
-    write: Callable[[Run, Path, dict[str, Any]], str]
-    """Function that exports a run to a file with options, and returns a one-line summary."""
-    extensions: tuple[str, ...]
-    options: tuple[str, ...] = ()
-
-
-KINDS = {
-    "mesh": Kind(_mesh, (".ply", ".obj", ".glb"), ("crop", "resolution", "smallest", "threshold")),
-    "points": Kind(_points, (".ply",), ("count", "crop")),
-    "cameras": Kind(_cameras, (".json",)),
-    "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
-    "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
-}
-"""Kinds of export, keyed by name. If --as is not given, the first kind that supports the file
-extension is used."""
+def _page_path(path: NamedPath, run: Run) -> PagePath:
+    named = path.within(run)
+    lens = named.lens(run)
+    frames = max(round(named.seconds * PATH_FPS), 1)
+    cameras = named.cameras(run, frames, (lens.width, lens.height))
+    return PagePath(cameras, PATH_FPS, closed=named.is_closed)

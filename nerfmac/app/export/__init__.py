@@ -11,6 +11,9 @@ Examples:
 from nerfmac.app.export.cameras import extract_cameras as extract_cameras
 from nerfmac.app.export.density import DensityGrid as DensityGrid
 from nerfmac.app.export.density import extract_density as extract_density
+from nerfmac.app.export.kinds import KINDS as KINDS
+from nerfmac.app.export.kinds import check_kind as check_kind
+from nerfmac.app.export.kinds import kind_for as kind_for
 from nerfmac.app.export.mesh import Mesh as Mesh
 from nerfmac.app.export.mesh import extract_mesh as extract_mesh
 from nerfmac.app.export.pages import evaluate_to_page as evaluate_to_page

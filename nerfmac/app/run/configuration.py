@@ -25,7 +25,7 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
-DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05  # Defaults for scenes with a ground plane.
+DEPTH_WEIGHT, GROUND_WEIGHT = 0.05, 0.05  # Defaults for scenes with a ground plane.
 OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
 SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {

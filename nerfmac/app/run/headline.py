@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
@@ -48,16 +48,6 @@ class HeldOut(NamedTuple):
             return None
         views, of = values.count("test_views"), values.count("test_views_in_scene")
         return cls(values.number("psnr_test"), step, views, of)
-
-    @classmethod
-    def measure(cls, run: Run, known: HeldOut | None = None) -> HeldOut:
-        """Measure the current state of a run; see `measuring`."""
-        views = cls.measuring(run, known)
-        while True:
-            try:
-                next(views)
-            except StopIteration as end:
-                return cast(HeldOut, end.value)
 
     @classmethod
     def measuring(

@@ -4,7 +4,7 @@ the near plane."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,18 +43,24 @@ def with_existing_depth(images: Sequence[PosedImage], where: str) -> list[PosedI
 def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:
     """Return points (n, 3) in file coordinates that the depth images measure with the highest
     confidence, or None if no image has a depth image."""
-    chosen = [image for image in images if image.depth is not None]
-    if not chosen:
-        return None
-    chosen = chosen[:: -(-len(chosen) // MAX_VIEWS)]
     found = []
-    for image in chosen:
-        assert image.depth is not None
-        depth, confidence = trusted(*image.depth.decode((image.lens.width, image.lens.height)))
+    for image, depth, confidence in _measurements(images):
         points = unprojected(depth, image.lens, image.pose)
-        points = points[confidence >= confidence.max(initial=1e-3)]
-        found.append(points[:: max(len(points) * len(chosen) // MAX_POINTS, 1)])
-    return np.concatenate(found)
+        found.append(points[confidence >= confidence.max(initial=1e-3)])
+    strides = [max(len(points) * len(found) // MAX_POINTS, 1) for points in found]
+    thinned = [points[::stride] for points, stride in zip(found, strides, strict=True)]
+    return np.concatenate(thinned) if thinned else None
+
+
+def _measurements(
+    images: Sequence[PosedImage],
+) -> Iterator[tuple[PosedImage, npt.NDArray[np.float32], npt.NDArray[np.float32]]]:
+    """Yield evenly spaced images with a depth image, their trusted depth (h, w), and its confidence
+    (h, w)."""
+    chosen = [image for image in images if image.depth is not None]
+    for image in chosen[:: -(-max(len(chosen), 1) // MAX_VIEWS)]:
+        assert image.depth is not None
+        yield image, *trusted(*image.depth.decode((image.lens.width, image.lens.height)))
 
 
 def in_scale_of_points(
@@ -63,10 +69,8 @@ def in_scale_of_points(
     """Return the images with depth images in the scale of sparse points (n, 3) in file coordinates:
     the most frequent ratio of the depth of a point to the measured depth. `where` is the scene
     file."""
-    chosen, ratios = [image for image in images if image.depth is not None], []
-    for image in chosen[:: -(-max(len(chosen), 1) // MAX_VIEWS)]:
-        assert image.depth is not None
-        depth, confidence = trusted(*image.depth.decode((image.lens.width, image.lens.height)))
+    ratios = []
+    for image, depth, confidence in _measurements(images):
         height, width = depth.shape
         is_seen, pixel = project(points, image.pose, image.lens.scaled(width, height))
         column, row = pixel[is_seen].astype(int).T

@@ -7,21 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.export import extract_cameras, extract_mesh, extract_points, write_scene_page
+from nerfmac.app.export import KINDS, check_kind
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.viewer.path_editor import Canceled
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, make_folder, write_json
+from nerfmac.common.files import appearing, make_folder
 from nerfmac.rendering.crop import Box
-
-EXTENSIONS = {
-    "page": (".html", ".htm"),
-    "mesh": (".glb", ".ply", ".obj"),
-    "points": (".ply",),
-    "cameras": (".json",),
-}
-"""File extensions of each kind of export."""
 
 Color = tuple[float, float, float]
 
@@ -31,12 +21,7 @@ class Export:
     `breathe` between its steps. The run must not be trained in the meantime."""
 
     def __init__(self, kind: str, path: Path) -> None:
-        checks.choice("export", kind, EXTENSIONS)
-        if path.suffix.lower() not in EXTENSIONS[kind]:
-            expected = " or ".join(EXTENSIONS[kind])
-            raise InputError(
-                f"cannot export the {kind} to '{path}': the file extension must be {expected}"
-            )
+        check_kind(kind, path)
         self.kind, self.path = kind, path
         self.stage, self.fraction = "", 0.0
         self._is_canceled = threading.Event()
@@ -60,17 +45,12 @@ class Export:
             self.stage, self.fraction = stage, fraction
             breathe()
 
-        options: dict[str, Any] = {"progress": report}
-        if crop is not None:
+        options: dict[str, Any] = {} if self.kind == "cameras" else {"progress": report}
+        if self.kind == "page":
+            options["background"] = background
+        if crop is not None and self.kind != "cameras":
             low, high = placement_of(run).box_to_file(*crop)
             options["crop"] = (tuple(low.tolist()), tuple(high.tolist()))
         make_folder(self.path.parent)
         with appearing(self.path) as partial:
-            if self.kind == "page":
-                write_scene_page(run, partial, background=background, **options)
-            elif self.kind == "mesh":
-                extract_mesh(run, **options).save(partial)
-            elif self.kind == "points":
-                extract_points(run, **options).save(partial)
-            else:
-                write_json(partial, extract_cameras(run))
+            KINDS[self.kind].write(run, partial, **options)

@@ -49,6 +49,15 @@ def film_of(video):
     return imageio_ffmpeg.count_frames_and_secs(str(video))[0], size
 
 
+def measured(run, known=None):
+    views = HeldOut.measuring(run, known)
+    while True:
+        try:
+            next(views)
+        except StopIteration as end:
+            return end.value
+
+
 def said(messages, start):
     return [message for message in messages if message.startswith(start)]
 
@@ -84,11 +93,11 @@ def test_the_views_of_the_figure_and_its_time_are_announced(train, few, monkeypa
 
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
-    first = HeldOut.measure(loaded)
+    first = measured(loaded)
     assert (first.views, first.of, first.step) == (2, 2, 2)
-    assert HeldOut.measure(loaded, first) is first
+    assert measured(loaded, first) is first
     for known in (first._replace(step=1), first._replace(views=1)):
-        assert HeldOut.measure(loaded, known) == first
+        assert measured(loaded, known) == first
     assert HeldOut.read(run, 2) == first
 
 

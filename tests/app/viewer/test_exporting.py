@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.export import scene_page
-from nerfmac.app.viewer import crop_box, exporting
+from nerfmac.app.export import kinds, scene_page
+from nerfmac.app.viewer import crop_box
 from nerfmac.app.viewer.crop_box import initial_crop_box
 from nerfmac.geometry.bounds import Sphere
 
@@ -23,9 +23,9 @@ def desk(page, tmp_path, monkeypatch):
     monkeypatch.setattr(scene_page, "STILL_SIZES", {"still": (16, 12), "portrait": (8, 12)})
     coarse = {"mesh": {"resolution": 16}, "points": {"count": 50}}
     for kind, options in coarse.items():
-        whole = getattr(exporting, f"extract_{kind}")
+        whole = getattr(kinds, f"extract_{kind}")
         monkeypatch.setattr(
-            exporting, f"extract_{kind}", lambda *a, w=whole, o=options, **b: w(*a, **o, **b)
+            kinds, f"extract_{kind}", lambda *a, w=whole, o=options, **b: w(*a, **o, **b)
         )
     monkeypatch.setattr("nerfmac.app.export.points.OPAQUE", 0.02)
     page.open().settle()

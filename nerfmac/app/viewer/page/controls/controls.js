@@ -186,6 +186,27 @@ export function makeProgress(label) {
   return { element, show };
 }
 
+/**
+ * The progress of a job with a button that cancels it. `show(job)` shows the text and the fraction
+ * in [0, 1] that `toText` and `toFraction` return for the job; null hides the element.
+ */
+export function makeJob({ name, toText, toFraction, onCancel }) {
+  const bar = makeProgress(`Progress of the ${name}`);
+  const text = make("span", { class: "nerfmac-message nerfmac-grow" });
+  const cancel = makeButton({
+    text: "Cancel", title: `Cancel the ${name}`, name: "nerfmac-plain", onClick: onCancel,
+  });
+  const line = make("div", { class: "nerfmac-line" }, text, cancel);
+  const element = make("div", { class: "nerfmac-group", hidden: "" }, bar.element, line);
+  const show = (job) => {
+    element.hidden = job === null;
+    if (job === null) return;
+    text.textContent = toText(job);
+    bar.show(toFraction(job), text.textContent);
+  };
+  return { element, show };
+}
+
 /** Send all events of a pressed pointer to `element`, even if the pointer leaves it. */
 export function capturePointer(element, event) {
   try {

@@ -1,6 +1,6 @@
 /** The export panel: a page, a mesh, points, or the cameras of the scene as a file. */
 
-import { make, makeButton, makeProgress, makeSelect, makeText } from "../controls/controls.js";
+import { make, makeButton, makeJob, makeSelect, makeText } from "../controls/controls.js";
 import { withEnding } from "../controls/numbers.js";
 
 const CROPPED = " Only the part inside the crop box is exported.";
@@ -47,7 +47,12 @@ export function buildExport(link) {
       link.send({ kind: "export", what: value, name: file });
     },
   });
-  const progress = buildProgress(link);
+  const progress = makeJob({
+    name: "export",
+    toText: ({ name: file, stage, done: part }) => `${file}: ${stage} ${Math.round(100 * part)} %`,
+    toFraction: ({ done: part }) => part,
+    onCancel: () => link.send({ kind: "cancel_export" }),
+  });
   const done = make("p", { class: "nerfmac-message nerfmac-exported", role: "status" });
   link.on("state", (state) => {
     const isNew = state.scene.name !== scene;
@@ -63,22 +68,4 @@ export function buildExport(link) {
     "div", { class: "nerfmac-group" }, kind.element, make("div", { class: "nerfmac-line" }, name),
     about, start, progress.element, done,
   );
-}
-
-function buildProgress(link) {
-  const bar = makeProgress("Progress of the export");
-  const text = make("span", { class: "nerfmac-message nerfmac-grow" });
-  const cancel = makeButton({
-    text: "Cancel", title: "Cancel the export", name: "nerfmac-plain",
-    onClick: () => link.send({ kind: "cancel_export" }),
-  });
-  const line = make("div", { class: "nerfmac-line" }, text, cancel);
-  const element = make("div", { class: "nerfmac-group", hidden: "" }, bar.element, line);
-  const show = (job) => {
-    element.hidden = job === null;
-    if (job === null) return;
-    text.textContent = `${job.name}: ${job.stage} ${Math.round(100 * job.done)} %`;
-    bar.show(job.done, text.textContent);
-  };
-  return { element, show };
 }

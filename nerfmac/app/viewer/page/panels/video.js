@@ -1,7 +1,7 @@
 /** The video panel: rendering of the camera path to a video, and the finished video. */
 
 import {
-  bringIntoView, make, makeButton, makeNumber, makeProgress, makeSelect, makeText,
+  bringIntoView, make, makeButton, makeJob, makeNumber, makeSelect, makeText,
 } from "../controls/controls.js";
 import { digits, duration, withEnding } from "../controls/numbers.js";
 
@@ -53,7 +53,15 @@ export function buildVideo({ link, film, record, signal }) {
   });
   length.input.required = true;
   rate.input.required = true;
-  const progress = buildVideoProgress(link);
+  const progress = makeJob({
+    name: "video",
+    toText: ({ done, total, left }) => {
+      const rest = Number.isFinite(left) ? ` · ${duration(left)} left` : "";
+      return `frame ${done} of ${total}${rest}`;
+    },
+    toFraction: ({ done, total }) => done / total,
+    onCancel: () => link.send({ kind: "cancel" }),
+  });
   link.on("state", ({ video, seconds, path, pace: newPace }) => {
     start.hidden = estimate.hidden = video !== null;
     progress.show(video);
@@ -98,25 +106,6 @@ function sizeOf(text, frame) {
   if (text !== AS_SHOWN) return text.split(" × ").map(Number);
   const even = (side) => Math.max(2, 2 * Math.floor(side / 2));
   return [even(frame?.width ?? 640), even(frame?.height ?? 480)];
-}
-
-function buildVideoProgress(link) {
-  const bar = makeProgress("Progress of the video");
-  const text = make("span", { class: "nerfmac-message nerfmac-grow" });
-  const cancel = makeButton({
-    text: "Cancel", title: "Cancel the video", name: "nerfmac-plain",
-    onClick: () => link.send({ kind: "cancel" }),
-  });
-  const line = make("div", { class: "nerfmac-line" }, text, cancel);
-  const element = make("div", { class: "nerfmac-group", hidden: "" }, bar.element, line);
-  const show = (video) => {
-    element.hidden = video === null;
-    if (video === null) return;
-    const left = Number.isFinite(video.left) ? ` · ${duration(video.left)} left` : "";
-    text.textContent = `frame ${video.done} of ${video.total}${left}`;
-    bar.show(video.done / video.total, text.textContent);
-  };
-  return { element, show };
 }
 
 /** The finished video with a download link. The next video revokes its object URL. */
