@@ -125,12 +125,13 @@ def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) ->
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Raise `InputError` for every error that a decoder raises."""
+    """Raise `InputError` for every error that a decoder raises. A decoder that cannot be imported
+    does not mean that the file is invalid."""
     try:
         yield
+    except (InputError, ImportError):
+        raise
     except UNREADABLE as error:
-        if isinstance(error, InputError):
-            raise
         reason = " ".join(str(error).split())
         raise InputError(
             f"{path} is not a readable depth image: {reason}; replace or remove it"

@@ -1,5 +1,7 @@
 """Depth images of every program that writes them lie on the surfaces that the photos show."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -218,3 +220,11 @@ def test_tum_images_without_a_pose_at_their_time_are_skipped(tmp_path, caplog):
     path.write_text(lines[1].replace("1305031102", "1305039999"))
     with pytest.raises(InputError, match=r"no image in .* has a pose"):
         load_scene(folder)
+
+
+def test_a_decoder_that_cannot_be_imported_is_not_blamed_on_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.exr"
+    save(path, np.ones((4, 6), np.float32))
+    monkeypatch.setitem(sys.modules, "OpenEXR", None)
+    with pytest.raises(ImportError, match="OpenEXR"):
+        DepthImage(path).decode((6, 4))
