@@ -94,8 +94,6 @@ class Run:
     """Number of rays and of samples per second of training, averaged over about twenty reports."""
     is_preview: bool = False
     """Whether the state is from `Trainer.preview`, because no images have been decoded."""
-    is_checked: bool = False  # Whether the field has been compared with a constant image.
-    last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
     name: str = ""  # Name of the run folder or, for a run in memory, of the scene.
     _prepared: Trainer | None = None  # Trainer with compiled functions.
     # Views with refined cameras, for the last split and step.
@@ -314,12 +312,14 @@ class Run:
                     saved = time.perf_counter()
                 yield report
 
+        good = self.state  # Last reported state after a step that was not skipped.
         try:
             for report in self._survived(unconfirmed):
                 self._update(report)
+                good = good if report.is_skipped else report.state
                 yield report
         except DivergedError as error:
-            self.state, error.run = self.last_good or self.state, self
+            self.state, error.run = good, self
             raise
         finally:
             if self.folder is not None:
@@ -340,13 +340,11 @@ class Run:
         return resumed(lambda _done: watched(ranks, begin(), save), retries, on_failure=save)
 
     def _update(self, report: Report) -> None:
-        self.state = report.state
-        if not report.is_skipped:
-            self.last_good = report.state
+        before, self.state = self.state.step, report.state
         self.history.add(report)
-        points = self.history.points
-        if self.state.step >= reporting.CHECKED_AT and not self.is_checked and points:
-            self.is_checked, blend = True, self.config.train.blend
+        points = self.history.points  # None of a step that was skipped.
+        if before < reporting.CHECKED_AT <= self.state.step and points:
+            blend = self.config.train.blend
             reporting.warn_if_nothing_is_learned(points, self.trainer.views, blend)
         (rays, samples), weight = self.rates, _RATE_WEIGHT if any(self.rates) else 1.0
         rays += weight * (report.rays_per_second - rays)
