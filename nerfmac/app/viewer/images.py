@@ -155,6 +155,7 @@ class Comparison:
     name: str
     camera: Camera
     photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background, or the measured depth.
+    content: str = "photo"  # Text next to the photo: `photo` or `measured depth`.
 
     @classmethod
     def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
@@ -183,7 +184,8 @@ class Comparison:
         distance = mx.array(along_rays(depth, frame.camera.lens).ravel())
         is_known = mx.array((confidence > 0).ravel().astype(np.float32))
         rgb = to_bytes(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
-        return replace(self, photo=np.array(rgb).reshape(*depth.shape, 3))
+        measured = np.array(rgb).reshape(*depth.shape, 3)
+        return replace(self, photo=measured, content="measured depth")
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
         """Return the PSNR in dB of a rendering (h, w, 3) relative to the resized photo."""

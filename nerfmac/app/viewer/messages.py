@@ -150,8 +150,8 @@ def _compare(session: Session, index: int) -> None:
     comparison = session.compare(index)
     height, width = comparison.photo.shape[:2]
     photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
-    size = {"width": width, "height": height}
-    session.send({**photo, **size}, [encode_jpeg(comparison.photo, JPEG_QUALITY[True])])
+    shown = {"width": width, "height": height, "content": comparison.content}
+    session.send({**photo, **shown}, [encode_jpeg(comparison.photo, JPEG_QUALITY[True])])
 
 
 def _thumbnails(session: Session, _message: Fields) -> None:

@@ -116,7 +116,7 @@ export class Compare {
     this.link.send({ kind: "stand", index, t: performance.now() });
   }
 
-  async receive({ index, name }, jpeg) {
+  async receive({ index, name, content }, jpeg) {
     this.wanted = index;
     const bitmap = await decodeJpeg(jpeg);
     if (!bitmap || this.wanted !== index || this.link.isClosed) {
@@ -125,6 +125,7 @@ export class Compare {
     }
     this.photo?.bitmap.close();
     this.photo = { bitmap, index, name };
+    this.corners[1].textContent = content;
     this.rendered = null;
     this.draw();
   }
