@@ -20,10 +20,20 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
-from nerfmac.common import checks
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import FRACTION_UNITS, HASH_PRIME_Y
 from nerfmac.ops.operation import operation
+
+
+def _takes(axes: int) -> Signature:
+    names = [f"axis {axis}" for axis in range(axes)]
+    return Signature(
+        parameters=(mx.float32, *names),
+        moments=(mx.uint32, *names),
+        gradient=(mx.float32, *names),
+        unscale=(mx.float32, 1),
+        step=(mx.float32, len(Step._fields)),
+    )
 
 
 @cache
@@ -33,9 +43,10 @@ def _kernel(axes: int) -> Kernel:
     Each number of axes has its own kernel, because flattening arrays would add operations to every
     step.
     """
+    takes = _takes(axes)
+    gives = Signature(new_parameters=takes["parameters"], new_moments=takes["moments"])
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
-    inputs = ("parameters", "moments", "gradient", "unscale", "step")
-    return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
+    return Kernel("adam", "adam", takes, gives, rows)
 
 
 class Step(NamedTuple):
@@ -89,12 +100,7 @@ def adam_step(
     Raises:
         InputError: If a shape or type is wrong.
     """
-    for name, values in (("parameters", parameters), ("moments", moments), ("gradient", gradient)):
-        checks.shape(name, values, gradient.shape)
-        checks.dtype(name, values, mx.uint32 if name == "moments" else mx.float32)
-    for name, values, size in (("unscale", unscale, 1), ("step", step, len(Step._fields))):
-        checks.shape(name, values, (size,))
-        checks.dtype(name, values, mx.float32)
+    _takes(parameters.ndim).check(parameters, moments, gradient, unscale, step)
     return _adam(parameters, moments, gradient, unscale, step)
 
 
@@ -117,12 +123,8 @@ def adam_reference(
 def _adam(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> list[mx.array]:
-    return _kernel(gradient.ndim)(
-        *(parameters, moments, gradient, unscale, step),
-        grid=(gradient.size, 1, 1),
-        output_shapes=[gradient.shape] * 2,
-        output_dtypes=[mx.float32, mx.uint32],
-    )
+    arrays = parameters, moments, gradient, unscale, step
+    return _kernel(gradient.ndim)(*arrays, grid=(gradient.size, 1, 1))
 
 
 def pack_moments(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     average=(mx.float32, "values"),
@@ -14,13 +13,8 @@ _TAKES = Signature(
     weight=(mx.float32, 1),
     skipped=(mx.int32, 1),
 )
-_KERNEL = Kernel(
-    "moving_average",
-    "moving_average",
-    inputs=_TAKES.names,
-    outputs=("new_average",),
-    rows="average_shape[0]",
-)
+_GIVES = Signature(new_average=_TAKES["average"])
+_KERNEL = Kernel("moving_average", "moving_average", _TAKES, _GIVES)
 
 
 def moving_average(
@@ -61,9 +55,4 @@ def _reference(
 def _moving_average(
     average: mx.array, newest: mx.array, weight: mx.array, skipped: mx.array
 ) -> list[mx.array]:
-    return _KERNEL(
-        *(average, newest, weight, skipped),
-        grid=(average.size, 1, 1),
-        output_shapes=[average.shape],
-        output_dtypes=[mx.float32],
-    )
+    return _KERNEL(average, newest, weight, skipped, grid=(average.size, 1, 1))
