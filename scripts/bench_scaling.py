@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from math import floor
 from pathlib import Path
@@ -94,7 +94,6 @@ def measure_scaling(
     for line in table(trainings):
         print(line)
     about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
-    about |= {"exchange": asdict(config.ranks)}
     return {**about, "trainings": [training.to_json() for training in trainings]}
 
 

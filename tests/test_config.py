@@ -20,7 +20,6 @@ from nerfmac.config import (
     NetworkConfig,
     OccupancyConfig,
     OptimizerConfig,
-    RanksConfig,
     RefineConfig,
     TrainConfig,
     override,
@@ -48,8 +47,7 @@ def changed() -> Config:
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
         optimizer=OptimizerConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(blend="linear"),
-        ranks=RanksConfig(allreduce_dtype="float32"),
-        refine=RefineConfig(poses=True, l2=1e-3),
+        refine=RefineConfig(poses=True, pose_rate=1e-3),
     )
 
 
@@ -126,6 +124,9 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"rays": 2**17}, "train.rays"),
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
+        ("refine", {"poses": 1}, "refine.poses"),
+        ("train", {"depth": -1.0}, "train.depth"),
+        ("train", {"steps": 1.5}, "train.steps"),
     ],
 )
 def test_an_impossible_number_is_refused_with_its_path(part, change, path):
@@ -231,9 +232,6 @@ def test_a_thin_fog_is_for_transparent_images_only():
 def test_what_follows_from_the_settings():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
     assert [MarchConfig(near=near).near_plane for near in (None, 0.0, 0.7)] == [0.1, 0.0, 0.7]
-    config = RefineConfig(warmup_steps=400)
-    assert [config.warmup_at(step) for step in (0, 100, 400, 9000)] == [0.0, 0.25, 1.0, 1.0]
-    assert RefineConfig(warmup_steps=0).warmup_at(0) == 1.0
 
 
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
@@ -241,12 +239,3 @@ def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300
     assert HashGridConfig(coarsest=20).for_pixels(1.0).finest == 80
     assert HashGridConfig().for_pixels(1e5).finest == 4096
-
-
-@pytest.mark.parametrize(("every", "expected"), [(1, list(range(13))), (4, [0, 4, 8, 12])])
-def test_poses_move_in_every_so_many_steps(every, expected):
-    config = RefineConfig(poses=True, every=every)
-    moves = [step for step in range(13) if config.learns_cameras_at(step)]
-    assert moves == expected
-    assert [config.camera_updates(step) for step in moves] == list(range(1, len(moves) + 1))
-    assert not any(RefineConfig(exposures=True).learns_cameras_at(step) for step in range(40))

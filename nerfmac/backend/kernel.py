@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.device import current_device
 from nerfmac.backend.fallback import backend, users_operations, why_no_extension
+from nerfmac.backend.signature import Signature
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import OF_DEVICES
@@ -78,15 +79,12 @@ class Kernel:
         ...   y[i] = value;
         ... }
         ... '''
+        >>> one_axis = (mx.float32, "count")
         >>> kernel = nerfmac.Kernel(
-        ...     "power", "power", inputs=("x",), outputs=("y",), rows="x_shape[0]", source=source
+        ...     "power", "power", inputs={"x": one_axis}, outputs={"y": one_axis}, source=source
         ... )
         >>> (cubes,) = kernel(
-        ...     mx.array([0.0, 1.0, 2.0, 3.0]),
-        ...     grid=(4, 1, 1),
-        ...     template=[("POWER", 3)],
-        ...     output_shapes=[(4,)],
-        ...     output_dtypes=[mx.float32],
+        ...     mx.array([0.0, 1.0, 2.0, 3.0]), grid=(4, 1, 1), template=[("POWER", 3)]
         ... )
         >>> cubes
         array([0, 1, 8, 27], dtype=float32)
@@ -98,13 +96,18 @@ class Kernel:
     function: str
     """Name of the function. The launch argument `template` sets the first template parameters of
     the function."""
-    inputs: tuple[str, ...]
-    """Names of the arrays that the function reads."""
-    outputs: tuple[str, ...]
-    """Names of the arrays that the function writes."""
-    rows: str
+    inputs: Mapping[str, tuple[Any, ...]]
+    """Arrays that the function reads: for each name, the dtype (or a tuple of allowed dtypes),
+    followed by the lengths of the axes. A length is a number, a name, or a name plus a number, such
+    as "rays + 1". All axes with the same name must have the same length."""
+    outputs: Mapping[str, tuple[Any, ...]]
+    """Arrays that the function writes, declared like `inputs` but with a single dtype each. The
+    lengths of named axes come from the inputs of a launch or, for other names, from its keyword
+    arguments."""
+    rows: str | None = None
     """C++ expression for the number of rows, such as "x_shape[0]", where NAME_shape is the shape of
-    the input NAME. The first axis of the grid has one thread or one simdgroup for each row."""
+    the input NAME. The default is the length of the first input's first axis. The first axis of the
+    grid has one thread or one simdgroup for each row."""
     space: str | None = None
     """Declaration of a threadgroup array named `space`, such as "float space[64]", or None. Metal
     allows this declaration only in a kernel body."""
@@ -132,10 +135,9 @@ class Kernel:
         *inputs: mx.array,
         grid: tuple[int, int, int],
         group: int | None = None,
-        output_shapes: Sequence[Sequence[int]],
-        output_dtypes: Sequence[mx.Dtype],
         template: Sequence[tuple[str, int]] = (),
         zeroed: bool = False,
+        **lengths: int,
     ) -> list[mx.array]:
         """Launch the kernel.
 
@@ -144,19 +146,19 @@ class Kernel:
             grid: Number of threads in x, y, and z. An empty grid launches nothing and returns
                 zeros.
             group: Number of threads per threadgroup, along x. By default, at most 256.
-            output_shapes: Shape of each output.
-            output_dtypes: Type of each output.
             template: Names and values of the first template parameters, in order.
             zeroed: Whether outputs are initialized to zero. If the kernel has `accumulates`,
                 outputs are always initialized to zero.
+            lengths: Lengths of the named axes that no input has.
 
         Returns:
             Output arrays, in the order of `outputs`. The arrays are lazy: MLX evaluates them when
             they are needed.
 
         Raises:
-            InputError: If the number of inputs is wrong. The first launch on a device also raises
-                it if the function or a header is missing, or if `source` does not compile.
+            InputError: If the number, the shape, or the type of an input is wrong, or if the length
+                of an axis is missing. The first launch on a device also raises it if the function
+                or a header is missing, or if `source` does not compile.
             RuntimeError: If a Metal kernel does not compile. MLX compiles the kernel when its
                 outputs are evaluated, and the error contains the compiler's messages.
             BuildError: If a built-in kernel cannot be built, or if no kernel can be built on this
@@ -165,8 +167,10 @@ class Kernel:
         if len(inputs) != len(self.inputs):
             names = ", ".join(self.inputs)
             raise InputError(f"{self.function} got {len(inputs)} arrays; expected {names}")
+        lengths = Signature(self.inputs).check(*inputs, **lengths)
+        outputs = Signature(self.outputs).outputs(**lengths)
         if prod(grid) == 0:
-            return list(map(mx.zeros, output_shapes, output_dtypes))
+            return list(map(mx.zeros, *outputs.values()))
         build = _build(self, current_device(), tuple(name for name, _ in template))
         extra: dict[str, Any] = {"init_value": 0} if zeroed or self.accumulates else {}
         try:
@@ -176,8 +180,7 @@ class Kernel:
                 template=list(template),
                 grid=grid,
                 threadgroup=(group or min(_GROUP, grid[0]), 1, 1),
-                output_shapes=[tuple(shape) for shape in output_shapes],
-                output_dtypes=list(output_dtypes),
+                **outputs,
                 **extra,
             )
         except BuildError as error:
@@ -221,7 +224,8 @@ class Kernel:
         Returns:
             Source code.
         """
-        arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
+        rows = self.rows or f"{next(iter(self.inputs))}_shape[0]"
+        arguments = ("thread_position_in_grid", rows, *self.inputs, *self.outputs)
         declaration = ""
         if self.space is not None:
             declaration = f"threadgroup {self.space}; "
@@ -262,7 +266,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
         # MLX caches kernels by name, but several source files may use the same function name.
-        everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
+        everything = repr((text, body, [*kernel.inputs], [*kernel.outputs], kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](
         name=name,

@@ -6,7 +6,8 @@ from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import OptimizerConfig, ParameterGroup, RanksConfig, TrainConfig
+from nerfmac.config.settings import Range, Settings
+from nerfmac.config.training import OptimizerConfig, ParameterGroup, TrainConfig
 
 __all__ = [
     "PRESETS",
@@ -19,8 +20,9 @@ __all__ = [
     "OccupancyConfig",
     "OptimizerConfig",
     "ParameterGroup",
-    "RanksConfig",
+    "Range",
     "RefineConfig",
+    "Settings",
     "TrainConfig",
     "VanillaConfig",
     "override",

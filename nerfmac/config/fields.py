@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.config.settings import Range, Settings
 
 FEATURES = (1, 2, 4, 8)  # Supported numbers of features per table entry, as in tiny-cuda-nn.
 
@@ -22,33 +24,31 @@ WIDTHS = (16, 32, 64, 128)
 
 
 @dataclass(frozen=True)
-class HashGridConfig:
+class HashGridConfig(Settings):
     """Settings of the multiresolution hash encoding."""
 
-    levels: int = 16
+    _prefix = "grid."
+
+    levels: Annotated[int, Range(2, 32)] = 16
     """Number of resolution levels of the grid. levels x features must be a multiple of 16. Larger
     values reduce the ratio between consecutive resolutions and slow down training."""
     features: int = 2
     """Number of features per table entry: 1, 2, 4, or 8. Larger values increase the table size and
     slow down training."""
-    log2_entries: int = 19
+    log2_entries: Annotated[int, Range(8, 24)] = 19
     """Base-2 logarithm of the maximum number of table entries per level. Larger values reduce hash
     collisions but use more memory."""
-    coarsest: int = 16  # Number of cells along each side of the scene cube at the coarsest level.
+    coarsest: Annotated[int, Range(2)] = 16
+    """Number of cells along each side of the scene cube at the coarsest level."""
     finest: int | None = None
     """Number of cells per scene unit at the finest level. By default (auto), the number depends on
     the image resolution."""
 
     def __post_init__(self) -> None:
-        checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
-        checks.number("grid.features", self.features, whole=True)
+        super().__post_init__()
         if self.features not in FEATURES:
             raise InputError(f"grid.features is {self.features}; expected 1, 2, 4, or 8")
-        checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
-        checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
-        checks.optional_number(
-            "grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True
-        )
+        checks.optional_number("grid.finest", self.finest, low=self.coarsest, high=2**20)
         features = self.levels * self.features
         if features % 16 or features > WIDEST_FEATURES:
             raise InputError(
@@ -76,32 +76,28 @@ class HashGridConfig:
 
 
 @dataclass(frozen=True)
-class NetworkConfig:
+class NetworkConfig(Settings):
     """Sizes of the density network and of the color network."""
+
+    _prefix = "networks."
 
     width: int = 64
     """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values improve quality and
     slow down training."""
-    density_layers: int = 1
+    density_layers: Annotated[int, Range(1, 4)] = 1
     """Number of hidden layers of the density network, 1 to 4. At width 128, the density and color
     networks together have at most 4 hidden layers. Larger values slow down training."""
-    color_layers: int = 2
+    color_layers: Annotated[int, Range(1, 4)] = 2
     """Number of hidden layers of the color network, 1 to 4. At width 128, the density and color
     networks together have at most 4 hidden layers. Larger values slow down training."""
-    density_bias: int = 0
+    density_bias: Annotated[int, Range(0, 8)] = 0
     """Constant that is subtracted from the logarithm of the density if the images have an alpha
     channel. Larger values reduce the initial density."""
 
     def __post_init__(self) -> None:
-        checks.number("networks.width", self.width, whole=True)
+        super().__post_init__()
         if self.width not in WIDTHS:
             raise InputError(f"networks.width is {self.width}; expected 16, 32, 64, or 128")
-        for name, low, high in (
-            ("density_layers", 1, 4),
-            ("color_layers", 1, 4),
-            ("density_bias", 0, 8),
-        ):
-            checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
         layers = self.density_layers + self.color_layers
         if layers > WIDEST_LAYERS and self.width == WIDTHS[-1]:
             raise InputError(
@@ -110,39 +106,36 @@ class NetworkConfig:
 
 
 @dataclass(frozen=True)
-class VanillaConfig:
+class VanillaConfig(Settings):
     """Settings of the original NeRF (Mildenhall et al. 2020): sizes of the networks, and numbers of
     samples per ray."""
 
-    width: int = 256
+    _prefix = "vanilla."
+
+    width: Annotated[int, Range(2, 1024)] = 256
     """Number of neurons per hidden layer, an even number. The layer that reads the direction has
     half as many neurons."""
-    layers: int = 8  # Number of hidden layers before the density output.
+    layers: Annotated[int, Range(2, 32)] = 8  # Number of hidden layers before the density output.
     skip: int = 4
     """Index, from 0, of the hidden layer after which the encoded position is concatenated to the
     activations again."""
-    position_frequencies: int = 10
+    # Beyond 16 frequencies, float32 represents the fractional part of the sine's argument with only
+    # a few bits.
+    position_frequencies: Annotated[int, Range(1, 16)] = 10
     """Number of frequencies of the position encoding. Larger values reproduce finer details."""
-    direction_frequencies: int = 4
+    direction_frequencies: Annotated[int, Range(1, 16)] = 4
     """Number of frequencies of the direction encoding. Larger values reproduce sharper
     reflections."""
-    coarse: int = 64
+    coarse: Annotated[int, Range(2, 1024)] = 64
     """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
     objects but slow down training and rendering."""
-    fine: int = 128
+    fine: Annotated[int, Range(1, 1024)] = 128
     """Number of additional samples per ray for the fine network, at distances where the coarse
     network predicts density. Larger values give sharper renderings but slow down training and
     rendering."""
 
     def __post_init__(self) -> None:
-        checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
+        super().__post_init__()
         if self.width % 2:
             raise InputError(f"vanilla.width is {self.width}; expected an even number")
-        checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
-        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
-        # Beyond 16 frequencies, float32 represents the fractional part of the sine's argument with
-        # only a few bits.
-        for name in ("position_frequencies", "direction_frequencies"):
-            checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
-        checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)
-        checks.number("vanilla.fine", self.fine, low=1, high=1024, whole=True)
+        checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2)

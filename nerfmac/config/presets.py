@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from types import NoneType
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -13,7 +13,8 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
-from nerfmac.config.training import OptimizerConfig, RanksConfig, TrainConfig
+from nerfmac.config.settings import Range, Settings
+from nerfmac.config.training import OptimizerConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
@@ -22,7 +23,7 @@ Encoding = Literal["hash", "dense", "frequency"]
 
 
 @dataclass(frozen=True, repr=False)
-class Config:
+class Config(Settings):
     """All settings of a run, which are saved in the run's folder as `config.json`.
 
     `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets. Use
@@ -34,7 +35,8 @@ class Config:
     """
 
     preset: str = "base"  # Preset that the settings were taken from.
-    seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
+    """Seed of all random numbers, from 0 to 2^32 - 1."""
     deterministic: bool = False
     """Sum gradients on a GPU as integers, so that training is bitwise reproducible for the same
     seed and number of steps. Training on a CPU is always bitwise reproducible."""
@@ -51,7 +53,6 @@ class Config:
     occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
-    ranks: RanksConfig = field(default_factory=RanksConfig)
     refine: RefineConfig = field(default_factory=RefineConfig)
 
     def __post_init__(self) -> None:
@@ -63,10 +64,7 @@ class Config:
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
                 f"nerfmac.config.PRESETS[{self.preset!r}]"
             )
-        checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
-        checks.flag("deterministic", self.deterministic)
-        checks.choice("model", self.model, get_args(Model))
-        checks.choice("encoding", self.encoding, get_args(Encoding))
+        super().__post_init__()
 
     def __repr__(self) -> str:
         """Return the preset name, and a line for each setting that differs from the preset."""

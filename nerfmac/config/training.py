@@ -1,72 +1,56 @@
-"""Settings of training: steps, rays, losses, communication between ranks, and the optimizer."""
+"""Settings of training: steps, rays, losses, and the optimizer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from nerfmac.common import checks
+from nerfmac.config.settings import Range, Settings
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Number of training steps, and settings of each step."""
 
-    steps: int = 20_000  # Number of training steps, unless steps or seconds are given.
+    _prefix = "train."
+
+    steps: Annotated[int, Range(1)] = 20_000
+    """Number of training steps, unless steps or seconds are given."""
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
-    max_rays: int = 2**16  # Maximum number of rays in a step.
-    huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
-    occlusion: float | None = None
+    max_rays: Annotated[int, Range(16, 2**24)] = 2**16  # Maximum number of rays in a step.
+    huber: Annotated[float, Range(1e-6)] = 0.1
+    """Color error, in [0, 1], above which the loss is linear."""
+    occlusion: Annotated[float | None, Range(0.0)] = None
     """Initial weight of the occlusion loss in scenes larger than the unit cube. The weight decays
     to 0 during the first half of the run. Larger values move density away from the cameras where
     the images do not determine the depth. By default (auto), the weight is 0.01, or 0 if the sparse
     points have a ground plane, because the loss would move a floor without texture."""
-    depth: float | None = None
+    depth: Annotated[float | None, Range(0.0)] = None
     """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
     requires their tracks, which list the images that show each point. By default (auto), the weight
     is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 otherwise."""
-    depth_rays: float = 1 / 16  # Fraction of the rays that are drawn through sparse points.
-    ground: float | None = None
+    ground: Annotated[float | None, Range(0.0)] = None
     """Weight of the ground loss. The ground loss moves density to the ground plane of the sparse
     points. By default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points
     have a ground plane. Otherwise, the weight is 0."""
-    sensor: float | None = None
+    sensor: Annotated[float | None, Range(0.0)] = None
     """Weight of the sensor loss, which moves surfaces to the depth that a sensor has measured, such
     as the LiDAR of a phone. Requires a scene with depth images. By default (auto), the weight is
     0.03 for such scenes, and 0 otherwise."""
-    gradient_scaling: float = 1.0
+    gradient_scaling: Annotated[float, Range(0.0)] = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
     to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the
     unit cube. With 0, gradient scaling is disabled."""
-    loss_scale: float = 1024.0
+    loss_scale: Annotated[float, Range(1.0, 2.0**16)] = 1024.0
     """Initial loss scale. The loss scale is halved after an overflow and doubled after 2,000 steps
     without an overflow."""
     blend: Literal["srgb", "linear"] = "srgb"
     """Color space in which images with an alpha channel are blended over a background."""
 
     def __post_init__(self) -> None:
-        checks.number("train.steps", self.steps, low=1, whole=True)
-        checks.number("train.max_rays", self.max_rays, low=16, high=2**24, whole=True)
-        checks.number("train.rays", self.rays, low=16, high=self.max_rays, whole=True)
-        checks.number("train.huber", self.huber, low=1e-6)
-        for name in ("occlusion", "depth", "ground", "sensor"):
-            checks.optional_number(f"train.{name}", getattr(self, name), low=0.0)
-        checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
-        checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
-        checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
-        checks.choice("train.blend", self.blend, ("srgb", "linear"))
-
-
-@dataclass(frozen=True)
-class RanksConfig:
-    """Settings of the communication between ranks, for training on several devices."""
-
-    allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
-    """Data type of large arrays sent between ranks. float32 is exact but sends twice as many bytes
-    as bfloat16."""
-
-    def __post_init__(self) -> None:
-        checks.choice("ranks.allreduce_dtype", self.allreduce_dtype, ("bfloat16", "float32"))
+        super().__post_init__()
+        checks.number("train.rays", self.rays, low=16, high=self.max_rays)
 
 
 class ParameterGroup(NamedTuple):
@@ -78,7 +62,7 @@ class ParameterGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OptimizerConfig:
+class OptimizerConfig(Settings):
     """Settings of Adam, the learning rate schedule, and the moving average of the parameters.
 
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP, because
@@ -91,28 +75,32 @@ class OptimizerConfig:
     only to networks.
     """
 
-    rate: float = 3e-2  # Learning rate after the warm-up. Reduce it if training diverges.
-    networks: float = 0.2  # Factor of the learning rate for the weights of the networks.
-    beta1: float = 0.9  # Decay per step of Adam's mean gradient.
+    _prefix = "optimizer."
+
+    rate: Annotated[float, Range(1e-30, checks.LARGEST)] = 3e-2
+    """Learning rate after the warm-up. Reduce it if training diverges."""
+    networks: Annotated[float, Range(1e-3, 1e3)] = 0.2
+    """Factor of the learning rate for the weights of the networks."""
+    beta1: Annotated[float, Range(0.0, 0.9999)] = 0.9
+    """Decay per step of Adam's mean gradient."""
     beta2: float = 0.99  # Decay per step of Adam's mean squared gradient; above beta1^2.
-    epsilon: float = 1e-15  # Constant that Adam adds to the root of the mean squared gradient.
-    l2: float = 1e-7  # Weight of the L2 penalty on the weights of the networks.
-    warmup_steps: int = 100  # Number of steps over which the learning rate rises from 0.
-    hold: float = 0.7  # Fraction of the run with a constant rate, before it decays.
-    final_rate: float = 0.01  # Learning rate at the end of the run, as a fraction of `rate`.
-    average: float = 0.95
+    epsilon: Annotated[float, Range(1e-30, checks.LARGEST)] = 1e-15
+    """Constant that Adam adds to the root of the mean squared gradient."""
+    l2: Annotated[float, Range(0.0)] = 1e-7
+    """Weight of the L2 penalty on the weights of the networks."""
+    warmup_steps: Annotated[int, Range(0)] = 100
+    """Number of steps over which the learning rate rises from 0."""
+    hold: Annotated[float, Range(0.0, 0.9999)] = 0.7
+    """Fraction of the run with a constant rate, before it decays."""
+    final_rate: Annotated[float, Range(1e-30, checks.LARGEST)] = 0.01
+    """Learning rate at the end of the run, as a fraction of `rate`."""
+    average: Annotated[float, Range(0.0, 0.9999)] = 0.95
     """Decay per step of the exponential moving average of the parameters. Renderings use the
     averaged parameters."""
 
     def __post_init__(self) -> None:
-        for name in ("rate", "epsilon", "final_rate"):
-            checks.number(f"optimizer.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
-        for name in ("beta1", "hold", "average"):
-            checks.number(f"optimizer.{name}", getattr(self, name), low=0.0, high=0.9999)
+        super().__post_init__()
         checks.number("optimizer.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
-        checks.number("optimizer.networks", self.networks, low=1e-3, high=1e3)
-        checks.number("optimizer.l2", self.l2, low=0.0)
-        checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
         """Return the learning rate at `step`, counted from 0, after the fraction `progress` of the

@@ -20,12 +20,13 @@ from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
-from nerfmac.fields.networks import StackedMlps
+from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 
@@ -55,6 +56,9 @@ class EncodedField(Field):
         array([1, 1, 1, 1, 1], dtype=float32)
     """
 
+    networks_shape: NetworksShape
+    """Layer widths and numbers of layers of the density network and the color network."""
+
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
         """Create a field from an encoding and network settings.
 
@@ -73,13 +77,9 @@ class EncodedField(Field):
             )
         self.encoding = encoding
         layers = networks.density_layers, networks.color_layers
-        shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.density_bias)
-        self._networks = StackedMlps(shape)
-
-    @property
-    def networks_shape(self) -> NetworksShape:
-        """Layer widths and numbers of layers of the density network and the color network."""
-        return self._networks.shape
+        self.networks_shape = NetworksShape(
+            encoding.outputs, networks.width, *layers, networks.density_bias
+        )
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
@@ -95,7 +95,15 @@ class EncodedField(Field):
         is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
         if is_clamped and isinstance(self.encoding, HashGrid):
             encoding["table"] = replace(encoding["table"], has_bounded_gradient=True)
-        return {**encoding, **self._networks.parameter_specs}
+        weights = {
+            name: ParameterSpec((network.weights,), is_l2_regularized=True)
+            for name, network in self._networks.items()
+        }
+        return {**encoding, **weights}
+
+    @property
+    def _networks(self) -> dict[str, MlpShape]:
+        return {"density": self.networks_shape.density, "color": self.networks_shape.color}
 
     def init(self, key: mx.array) -> Parameters:
         """Return random initial parameters of the encoding and the networks.
@@ -106,8 +114,10 @@ class EncodedField(Field):
         Returns:
             Parameters of the encoding, and the weights `density` and `color` of the networks.
         """
-        encoding, density, color = mx.random.split(key, 3)
-        return {**self.encoding.init(encoding), **self._networks.init(density, color)}
+        encoding, *keys = mx.random.split(key, 3)
+        networks = zip(self._networks.items(), keys, strict=True)
+        weights = {name: uniform_by_layer(network, own) for (name, network), own in networks}
+        return {**self.encoding.init(encoding), **weights}
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
@@ -127,7 +137,9 @@ class EncodedField(Field):
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
-        return FieldOutput(*self._networks(parameters, features, basis, samples.ray, used))
+        weights = parameters["density"], parameters["color"]
+        arrays = features, basis, samples.ray, used, *weights
+        return FieldOutput(*networks(*arrays, self.networks_shape))
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
         """Return the density at `position`, without a gradient.
@@ -139,7 +151,14 @@ class EncodedField(Field):
         Returns:
             Density (points,) per scene unit.
         """
-        return self._networks.density(parameters, self.encoding(parameters, position))
+        return self._density(parameters, position)
+
+    def _density(
+        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
+    ) -> mx.array:
+        features = self.encoding(parameters, position, used)
+        weights = parameters["density"], parameters["color"]
+        return networks_density(features, *weights, self.networks_shape, used)
 
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
@@ -156,19 +175,17 @@ class EncodedField(Field):
             values are arbitrary. On Apple GPUs, no launch encodes more than `features_per_launch`
             features, because a longer launch would delay the display.
         """
-
-        def density(position: mx.array, used: mx.array) -> mx.array:
-            features = self.encoding(parameters, position, used)
-            return self._networks.density(parameters, features, used)
-
         points, most = position.shape[0], max(features_per_launch() / self.encoding.outputs, 1.0)
         launches = ceil(points / most)
         if launches <= 1:
-            return density(position, used)
+            return self._density(parameters, position, used)
         size = ceil(points / launches)
         parts = range(0, points, size)
         return mx.concatenate(
-            [density(position[i : i + size], mx.clip(used - i, 0, size)) for i in parts]
+            [
+                self._density(parameters, position[i : i + size], mx.clip(used - i, 0, size))
+                for i in parts
+            ]
         )
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
@@ -185,7 +202,7 @@ class EncodedField(Field):
             return None
         # GPU kernels read the table in half precision. It is rounded here, once for all images.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
-        sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
+        sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self.networks_shape)
         return partial(_traced, rounded, sizes, occupied.bits)
 
 

@@ -1,4 +1,5 @@
-"""Adam optimizer step for one array in a single pass (Kingma and Ba 2015, algorithm 1).
+"""Adam optimizer step for one array in a single pass (Kingma and Ba 2015, algorithm 1), and the
+exponential moving average of parameters.
 
 As in tiny-cuda-nn, an element with a zero gradient, including the L2 term, keeps its value and its
 moments. A training step reads only a few entries of a table, and momentum must not change the other
@@ -20,10 +21,29 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
-from nerfmac.common import checks
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import FRACTION_UNITS, HASH_PRIME_Y
 from nerfmac.ops.operation import operation
+
+_AVERAGE_TAKES = Signature(
+    average=(mx.float32, "values"),
+    newest=(mx.float32, "values"),
+    weight=(mx.float32, 1),
+    skipped=(mx.int32, 1),
+)
+_AVERAGE_GIVES = Signature(new_average=_AVERAGE_TAKES["average"])
+_AVERAGE = Kernel("moving_average", "moving_average", _AVERAGE_TAKES, _AVERAGE_GIVES)
+
+
+def _takes(axes: int) -> Signature:
+    names = [f"axis {axis}" for axis in range(axes)]
+    return Signature(
+        parameters=(mx.float32, *names),
+        moments=(mx.uint32, *names),
+        gradient=(mx.float32, *names),
+        unscale=(mx.float32, 1),
+        step=(mx.float32, len(AdamStep._fields)),
+    )
 
 
 @cache
@@ -33,12 +53,13 @@ def _kernel(axes: int) -> Kernel:
     Each number of axes has its own kernel, because flattening arrays would add operations to every
     step.
     """
+    takes = _takes(axes)
+    gives = Signature(new_parameters=takes["parameters"], new_moments=takes["moments"])
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
-    inputs = ("parameters", "moments", "gradient", "unscale", "step")
-    return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
+    return Kernel("adam", "adam", takes, gives, rows)
 
 
-class Step(NamedTuple):
+class AdamStep(NamedTuple):
     """Adam settings for one step, including bias correction."""
 
     beta1: float  # decay of the first moment
@@ -80,8 +101,8 @@ def adam_step(
         gradient: float32 with the shape of `parameters`, multiplied by the loss scale.
         unscale: (1,) float32, factor applied to the gradient: the reciprocal of the loss scale. If
             the factor is 0, parameters and moments do not change.
-        step: Fields of a `Step` as a float32 array (6,). The values change in every step, and a
-            compiled function would treat Python numbers as constants.
+        step: Fields of an `AdamStep` as a float32 array (6,). The values change in every step, and
+            a compiled function would treat Python numbers as constants.
 
     Returns:
         New parameters and new moments, with the same shapes and dtypes as the arguments.
@@ -89,12 +110,7 @@ def adam_step(
     Raises:
         InputError: If a shape or type is wrong.
     """
-    for name, values in (("parameters", parameters), ("moments", moments), ("gradient", gradient)):
-        checks.shape(name, values, gradient.shape)
-        checks.dtype(name, values, mx.uint32 if name == "moments" else mx.float32)
-    for name, values, size in (("unscale", unscale, 1), ("step", step, len(Step._fields))):
-        checks.shape(name, values, (size,))
-        checks.dtype(name, values, mx.float32)
+    _takes(parameters.ndim).check(parameters, moments, gradient, unscale, step)
     return _adam(parameters, moments, gradient, unscale, step)
 
 
@@ -102,7 +118,7 @@ def adam_reference(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
     """Reference implementation of `adam_step` in plain MLX, with the same arguments and results."""
-    beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
+    beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(AdamStep._fields)))
     first, second = unpack_moments(moments, most)
     slope = mx.where(unscale != 0, unscale * gradient + l2 * parameters, 0.0)
     first = beta1 * first + (1.0 - beta1) * slope
@@ -117,12 +133,8 @@ def adam_reference(
 def _adam(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> list[mx.array]:
-    return _kernel(gradient.ndim)(
-        *(parameters, moments, gradient, unscale, step),
-        grid=(gradient.size, 1, 1),
-        output_shapes=[gradient.shape] * 2,
-        output_dtypes=[mx.float32, mx.uint32],
-    )
+    arrays = parameters, moments, gradient, unscale, step
+    return _kernel(gradient.ndim)(*arrays, grid=(gradient.size, 1, 1))
 
 
 def pack_moments(
@@ -154,3 +166,44 @@ def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, 
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second
+
+
+def moving_average(
+    average: mx.array, newest: mx.array, weight: mx.array, skipped: mx.array
+) -> mx.array:
+    """Return a moving average after a step: average + weight * (newest - average).
+
+    Args:
+        average: float32 of any shape.
+        newest: float32 with the shape of `average`.
+        weight: float32 array with one element, weight of the newest values.
+        skipped: int32 array with one element. If it is not 0, the average does not change.
+
+    Returns:
+        New average, with the shape of `average`.
+
+    Raises:
+        InputError: If a shape or type is wrong.
+
+    Examples:
+        >>> from nerfmac.ops.adam import moving_average
+        >>> weight, skipped = mx.array(0.25), mx.array(0)
+        >>> moving_average(mx.array([0.0, 8.0]), mx.array([4.0, 4.0]), weight, skipped)
+        array([1, 7], dtype=float32)
+    """
+    arrays = [values.reshape(-1) for values in (average, newest, weight, skipped)]
+    _AVERAGE_TAKES.check(*arrays)
+    return _moving_average(*arrays).reshape(average.shape)
+
+
+def _average_reference(
+    average: mx.array, newest: mx.array, weight: mx.array, skipped: mx.array
+) -> mx.array:
+    return average + mx.where(skipped == 0, weight, 0.0) * (newest - average)
+
+
+@operation("moving_average", _average_reference)
+def _moving_average(
+    average: mx.array, newest: mx.array, weight: mx.array, skipped: mx.array
+) -> list[mx.array]:
+    return _AVERAGE(average, newest, weight, skipped, grid=(average.size, 1, 1))

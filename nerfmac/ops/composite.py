@@ -41,12 +41,11 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width
+from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.gradient_scaling import scale_gradients
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -68,24 +67,17 @@ _GIVES = Signature(
     ray_penalty=(mx.float32, "rays"),
     difference=(mx.float32, "rays", 3),
 )
-_SETTINGS = ("slots", "full_gradient_distance")
-_FORWARD = Kernel(
-    "composite",
-    "composite_forward",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="ray_start_shape[0] - 1",
+_GRADIENT_TAKES = Signature(
+    **dict([*_TAKES.items()][:-1]),
+    slots=(mx.int32, 1),
+    full_gradient_distance=(mx.float32, 1),
+    **dict([*_GIVES.items()][1:]),
+    **{f"d_{name}": declared for name, declared in [*_GIVES.items()][:-1]},
 )
-_GRADIENT = Kernel(
-    "composite",
-    "composite_gradient",
-    inputs=(
-        *(*_TAKES.names[:-1], *_SETTINGS, *_GIVES.names[1:]),
-        *(f"d_{name}" for name in _GIVES.names[:-1]),
-    ),
-    outputs=("d_density", "d_color"),
-    rows="ray_start_shape[0] - 1",
-)
+_GRADIENT_GIVES = Signature(d_density=_TAKES["density"], d_color=_TAKES["color"])
+_RAYS = "ray_start_shape[0] - 1"
+_FORWARD = Kernel("composite", "composite_forward", _TAKES, _GIVES, _RAYS)
+_GRADIENT = Kernel("composite", "composite_gradient", _GRADIENT_TAKES, _GRADIENT_GIVES, _RAYS)
 
 
 class Composited(NamedTuple):
@@ -219,7 +211,7 @@ def composite_penalized(
     background = black if background is None else background
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, color, *along, expected, background, penalty, ray_omitted
-    _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
+    _TAKES.check(*arrays, rays=rays)
     color, opacity, depth, ray_penalty, _ = _composite(
         *arrays, full_gradient_distance=full_gradient_distance
     )
@@ -376,8 +368,7 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
 @operation("composite", composite_reference)
 def _composite(density, color, *samples, full_gradient_distance):  # type: ignore[no-untyped-def]
     rays = samples[2].shape[0] - 1
-    outputs = _GIVES.outputs(rays=rays)
-    return _FORWARD(density, color, *samples, grid=(rays * simd_width(), 1, 1), **outputs)
+    return _FORWARD(density, color, *samples, grid=(rays * simd_width(), 1, 1))
 
 
 @_composite.vjp
@@ -390,7 +381,5 @@ def _composite_vjp(primals, cotangents, outputs, *, full_gradient_distance):  # 
         *outputs[1:],
         *cotangents[:-1],
         grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),
-        output_shapes=[density.shape, color.shape],
-        output_dtypes=[mx.float32] * 2,
     )
     return d_density, d_color, *map(mx.zeros_like, samples)

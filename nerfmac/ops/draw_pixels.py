@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.common.constants import FRACTION_UNITS
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 from nerfmac.ops.uniform import uniform
 
 BATCH = 2**12
@@ -22,6 +21,12 @@ BATCH = 2**12
 
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), index=(mx.int32, "rays"))
 _FRACTIONS = Signature(fractions=(mx.float32, 3, "rays"))
+_VIEWS = Signature(views=(mx.int32, 1), places=(mx.int32, "views", 5))
+_CAMERAS = Signature(
+    intrinsics=(mx.float32, "views", 4),
+    distortion=(mx.float32, "views", 7),
+    poses=(mx.float32, "views", 3, 4),
+)
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -32,15 +37,14 @@ _GIVES = Signature(
 _DRAW = Kernel(
     "draw_pixels",
     "draw_pixels",
-    inputs=("index", "views", "places", "pixels", "intrinsics", "distortion", "poses"),
-    outputs=_GIVES.names,
-    rows="index_shape[0]",
+    Signature(index=_TAKES["index"], **_VIEWS, pixels=_TAKES["pixels"], **_CAMERAS),
+    _GIVES,
 )
 _CHOOSE = Kernel(
     "draw_pixels",
     "choose_pixels",
-    inputs=("fractions", "views", "places"),
-    outputs=("index",),
+    Signature(**_FRACTIONS, **_VIEWS),
+    Signature(index=_TAKES["index"]),
     rows="fractions_shape[1]",
 )
 
@@ -133,13 +137,8 @@ def choose_pixels_reference(cameras: Cameras, fractions: mx.array) -> mx.array:
 
 @operation("draw_pixels", choose_pixels_reference)
 def _choose(cameras: Cameras, fractions: mx.array) -> mx.array:
-    rays = fractions.shape[1]
-    (index,) = _CHOOSE(
-        *(fractions, mx.array([len(cameras)], mx.int32), cameras.places),
-        grid=(rays, 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.int32],
-    )
+    arrays = fractions, mx.array([len(cameras)], mx.int32), cameras.places
+    (index,) = _CHOOSE(*arrays, grid=(fractions.shape[1], 1, 1))
     return index
 
 
@@ -157,12 +156,11 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, index: mx.array) -
 
 @operation("draw_pixels", draw_pixels_reference)
 def _draw(pixels: mx.array, cameras: Cameras, index: mx.array) -> Drawn:
-    rays, newton_steps = index.shape[0], NEWTON_STEPS if cameras.is_distorted else 0
+    newton_steps = NEWTON_STEPS if cameras.is_distorted else 0
     origin, direction, color, alpha, view = _DRAW(
         *(index, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
         *(cameras.intrinsics, cameras.distortion, cameras.poses),
-        grid=(rays, 1, 1),
+        grid=(index.shape[0], 1, 1),
         template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
-        **_GIVES.outputs(rays=rays),
     )
     return Drawn(Rays(origin, direction), color, alpha, view)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width
+from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import EXPOSE_CHUNK, MIN_EXPOSED_OPACITY
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     color=(mx.float32, "rays", 3),
@@ -17,48 +16,40 @@ _TAKES = Signature(
     view=(mx.int32, "rays"),
     background=(mx.float32, "rays", 3),
 )
-_FACTORS_GIVES = Signature(factors=(mx.float32, "views", 3))
-_GIVES = Signature(exposed=(mx.float32, "rays", 3))
-_INPUTS = ("color", "opacity", "factors", "view", "background")
+_FACTORS_GIVES = Signature(factors=_TAKES["logarithms"])
+_GIVES = Signature(exposed=_TAKES["color"])
+_FORWARD_TAKES = Signature(
+    color=_TAKES["color"],
+    opacity=_TAKES["opacity"],
+    **_FACTORS_GIVES,
+    view=_TAKES["view"],
+    background=_TAKES["background"],
+)
 _RAY_GRADIENTS = Signature(
-    d_color=(mx.float32, "rays", 3),
-    d_opacity=(mx.float32, "rays"),
-    d_exposures=(mx.float32, "rays", 3),
+    d_color=_TAKES["color"], d_opacity=_TAKES["opacity"], d_exposures=_TAKES["color"]
 )
+_SUMS = Signature(sums=(mx.float32, "views + 1", 3, "chunks"))
 _FACTORS = Kernel(
-    "expose",
-    "expose_factors",
-    inputs=("logarithms",),
-    outputs=_FACTORS_GIVES.names,
-    rows="logarithms_shape[0]",
+    "expose", "expose_factors", Signature(logarithms=_TAKES["logarithms"]), _FACTORS_GIVES
 )
-_FORWARD = Kernel(
-    "expose",
-    "expose_forward",
-    inputs=_INPUTS,
-    outputs=_GIVES.names,
-    rows="view_shape[0]",
-)
+_FORWARD = Kernel("expose", "expose_forward", _FORWARD_TAKES, _GIVES)
 _GRADIENT = Kernel(
     "expose",
     "expose_gradient",
-    inputs=(*_INPUTS, "d_exposed"),
-    outputs=_RAY_GRADIENTS.names,
-    rows="view_shape[0]",
+    Signature(**_FORWARD_TAKES, d_exposed=_TAKES["color"]),
+    _RAY_GRADIENTS,
 )
 _VIEW_SUMS = Kernel(
     "expose",
     "expose_view_sums",
-    inputs=("view", "d_exposures", "views"),
-    outputs=("sums",),
-    rows="view_shape[0]",
+    Signature(view=_TAKES["view"], d_exposures=_TAKES["color"], views=(mx.int32, 1)),
+    _SUMS,
 )
 _VIEW_GRADIENT = Kernel(
     "expose",
     "expose_view_gradient",
-    inputs=("sums", "chunks"),
-    outputs=("d_logarithms",),
-    rows="sums_shape[0]",
+    Signature(**_SUMS, chunks=(mx.int32, 1)),
+    Signature(d_logarithms=_TAKES["logarithms"]),
 )
 
 
@@ -125,11 +116,8 @@ def _expose_reference(
 def _expose(
     color: mx.array, opacity: mx.array, logarithms: mx.array, view: mx.array, background: mx.array
 ) -> list[mx.array]:
-    (rays,), views = view.shape, logarithms.shape[0]
-    grid = views * simd_width(), 1, 1
-    (factors,) = _FACTORS(logarithms, grid=grid, **_FACTORS_GIVES.outputs(views=views))
-    arrays = color, opacity, factors, view, background
-    (exposed,) = _FORWARD(*arrays, grid=(rays, 1, 1), **_GIVES.outputs(rays=rays))
+    (factors,) = _FACTORS(logarithms, grid=(logarithms.shape[0] * simd_width(), 1, 1))
+    (exposed,) = _FORWARD(color, opacity, factors, view, background, grid=(view.shape[0], 1, 1))
     return [exposed, factors]
 
 
@@ -140,19 +128,11 @@ def _expose_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
     d_color, d_opacity, d_exposures = _GRADIENT(
         *(color, opacity, outputs[1], view, background, cotangents[0]),
         grid=(rays, 1, 1),
-        **_RAY_GRADIENTS.outputs(rays=rays),
     )
     chunks = -(-rays // EXPOSE_CHUNK)
-    (sums,) = _VIEW_SUMS(
-        *(view, d_exposures, mx.array([views], mx.int32)),
-        grid=(chunks, 1, 1),
-        output_shapes=[(views + 1, 3, chunks)],
-        output_dtypes=[mx.float32],
-    )
+    count = mx.array([views], mx.int32)
+    (sums,) = _VIEW_SUMS(view, d_exposures, count, grid=(chunks, 1, 1), views=views, chunks=chunks)
     (d_logarithms,) = _VIEW_GRADIENT(
-        *(sums, mx.array([chunks], mx.int32)),
-        grid=(views * simd_width(), 1, 1),
-        output_shapes=[logarithms.shape],
-        output_dtypes=[mx.float32],
+        sums, mx.array([chunks], mx.int32), grid=(views * simd_width(), 1, 1)
     )
     return d_color, d_opacity, d_logarithms, mx.zeros_like(view), mx.zeros_like(background)

@@ -16,12 +16,11 @@ from math import ceil
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width, variant, working_dtype
+from nerfmac.backend import Kernel, Signature, simd_width, variant, working_dtype
 from nerfmac.backend.apple import additions_per_launch
 from nerfmac.backend.metal_text import DEVICE_SIZE
 from nerfmac.common.constants import HASH_PRIME_Y, HASH_PRIME_Z, SCENE_CENTER
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 CORNERS = 8
 """Number of corners of a grid cell. At each level, encoding a point reads one table row per corner,
@@ -32,44 +31,42 @@ _TAKES = Signature(
     table=((mx.float32, working_dtype), "entries", "features"),
     used=(mx.int32, 1),
 )
-_GIVES = Signature(encoded=(working_dtype, "points", "columns"))
-_LEVELS = ("grids", "shapes")
+_TABLE = Signature(table=(working_dtype, "entries", "features"))
+_LEVELS = Signature(
+    grids=(mx.float32, "levels", 2), shapes=(mx.uint32, "numbers"), used=_TAKES["used"]
+)
+_POSITIONS = Signature(positions=_TAKES["positions"])
+_GRADIENT = Signature(gradient=(working_dtype, "rows", "columns"))
+_ADDED = Signature(**_POSITIONS, **_GRADIENT, **_LEVELS, part=(mx.uint32, 2))
+_UNITS = Signature(units=(mx.int32, "entries", "features"))
+_FLOATS = Signature(table_gradient=(mx.float32, "entries", "features"))
 _FORWARD = Kernel(
     "hash_encode",
     "hash_encode_forward",
-    inputs=("positions", "table", *_LEVELS, "used"),
-    outputs=_GIVES.names,
-    rows="positions_shape[0]",
+    Signature(**_POSITIONS, **_TABLE, **_LEVELS),
+    Signature(encoded=(working_dtype, "points", "columns")),
 )
 _TABLE_GRADIENT = Kernel(
-    "hash_encode",
-    "hash_encode_table_gradient",
-    inputs=("positions", "gradient", *_LEVELS, "used", "part"),
-    outputs=("table_gradient",),
-    rows="positions_shape[0]",
-    accumulates=True,
+    "hash_encode", "hash_encode_table_gradient", _ADDED, _FLOATS, accumulates=True
 )
 _TABLE_UNITS = Kernel(
     "hash_encode",
     "hash_encode_table_units",
-    inputs=("positions", "gradient", *_LEVELS, "used", "part", "per_unit"),
-    outputs=("units",),
-    rows="positions_shape[0]",
+    Signature(**_ADDED, per_unit=(mx.float32, "levels")),
+    _UNITS,
     accumulates=True,
 )
 _TABLE_FLOATS = Kernel(
     "hash_encode",
     "hash_encode_table_floats",
-    inputs=("units", "unit", "shapes"),
-    outputs=("table_gradient",),
-    rows="units_shape[0]",
+    Signature(**_UNITS, unit=(mx.float32, "levels"), shapes=_LEVELS["shapes"]),
+    _FLOATS,
 )
 _POSITION_GRADIENT = Kernel(
     "hash_encode",
     "hash_encode_position_gradient",
-    inputs=("positions", "table", "gradient", *_LEVELS, "used"),
-    outputs=("position_gradient",),
-    rows="positions_shape[0]",
+    Signature(**_POSITIONS, **_TABLE, **_GRADIENT, **_LEVELS),
+    Signature(position_gradient=_TAKES["positions"]),
 )
 
 
@@ -241,7 +238,7 @@ def _hash_encode(
         *(positions, table.astype(working_dtype()), *levels.arrays(), used),
         grid=(points, levels.levels, 1),
         template=[("FEATURES", features)],
-        **_GIVES.outputs(points=points, columns=levels.levels * features),
+        columns=levels.levels * features,
     )
 
 
@@ -256,8 +253,6 @@ def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no
         *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),
         grid=(positions.shape[0], 1, 1),
         template=[("FEATURES", table.shape[1])],
-        output_shapes=[positions.shape],
-        output_dtypes=[mx.float32],
     )
     return d_positions, d_table, mx.zeros_like(used)
 
@@ -274,10 +269,10 @@ def _table_gradient(
     """Return the gradient of the table, float32 (levels.entries, features)."""
     chosen = variant("hash_encode_gradient")
     template = [("FEATURES", features), ("SHORTEST", _SHORTEST[chosen])]
-    kernel, dtype, units = _TABLE_GRADIENT, mx.float32, []
+    kernel, units = _TABLE_GRADIENT, []
     if chosen == "fixed":
         per_unit, unit = _units(cotangent, used, levels.levels)
-        kernel, dtype, units = _TABLE_UNITS, mx.int32, [per_unit]
+        kernel, units = _TABLE_UNITS, [per_unit]
     points, summed = -(-positions.shape[0] // simd_width()) * simd_width(), []
     per_level = max(points, 1) * CORNERS * features
     most = additions_per_launch(floats=chosen != "fixed") / per_level
@@ -289,19 +284,14 @@ def _table_gradient(
             *units,
             grid=(points, len(part), 1),
             template=template,
-            output_shapes=[(entries, features)],
-            output_dtypes=[dtype],
+            entries=entries,
+            features=features,
         )
     whole = summed[0] if len(summed) == 1 else mx.concatenate(summed)
     if chosen != "fixed":
         return whole
-    (floats,) = _TABLE_FLOATS(
-        *(whole, unit, levels.arrays()[1]),
-        grid=(levels.entries, 1, 1),
-        template=template[:1],
-        output_shapes=[whole.shape],
-        output_dtypes=[mx.float32],
-    )
+    arrays = whole, unit, levels.arrays()[1]
+    (floats,) = _TABLE_FLOATS(*arrays, grid=(levels.entries, 1, 1), template=template[:1])
     return floats
 
 

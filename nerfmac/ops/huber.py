@@ -5,25 +5,18 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(predicted=(mx.float32, "rays", 3), target=(mx.float32, "rays", 3))
 _GIVES = Signature(loss=(mx.float32, "rays"))
-_FORWARD = Kernel(
-    "huber",
-    "huber_forward",
-    inputs=(*_TAKES.names, "delta"),
-    outputs=_GIVES.names,
-    rows="predicted_shape[0]",
-)
+_WITH_DELTA = Signature(**_TAKES, delta=(mx.float32, 1))
+_FORWARD = Kernel("huber", "huber_forward", _WITH_DELTA, _GIVES)
 _GRADIENT = Kernel(
     "huber",
     "huber_gradient",
-    inputs=(*_TAKES.names, "delta", "d_loss"),
-    outputs=("d_predicted",),
-    rows="predicted_shape[0]",
+    Signature(**_WITH_DELTA, d_loss=_GIVES["loss"]),
+    Signature(d_predicted=_TAKES["predicted"]),
 )
 
 
@@ -63,18 +56,12 @@ def _huber_reference(predicted: mx.array, target: mx.array, *, delta: float) -> 
 
 @operation("huber", _huber_reference)
 def _huber(predicted: mx.array, target: mx.array, *, delta: float) -> list[mx.array]:
-    rays = predicted.shape[0]
-    outputs = _GIVES.outputs(rays=rays)
-    return _FORWARD(predicted, target, mx.array([delta]), grid=(rays, 1, 1), **outputs)
+    return _FORWARD(predicted, target, mx.array([delta]), grid=(predicted.shape[0], 1, 1))
 
 
 @_huber.vjp
 def _huber_vjp(primals, cotangent, _output, *, delta):  # type: ignore[no-untyped-def]
     predicted, target = primals
-    (d_predicted,) = _GRADIENT(
-        *(predicted, target, mx.array([delta]), cotangent),
-        grid=(predicted.shape[0], 1, 1),
-        output_shapes=[predicted.shape],
-        output_dtypes=[mx.float32],
-    )
+    arrays = predicted, target, mx.array([delta]), cotangent
+    (d_predicted,) = _GRADIENT(*arrays, grid=(predicted.shape[0], 1, 1))
     return d_predicted, mx.zeros_like(target)

@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import (
     LOSS_SCALE_GROWTH_INTERVAL,
     LOSS_SCALE_LARGEST,
     LOSS_SCALE_SMALLEST,
 )
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _STATE = {
     "scale": (mx.float32, 1),
@@ -31,9 +30,7 @@ _TAKES = Signature(total=(mx.float32, 1), **_STATE)
 _GIVES = Signature(
     **{f"new_{name}": axes for name, axes in _STATE.items()}, unscale=(mx.float32, 1)
 )
-_AFTER = Kernel(
-    "loss_scale", "loss_scale", inputs=_TAKES.names, outputs=_GIVES.names, rows="total_shape[0]"
-)
+_AFTER = Kernel("loss_scale", "loss_scale", _TAKES, _GIVES)
 
 
 class LossScale(NamedTuple):
@@ -93,4 +90,4 @@ def _after_reference(total, scale, good_steps, skipped, skipped_in_a_row):  # ty
 
 @operation("loss_scale", _after_reference)
 def _after(*arrays: mx.array) -> list[mx.array]:
-    return _AFTER(*arrays, grid=(1, 1, 1), **_GIVES.outputs())
+    return _AFTER(*arrays, grid=(1, 1, 1))

@@ -22,14 +22,13 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Kernel, simd_width, variant
+from nerfmac.backend import Kernel, Signature, simd_width, variant
 from nerfmac.common.constants import BRICK_CELLS, SCENE_CENTER
 from nerfmac.geometry.bounds import Bounds, from_center
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
-from nerfmac.ops.signature import Signature
 
 # Number of rays that a simdgroup (on a CPU, a thread) counts alternately; see kernels/march.metal.
 _INTERLEAVED = {"one": 1, "two": 2, "four": 4, "eight": 8}
@@ -41,20 +40,24 @@ _TAKES = Signature(
     bits=(mx.uint32, "words"),
 )
 _SLOTS_OF_RAYS = Signature(ray_start=(mx.int32, "rays + 1"), skip=(mx.int32, "rays"))
+_SETTINGS = Signature(settings=(mx.float32, 7))
 _GIVES = Signature(
     positions=(mx.float32, "slots", 3),
     distances=(mx.float32, "slots"),
     widths=(mx.float32, "slots"),
     ray_of=(mx.int32, "slots"),
 )
-_INPUTS = (*_TAKES.names, "settings")
-_COUNT = Kernel("march", "march_count", _INPUTS, ("counts",), rows="origins_shape[0]")
+_COUNT = Kernel(
+    "march",
+    "march_count",
+    Signature(**_TAKES, **_SETTINGS),
+    Signature(counts=(mx.int32, "rays")),
+)
 _WRITE = Kernel(
     "march",
     "march_write",
-    inputs=(*_INPUTS, *_SLOTS_OF_RAYS.names, "slots"),
-    outputs=_GIVES.names,
-    rows="origins_shape[0]",
+    Signature(**_TAKES, **_SETTINGS, **_SLOTS_OF_RAYS, slots=(mx.int32, 1)),
+    _GIVES,
 )
 
 
@@ -204,8 +207,6 @@ def _count(
         *(occupied.bits, occupied.geometry.settings()),
         grid=(-(-rays // interleaved) * simd_width(), 1, 1),
         template=[("INTERLEAVED", interleaved)],
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.int32],
     )
 
 
@@ -232,8 +233,7 @@ def write_samples(
     Raises:
         InputError: If a shape or type is wrong.
     """
-    rays = origins.shape[0]
-    _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
+    _SLOTS_OF_RAYS.check(ray_start, skip, rays=origins.shape[0])
     written = _write(origins, directions, jitter, occupied, slots, ray_start, skip)
     # Gradients are stopped at the results instead of at the reference's arguments. If two calls
     # stopped them at the same rays, mx.compile in MLX 0.32 might lose an array.
@@ -266,7 +266,7 @@ def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # ty
         *(occupied.bits, occupied.geometry.settings(), ray_start, skip),
         mx.array([slots], mx.int32),
         grid=(origins.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(slots=slots),
+        slots=slots,
     )
 
 

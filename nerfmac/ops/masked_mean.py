@@ -6,26 +6,25 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, group_threads
+from nerfmac.backend import Kernel, Signature, group_threads
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(values=(mx.float32, "rays"), mask=(mx.float32, "rays"), scale=(mx.float32, 1))
 _GIVES = Signature(mean=(mx.float32, 1), share=(mx.float32, 1))
 _FORWARD = Kernel(
     "masked_mean",
     "masked_mean_forward",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="values_shape[0]",
+    _TAKES,
+    _GIVES,
     space="float space[2 * GROUP_SIMDGROUPS]",
 )
 _GRADIENT = Kernel(
     "masked_mean",
     "masked_mean_gradient",
-    inputs=("mask", "scale", "share", "d_mean"),
-    outputs=("d_values",),
-    rows="mask_shape[0]",
+    Signature(
+        mask=_TAKES["mask"], scale=_TAKES["scale"], share=_GIVES["share"], d_mean=_GIVES["mean"]
+    ),
+    Signature(d_values=_TAKES["values"]),
 )
 
 
@@ -79,16 +78,12 @@ def _masked_mean_reference(
 def _masked_mean(values: mx.array, mask: mx.array, scale: mx.array) -> list[mx.array]:
     # The kernel requires exactly one threadgroup.
     threads = group_threads()
-    return _FORWARD(values, mask, scale, grid=(threads, 1, 1), group=threads, **_GIVES.outputs())
+    return _FORWARD(values, mask, scale, grid=(threads, 1, 1), group=threads)
 
 
 @_masked_mean.vjp
 def _masked_mean_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
     values, mask, scale = primals
-    (d_values,) = _GRADIENT(
-        *(mask, scale, outputs[1], cotangents[0]),
-        grid=(values.shape[0], 1, 1),
-        output_shapes=[values.shape],
-        output_dtypes=[mx.float32],
-    )
+    arrays = mask, scale, outputs[1], cotangents[0]
+    (d_values,) = _GRADIENT(*arrays, grid=(values.shape[0], 1, 1))
     return d_values, mx.zeros_like(mask), mx.zeros_like(scale)

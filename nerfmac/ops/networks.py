@@ -16,11 +16,10 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, simd_width, variant, working_dtype
+from nerfmac.backend import Kernel, Signature, current_device, simd_width, variant, working_dtype
 from nerfmac.common.constants import DENSITY_LIMIT, DIRECTION_FEATURES, OF_DEVICES, TILE_ROWS
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 # Number of partial sums of the weight gradients, one per threadgroup. On a CPU, the number is
 # fixed, so that results do not depend on the number of cores.
@@ -37,24 +36,32 @@ _DIRECTIONS = Signature(
     basis=(mx.float32, "rays", DIRECTION_FEATURES), ray=(mx.int32, "slots"), used=(mx.int32, 1)
 )
 _GIVES = Signature(density=(mx.float32, "slots"), color=(mx.float32, "slots", 3))
-_FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")
-_STORE = Kernel("networks", "networks_store", ("density", "color"), ("stored",), rows="0")
+_ROWS = Signature(features=(working_dtype, "slots", "features"))
+_STORED = Signature(stored=(working_dtype, "size"))
+_FORWARD_TAKES = Signature(**_ROWS, **_DIRECTIONS, **_STORED)
+_STORE = Kernel(
+    "networks",
+    "networks_store",
+    Signature(density=_TAKES["density_weights"], color=_TAKES["color_weights"]),
+    _STORED,
+)
 _DENSITY = Kernel(
     "networks",
     "networks_density",
-    inputs=("features", "used", "stored"),
-    outputs=("density",),
-    rows="features_shape[0]",
+    Signature(**_ROWS, used=_DIRECTIONS["used"], **_STORED),
+    Signature(density=_GIVES["density"]),
 )
-_FORWARD = Kernel(
-    "networks", "networks_forward", _FORWARD_INPUTS, _GIVES.names, rows="features_shape[0]"
-)
+_FORWARD = Kernel("networks", "networks_forward", _FORWARD_TAKES, _GIVES)
 _GRADIENT = Kernel(
     "networks",
     "networks_gradient",
-    inputs=(*_FORWARD_INPUTS, "d_density", "d_color", "groups"),
-    outputs=("d_features", "d_weights"),
-    rows="features_shape[0]",
+    Signature(
+        **_FORWARD_TAKES,
+        d_density=_GIVES["density"],
+        d_color=_GIVES["color"],
+        groups=(mx.int32, 1),
+    ),
+    Signature(d_features=_ROWS["features"], d_weights=(mx.float32, "groups", "weights")),
     space="tile_value space[tile_space(networks_longest(IN, WIDTH), WIDTH, PADDING)]",
 )
 
@@ -154,14 +161,7 @@ def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> 
     followed by the transposed matrices."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + color.size)
-    (stored,) = _STORE(
-        density,
-        color,
-        grid=(size, 1, 1),
-        template=template,
-        output_shapes=[(size,)],
-        output_dtypes=[working_dtype()],
-    )
+    (stored,) = _STORE(density, color, grid=(size, 1, 1), template=template, size=size)
     return stored
 
 
@@ -210,14 +210,11 @@ def _density_reference(features, density_weights, _color_weights, _used, shape):
 
 @operation("networks", _density_reference)
 def _density(features, density_weights, color_weights, used, shape):  # type: ignore[no-untyped-def]
-    points = features.shape[0]
     return _DENSITY(
         *(features.astype(working_dtype()), used),
         stored_weights(density_weights, color_weights, shape),
-        **_tiles(points),
+        **_tiles(features.shape[0]),
         template=shape.template[:4],  # without the color network's arguments
-        output_shapes=[(points,)],
-        output_dtypes=[mx.float32],
     )
 
 
@@ -237,13 +234,9 @@ def _reference(features, basis, ray, used, density_weights, color_weights, *, sh
 @operation("networks", _reference)
 def _networks(features, basis, ray, used, density_weights, color_weights, *, shape):  # type: ignore[no-untyped-def]
     """Return density and color, and the stored weights, so that the gradient can use them."""
-    slots, stored = features.shape[0], stored_weights(density_weights, color_weights, shape)
-    density, color = _FORWARD(
-        *(features, basis, ray, used, stored),
-        **_tiles(slots),
-        template=shape.template,
-        **_GIVES.outputs(slots=slots),
-    )
+    stored = stored_weights(density_weights, color_weights, shape)
+    arrays = features, basis, ray, used, stored
+    density, color = _FORWARD(*arrays, **_tiles(features.shape[0]), template=shape.template)
     return density, color, stored
 
 
@@ -257,8 +250,8 @@ def _networks_vjp(primals, cotangents, outputs, *, shape):  # type: ignore[no-un
         mx.array([groups], mx.int32),
         **_groups(groups),
         template=[*shape.template, ("PADDING", gradient_padding(shape))],
-        output_shapes=[features.shape, (groups, density_weights.size + color_weights.size)],
-        output_dtypes=[features.dtype, mx.float32],
+        groups=groups,
+        weights=density_weights.size + color_weights.size,
     )
     d_weights = mx.split(partial.sum(axis=0), [density_weights.size])
     return d_features, *map(mx.zeros_like, (basis, ray, used)), *d_weights

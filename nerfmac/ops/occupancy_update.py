@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
 from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
 _PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
@@ -35,28 +34,40 @@ _REFRESH_GIVES = Signature(
 _SPLAT = Kernel(
     "occupancy_update",
     "occupancy_splat",
-    inputs=_SPLAT_TAKES.names,
-    outputs=("peaks",),
-    rows="cells_shape[0]",
+    _SPLAT_TAKES,
+    Signature(peaks=(mx.uint32, "count")),
     accumulates=True,
 )
 _PACK = Kernel(
-    "occupancy_update", "occupancy_pack", _PACK_TAKES.names, ("bits",), rows="values_shape[0]"
+    "occupancy_update", "occupancy_pack", _PACK_TAKES, Signature(bits=(mx.uint32, "words"))
 )
-_COUNT = Kernel("occupancy_update", "occupancy_count", ("bits",), ("counts",), "bits_shape[0]")
+_COUNT = Kernel(
+    "occupancy_update",
+    "occupancy_count",
+    Signature(bits=_POINTS_TAKES["bits"]),
+    Signature(counts=(mx.int32, "words")),
+)
 _POINTS = Kernel(
     "occupancy_update",
     "occupancy_points",
-    inputs=("bits", "ends", "draws", "settings"),
-    outputs=_POINTS_GIVES.names,
+    Signature(
+        bits=_POINTS_TAKES["bits"],
+        ends=(mx.int32, "words"),
+        draws=_POINTS_TAKES["draws"],
+        settings=(mx.int32, 3),
+    ),
+    _POINTS_GIVES,
     rows="draws_shape[0]",
 )
 _REFRESH = Kernel(
     "occupancy_update",
     "occupancy_refresh",
-    inputs=(*_REFRESH_TAKES.names, "factors", "settings"),
-    outputs=_REFRESH_GIVES.names,
-    rows="values_shape[0]",
+    Signature(
+        **{**_REFRESH_TAKES, "is_visible": (mx.uint8, "cells")},
+        factors=(mx.float32, 2),
+        settings=(mx.int32, 2),
+    ),
+    _REFRESH_GIVES,
 )
 
 
@@ -108,8 +119,7 @@ def _splat_reference(cells: mx.array, estimates: mx.array, count: int) -> mx.arr
 
 @operation("occupancy_update", _splat_reference)
 def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
-    grid, shape = (cells.shape[0], 1, 1), (count,)
-    (peaks,) = _SPLAT(cells, estimates, grid=grid, output_shapes=[shape], output_dtypes=[mx.uint32])
+    (peaks,) = _SPLAT(cells, estimates, grid=(cells.shape[0], 1, 1), count=count)
     return mx.view(peaks, mx.float32)
 
 
@@ -142,12 +152,7 @@ def _pack_reference(values: mx.array, threshold: mx.array) -> mx.array:
 @operation("occupancy_update", _pack_reference)
 def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
     words = values.shape[0] // BRICK_CELLS
-    return _PACK(
-        *(values, threshold),
-        grid=(words, 1, 1),
-        output_shapes=[(words,)],
-        output_dtypes=[mx.uint32],
-    )
+    return _PACK(values, threshold, grid=(words, 1, 1), words=words)
 
 
 def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
@@ -210,15 +215,10 @@ def _in_strata(draws: mx.array, total: mx.array) -> mx.array:
 
 @operation("occupancy_update", _draw_points_reference)
 def _draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
-    words, count = bits.shape[0], draws.shape[0]
-    (counts,) = _COUNT(bits, grid=(words, 1, 1), output_shapes=[(words,)], output_dtypes=[mx.int32])
-    return Points(
-        *_POINTS(
-            *(bits, mx.cumsum(counts), draws, mx.array([evenly, resolution, words], mx.int32)),
-            grid=(count, 1, 1),
-            **_POINTS_GIVES.outputs(points=count),
-        )
-    )
+    words = bits.shape[0]
+    (counts,) = _COUNT(bits, grid=(words, 1, 1))
+    settings = mx.array([evenly, resolution, words], mx.int32)
+    return Points(*_POINTS(bits, mx.cumsum(counts), draws, settings, grid=(draws.shape[0], 1, 1)))
 
 
 def refresh(
@@ -293,6 +293,5 @@ def _refresh(
             mx.array([rule.decay, rule.step]),
             mx.array([rule.patience, int(not rule.is_warmup)], mx.int32),
             grid=(values.shape[0], 1, 1),
-            **_REFRESH_GIVES.outputs(cells=values.shape[0]),
         )
     )

@@ -5,23 +5,30 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(counts=(mx.int32, "rays"))
 _PER_RAY_TAKES = Signature(marched=(mx.int32, "rays"), kept=(mx.int32, "rays"))
 _FITS_TAKES = Signature(ray_start=(mx.int32, "rays + 1"), wanted=(mx.int32, "rays"))
 _STARTS = Kernel(
-    "packing", "packing_starts", ("ends", "slots"), ("ray_start",), rows="ends_shape[0]"
+    "packing",
+    "packing_starts",
+    Signature(ends=_TAKES["counts"], slots=(mx.int32, 1)),
+    Signature(ray_start=_FITS_TAKES["ray_start"]),
 )
-_FITS = Kernel("packing", "packing_fits", _FITS_TAKES.names, ("fits",), rows="wanted_shape[0]")
+_FITS = Kernel(
+    "packing",
+    "packing_fits",
+    _FITS_TAKES,
+    Signature(fits=(mx.float32, "rays")),
+    rows="wanted_shape[0]",
+)
 _PER_RAY = Kernel(
     "packing",
     "packing_samples_per_ray",
-    inputs=("marched_ends", "kept_ends", "sizes"),
-    outputs=("samples_per_ray",),
-    rows="marched_ends_shape[0]",
+    Signature(marched_ends=_TAKES["counts"], kept_ends=_TAKES["counts"], sizes=(mx.int32, 2)),
+    Signature(samples_per_ray=(mx.float32, 1)),
 )
 
 
@@ -52,14 +59,8 @@ def _starts_reference(counts: mx.array, slots: int) -> mx.array:
 
 @operation("packing", _starts_reference)
 def _starts(counts: mx.array, slots: int) -> list[mx.array]:
-    rays = counts.shape[0]
-    return _STARTS(
-        mx.cumsum(counts),
-        mx.array([slots], mx.int32),
-        grid=(rays + 1, 1, 1),
-        output_shapes=[(rays + 1,)],
-        output_dtypes=[mx.int32],
-    )
+    ends = mx.cumsum(counts)
+    return _STARTS(ends, mx.array([slots], mx.int32), grid=(counts.shape[0] + 1, 1, 1))
 
 
 def fits_mask(ray_start: mx.array, wanted: mx.array) -> mx.array:
@@ -75,8 +76,7 @@ def fits_mask(ray_start: mx.array, wanted: mx.array) -> mx.array:
     Raises:
         InputError: If a shape or type is wrong.
     """
-    rays = wanted.shape[0]
-    _FITS_TAKES.check(ray_start, wanted, **{"rays": rays, "rays + 1": rays + 1})
+    _FITS_TAKES.check(ray_start, wanted, rays=wanted.shape[0])
     return _fits(ray_start, wanted)
 
 
@@ -86,13 +86,7 @@ def _fits_reference(ray_start: mx.array, wanted: mx.array) -> mx.array:
 
 @operation("packing", _fits_reference)
 def _fits(ray_start: mx.array, wanted: mx.array) -> list[mx.array]:
-    rays = wanted.shape[0]
-    return _FITS(
-        *(ray_start, wanted),
-        grid=(rays, 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.float32],
-    )
+    return _FITS(ray_start, wanted, grid=(wanted.shape[0], 1, 1))
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
@@ -135,9 +129,5 @@ def _per_ray_reference(
 def _per_ray(
     marched_ends: mx.array, kept_ends: mx.array, capacity: int, slots: int
 ) -> list[mx.array]:
-    return _PER_RAY(
-        *(marched_ends, kept_ends, mx.array([capacity, slots], mx.int32)),
-        grid=(1, 1, 1),
-        output_shapes=[(1,)],
-        output_dtypes=[mx.float32],
-    )
+    sizes = mx.array([capacity, slots], mx.int32)
+    return _PER_RAY(marched_ends, kept_ends, sizes, grid=(1, 1, 1))

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import FAR_DISTANCE, GROUND_REACH, OCCLUSION_END, SENSOR_REACH
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     distances=(mx.float32, "slots"), ray_of=(mx.int32, "slots"), progress=(mx.float32, 1)
@@ -31,9 +30,15 @@ _GIVES = Signature(sample_penalty=(mx.float32, "slots"), ray_penalty=(mx.float32
 _PENALTIES = Kernel(
     "penalty",
     "penalties",
-    inputs=(*_TAKES.names, "tracks", "ground", "sensor", "settings", "counts"),
-    outputs=_GIVES.names,
-    rows="distances_shape[0]",
+    Signature(
+        **_TAKES,
+        tracks=(mx.float32, "tracks", 3),
+        ground=(mx.float32, "planes"),
+        sensor=(mx.float32, "measured", 2),
+        settings=(mx.float32, 4),
+        counts=(mx.int32, 2),
+    ),
+    _GIVES,
 )
 
 
@@ -174,5 +179,5 @@ def _penalties(
     return _PENALTIES(
         *(distance, *arrays, settings, mx.array([rays, count])),
         grid=(max(slots, rays), 1, 1),
-        **_GIVES.outputs(slots=slots, rays=rays),
+        rays=rays,
     )

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.depth_maps import SURE, DepthMaps
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.draw_pixels import BATCH, draw_pixels, random_pixels
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     index=(mx.int32, "rays"),
@@ -23,13 +22,7 @@ _TAKES = Signature(
     confidences=(mx.uint8, "pixels"),
 )
 _GIVES = Signature(known=(mx.float32, "rays", 2))
-_LOOK_UP = Kernel(
-    "sensor_depth",
-    "sensor_depth",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="view_of_shape[0]",
-)
+_LOOK_UP = Kernel("sensor_depth", "sensor_depth", _TAKES, _GIVES)
 
 
 def sensor_depth(maps: DepthMaps, cameras: Cameras, index: mx.array, view: mx.array) -> mx.array:
@@ -113,5 +106,4 @@ def _sensor_depth_reference(
 
 @operation("sensor_depth", _sensor_depth_reference)
 def _sensor_depth(*arrays: mx.array) -> list[mx.array]:
-    rays = arrays[1].shape[0]
-    return _LOOK_UP(*arrays, grid=(rays, 1, 1), **_GIVES.outputs(rays=rays))
+    return _LOOK_UP(*arrays, grid=(arrays[0].shape[0], 1, 1))

@@ -8,26 +8,18 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import DIRECTION_FEATURES
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(directions=(mx.float32, "count", 3))
 _GIVES = Signature(basis=(mx.float32, "count", DIRECTION_FEATURES))
-_FORWARD = Kernel(
-    "spherical_harmonics",
-    "spherical_harmonics_forward",
-    inputs=_TAKES.names,
-    outputs=_GIVES.names,
-    rows="directions_shape[0]",
-)
+_FORWARD = Kernel("spherical_harmonics", "spherical_harmonics_forward", _TAKES, _GIVES)
 _GRADIENT = Kernel(
     "spherical_harmonics",
     "spherical_harmonics_gradient",
-    inputs=(*_TAKES.names, "gradient"),
-    outputs=("direction_gradient",),
-    rows="directions_shape[0]",
+    Signature(**_TAKES, gradient=_GIVES["basis"]),
+    Signature(direction_gradient=_TAKES["directions"]),
 )
 
 
@@ -78,17 +70,10 @@ def spherical_harmonics_reference(directions: mx.array) -> mx.array:
 
 @operation("spherical_harmonics", spherical_harmonics_reference)
 def _spherical_harmonics(directions: mx.array) -> list[mx.array]:
-    count = directions.shape[0]
-    return _FORWARD(directions, grid=(count, 1, 1), **_GIVES.outputs(count=count))
+    return _FORWARD(directions, grid=(directions.shape[0], 1, 1))
 
 
 @_spherical_harmonics.vjp
 def _spherical_harmonics_vjp(directions, cotangent, _output):  # type: ignore[no-untyped-def]
-    (gradient,) = _GRADIENT(
-        directions,
-        cotangent,
-        grid=(directions.shape[0], 1, 1),
-        output_shapes=[directions.shape],
-        output_dtypes=[mx.float32],
-    )
+    (gradient,) = _GRADIENT(directions, cotangent, grid=(directions.shape[0], 1, 1))
     return gradient

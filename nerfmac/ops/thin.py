@@ -40,13 +40,12 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width
+from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import THINNING_UNITS
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import sum_before, weights_along
 from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -65,18 +64,19 @@ _GIVES = Signature(
     omitted=(mx.float32, "kept"),
     ray_omitted=(mx.float32, "rays"),
 )
+_BELOW = Signature(below=(mx.float32, 1))
 _COUNT = Kernel(
     "thin",
     "thin_count",
-    inputs=(*_TAKES.names, *_WANTED.names, "below"),
-    outputs=("counts", "new_wanted"),
+    Signature(**_TAKES, **_WANTED, **_BELOW),
+    Signature(counts=_WANTED["wanted"], new_wanted=_WANTED["wanted"]),
     rows="offsets_shape[0]",
 )
 _WRITE = Kernel(
     "thin",
     "thin_write",
-    inputs=(*_TAKES.names, "below", *_PACKED.names, "kept_start", "slots"),
-    outputs=_GIVES.names,
+    Signature(**_TAKES, **_BELOW, **_PACKED, kept_start=_TAKES["ray_start"], slots=(mx.int32, 1)),
+    _GIVES,
     rows="offsets_shape[0]",
 )
 
@@ -109,7 +109,7 @@ def thin(
     density, width = mx.stop_gradient(density), mx.stop_gradient(samples.width)
     samples = samples._replace(width=width)
     rays = offsets.shape[0]
-    _TAKES.check(density, width, samples.ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})
+    _TAKES.check(density, width, samples.ray_start, offsets, rays=rays)
     _WANTED.check(samples.wanted, rays=rays)
     counts, wanted = _count(samples, density, offsets, below)
     kept_start = ray_starts(counts, slots)
@@ -134,8 +134,6 @@ def _count(samples, density, offsets, below):  # type: ignore[no-untyped-def]
         *(density, samples.width, samples.ray_start, offsets, samples.wanted),
         mx.array([below], mx.float32),
         grid=(offsets.shape[0] * simd_width(), 1, 1),
-        output_shapes=[offsets.shape, offsets.shape],
-        output_dtypes=[mx.int32, mx.int32],
     )
 
 
@@ -208,5 +206,5 @@ def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore
         *(*map(mx.stop_gradient, packed), kept_start),
         mx.array([slots], mx.int32),
         grid=(offsets.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
+        kept=slots,
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, simd_width, working_dtype
+from nerfmac.backend import Kernel, Signature, current_device, simd_width, working_dtype
 from nerfmac.common.constants import (
     BRICK_CELLS,
     NARROW_TRACE_FEATURES,
@@ -33,7 +33,6 @@ from nerfmac.ops.median_depth import median_distance, with_median
 from nerfmac.ops.networks import networks, stored_weights
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
 _TAKES = Signature(
@@ -50,12 +49,18 @@ _GIVES = Signature(
 _TRACE = Kernel(
     "trace",
     "trace",
-    inputs=(
-        *("origins", "directions", "bits", "settings", "width"),
-        *("table", "scales", "shapes", "stored"),
+    Signature(
+        origins=_TAKES["origins"],
+        directions=_TAKES["directions"],
+        bits=_TAKES["bits"],
+        settings=(mx.float32, 7),
+        width=(mx.int32, 1),
+        table=(working_dtype, "entries", "features"),
+        scales=(mx.float32, "levels", 2),
+        shapes=(mx.uint32, "numbers"),
+        stored=(working_dtype, "size"),
     ),
-    outputs=_GIVES.names,
-    rows="origins_shape[0]",
+    _GIVES,
     space="TraceSpace<IN> space[trace_simdgroups(IN)]",
 )
 
@@ -164,7 +169,6 @@ def _trace(  # type: ignore[no-untyped-def]
         grid=(-(-count // rays_of_group) * group, 1, 1),
         group=group,
         template=[*shape.template, ("FEATURES", table.shape[1])],
-        **_GIVES.outputs(rays=count),
     )
     color, opacity, depth = results
     return Composited(color, opacity, depth)

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(key=(mx.uint32, 2))
-_GIVES = Signature(values=(mx.float32, "count"))
 _UNIFORM = Kernel(
     "uniform",
     "uniform_draw",  # Metal has a type named `uniform`
-    inputs=(*_TAKES.names, "count"),
-    outputs=_GIVES.names,
+    Signature(**_TAKES, count=(mx.int32, 1)),
+    Signature(values=(mx.float32, "count")),
     rows="count[0] - count[0] / 2",
 )
 
@@ -56,6 +54,5 @@ def _uniform_reference(count: int, key: mx.array) -> mx.array:
 
 @operation("uniform", _uniform_reference)
 def _uniform(count: int, key: mx.array) -> list[mx.array]:
-    outputs = _GIVES.outputs(count=count)
     pairs = count - count // 2  # rounded up
-    return _UNIFORM(key, mx.array([count], mx.int32), grid=(pairs, 1, 1), **outputs)
+    return _UNIFORM(key, mx.array([count], mx.int32), grid=(pairs, 1, 1), count=count)

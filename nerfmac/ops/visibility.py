@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width
+from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import BRICK_CELLS, EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import weights_along
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march_reference
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 _ENDS_TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -28,8 +27,8 @@ _ENDS_TAKES = Signature(
 _ENDS = Kernel(
     "visibility",
     "visibility_ends",
-    inputs=_ENDS_TAKES.names,
-    outputs=("ends",),
+    _ENDS_TAKES,
+    Signature(ends=(mx.float32, "rays")),
     rows="wanted_shape[0]",
 )
 _TAKES = Signature(
@@ -41,9 +40,8 @@ _TAKES = Signature(
 _VISIBLE = Kernel(
     "march",
     "march_visible",
-    inputs=(*_TAKES.names, "settings"),
-    outputs=("visible",),
-    rows="origins_shape[0]",
+    Signature(**_TAKES, settings=(mx.float32, 7)),
+    Signature(visible=(mx.uint32, "cells")),
     accumulates=True,
 )
 
@@ -64,8 +62,7 @@ def termination_distances(density: mx.array, samples: Samples) -> mx.array:
         InputError: If a shape or type is wrong.
     """
     arrays = density, samples.width, samples.distance, samples.ray_start, samples.wanted
-    rays = samples.wanted.shape[0]
-    _ENDS_TAKES.check(*arrays, **{"rays + 1": rays + 1})
+    _ENDS_TAKES.check(*arrays, rays=samples.wanted.shape[0])
     return mx.stop_gradient(_ends(*arrays))
 
 
@@ -84,12 +81,7 @@ def _ends_reference(density, widths, distances, ray_start, wanted):  # type: ign
 @operation("visibility", _ends_reference)
 def _ends(*arrays: mx.array) -> list[mx.array]:
     rays = arrays[-1].shape[0]
-    return _ENDS(
-        *map(mx.stop_gradient, arrays),
-        grid=(rays * simd_width(), 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.float32],
-    )
+    return _ENDS(*map(mx.stop_gradient, arrays), grid=(rays * simd_width(), 1, 1))
 
 
 def visible_cells(
@@ -129,10 +121,6 @@ def _visible_reference(
 
 @operation("march", _visible_reference)
 def _visible(rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry) -> mx.array:
-    (visible,) = _VISIBLE(
-        *(*rays, jitter, until, geometry.settings()),
-        grid=(jitter.shape[0], 1, 1),
-        output_shapes=[(geometry.cells,)],
-        output_dtypes=[mx.uint32],
-    )
+    arrays = *rays, jitter, until, geometry.settings()
+    (visible,) = _VISIBLE(*arrays, grid=(jitter.shape[0], 1, 1), cells=geometry.cells)
     return visible.astype(mx.bool_)

@@ -10,18 +10,16 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
 
 from nerfmac.common.checks import InputError
 
-AllreduceDtype = Literal["bfloat16", "float32"]
-
 LARGE = 2**16
-"""Minimum number of elements of a large array. `weighted_mean` converts each large array to the
-`AllreduceDtype` and sends it separately. All smaller arrays are sent together."""
+"""Minimum number of elements of a large array. `weighted_mean` converts each large array to
+bfloat16 and sends it separately. All smaller arrays are sent together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -65,14 +63,12 @@ class Ranks:
         return values if self.size == 1 else self.sum(values) / self.size
 
     def weighted_mean(
-        self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
+        self, arrays: Mapping[str, mx.array], weight: mx.array
     ) -> dict[str, mx.array]:
         """Return the lazy means of float32 arrays over all ranks, weighted with each rank's
-        `weight`, or 0 if all weights are 0. Large arrays are converted to `dtype` before they are
-        sent."""
+        `weight`, or 0 if all weights are 0. Large arrays are sent as bfloat16."""
         if self.size == 1:
             return dict(arrays)
-        sent = mx.bfloat16 if dtype == "bfloat16" else mx.float32
         small = [weight * values.reshape(-1) for values in arrays.values() if values.size < LARGE]
         *parts, total = mx.split(
             self.sum(mx.concatenate([*small, weight.reshape(1)])),
@@ -84,7 +80,7 @@ class Ranks:
             if values.size < LARGE:
                 summed = next(rest).reshape(values.shape)
             else:
-                summed = self.sum((weight * values).astype(sent)).astype(mx.float32)
+                summed = self.sum((weight * values).astype(mx.bfloat16)).astype(mx.float32)
             means[name] = summed * factor
         return means
 

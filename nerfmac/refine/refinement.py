@@ -43,6 +43,17 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.expose import expose
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning
 
+CAMERA_INTERVAL = 8
+"""Number of steps between two updates of poses and lenses."""
+
+CAMERA_WARMUP_STEPS = 250
+"""Number of steps over which the learning rates of poses and lenses rise from 0. Before the field
+is trained, camera gradients are random. Adam normalizes gradients, so without a warm-up, the first
+updates would nevertheless have full length."""
+
+COLOR_RATE = 1e-3
+"""Initial learning rate of the affine maps of colors."""
+
 POSES = "views.poses"
 """Pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians and a shift in
 scene units."""
@@ -113,17 +124,17 @@ class CameraRefinement:
         """
         config = self.config
         decay = factor * config.final_rate**progress
-        updates, warmup = config.camera_updates(step), config.warmup_at(step)
+        updates, warmup = step // CAMERA_INTERVAL + 1, min(step / CAMERA_WARMUP_STEPS, 1.0)
         rates = {
             POSES: (warmup * config.pose_rate, updates),
             LENSES: (warmup * config.lens_rate, updates),
             EXPOSURES: (config.exposure_rate, None),
-            COLORS: (config.color_rate, None),
+            COLORS: (COLOR_RATE, None),
             # Before the field has surfaces, haze in front of them would change the scale.
             DEPTH_SCALE: (config.depth_rate * float(warmup >= 1.0), None),
         }
         return {
-            name: ParameterGroup(decay * rate, config.l2, updates)
+            name: ParameterGroup(decay * rate, 0.0, updates)
             for name, (rate, updates) in rates.items()
             if name in self.shapes
         }

@@ -19,8 +19,7 @@ import numpy.typing as npt
 from nerfmac.backend import Arrays
 from nerfmac.config import OptimizerConfig, ParameterGroup
 from nerfmac.fields.field import Parameters
-from nerfmac.ops.adam import Step, adam_step, most_first
-from nerfmac.ops.moving_average import moving_average
+from nerfmac.ops.adam import AdamStep, adam_step, most_first, moving_average
 
 AVERAGED_EVERY = 8
 """Number of steps between updates of the average, after the first eight steps."""
@@ -40,7 +39,7 @@ def no_moments(parameters: Parameters) -> Arrays:
 
 class StepNumbers(NamedTuple):
     """Adam settings for one step, such as the step size. Each array contains the fields of an
-    `ops.adam.Step`."""
+    `ops.adam.AdamStep`."""
 
     plain: mx.array  # settings for parameters without L2, such as tables
     regularized: mx.array  # settings for networks, with L2 and a separate learning rate
@@ -61,7 +60,7 @@ def step_numbers(
 ) -> npt.NDArray[np.float32]:
     """Return the Adam settings for `step`, counted from 1, with the learning rate `rate`.
 
-    Each row of the result (rows, 6) contains the fields of an `ops.adam.Step`. The first row is for
+    Each row of the result (rows, 6) contains the fields of an `AdamStep`. The first row is for
     parameters without L2, the second for networks, and the others for each of the `groups`. Bias
     correction follows Kingma and Ba 2015, section 2.
     """
@@ -71,9 +70,9 @@ def step_numbers(
     return np.array([plain, regularized, *others], np.float32)
 
 
-def _numbers(step: int, rate: float, l2: float, config: OptimizerConfig) -> Step:
+def _numbers(step: int, rate: float, l2: float, config: OptimizerConfig) -> AdamStep:
     correction = sqrt(1.0 - config.beta2**step)
-    return Step(
+    return AdamStep(
         beta1=config.beta1,
         beta2=config.beta2,
         size=rate * correction / (1.0 - config.beta1**step),

@@ -25,7 +25,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.tracks import TrackTargets
 from nerfmac.geometry.views import Views
-from nerfmac.ops.adam import Step as Adam
+from nerfmac.ops.adam import AdamStep
 from nerfmac.ops.composite import composite_extras, composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.huber import huber
@@ -36,7 +36,7 @@ from nerfmac.ops.penalty import Penalties, penalties
 from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
-from nerfmac.refine.refinement import CameraRefinement
+from nerfmac.refine.refinement import CAMERA_INTERVAL, CameraRefinement
 from nerfmac.sampling.ray_batch import RayBatch
 from nerfmac.sampling.sampler import Sampled
 from nerfmac.training.method import Parts
@@ -46,6 +46,7 @@ from nerfmac.training.track_rays import TrackRays
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
+DEPTH_RAYS = 1 / 16  # Fraction of the rays that are drawn through sparse points for the depth loss.
 ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
 
 
@@ -79,12 +80,12 @@ class StepFlags(NamedTuple):
     @classmethod
     def at(cls, step: int, config: RefineConfig) -> StepFlags:
         """Return the flags of `step`, counted from 0."""
-        return cls(config.learns_cameras_at(step))
+        return cls(config.cameras and step % CAMERA_INTERVAL == 0)
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
         """Return all flags, except `now`, that later steps may have."""
-        flags = [cls(learns_cameras=True), cls()] if config.cameras and config.every > 1 else []
+        flags = [cls(learns_cameras=True), cls()] if config.cameras else []
         return [later for later in flags if later != now]
 
 
@@ -174,7 +175,7 @@ class Step:
         key, floats = values[:2], mx.view(values[2:], mx.float32)
         # Values are split off, because MLX gathers indexed values with a separate kernel.
         progress, rows = mx.split(floats, [1])
-        progress, rows = progress.reshape(()), rows.reshape(-1, len(Adam._fields))
+        progress, rows = progress.reshape(()), rows.reshape(-1, len(AdamStep._fields))
         numbers = StepNumbers.of(rows, self.refinement.shapes)
         batch = self.draw(parameters, key)
 
@@ -194,8 +195,7 @@ class Step:
         with repeatable() if self.config.deterministic else nullcontext():
             losses, gradients = mx.value_and_grad(loss_of)(trained)
         loss, *measured, share, squares, mask = losses
-        dtype = self.config.ranks.allreduce_dtype
-        gradients = self.ranks.weighted_mean(gradients, share, dtype)
+        gradients = self.ranks.weighted_mean(gradients, share)
         specs = self.parts.parameter_specs.items()
         bounded = {name for name, spec in specs if spec.has_bounded_gradient}
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
@@ -225,7 +225,7 @@ class Step:
         cameras = self.refinement.cameras(parameters)
         index, tracks = choose_pixels(cameras, fractions), None
         if self.track_rays is not None:
-            count = max(int(self.config.train.depth_rays * self.rays), 1)
+            count = max(int(DEPTH_RAYS * self.rays), 1)
             index, tracks = self.track_rays.draw(index, fractions[0], count)
         rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, index)
         target = color

@@ -17,7 +17,10 @@ METAL_FUNC void power(uint3 thread_index, int count, In x, Out y) {}
 @pytest.fixture
 def power() -> Kernel:
     """A kernel that reads a shape, with a template argument."""
-    return Kernel("power", "power", ("x",), ("y",), rows="x_shape[0] * x_shape[1]", source=SOURCE)
+    kinds = mx.float32, mx.float16, mx.int32
+    x, y = (kinds, "rows", "columns"), (mx.float32, "rows", "columns")
+    rows = "x_shape[0] * x_shape[1]"
+    return Kernel("power", "power", {"x": x}, {"y": y}, rows, source=SOURCE)
 
 
 @pytest.fixture
@@ -48,13 +51,7 @@ def cuda(tmp_path, monkeypatch):
 
 
 def run(power: Kernel, x: mx.array, exponent: int = 3) -> None:
-    power(
-        x,
-        grid=(x.size, 1, 1),
-        template=[("POWER", exponent)],
-        output_shapes=[x.shape],
-        output_dtypes=[mx.float32],
-    )
+    power(x, grid=(x.size, 1, 1), template=[("POWER", exponent)])
 
 
 def test_the_program_is_the_kernel_for_its_types_and_shapes(power, cuda):

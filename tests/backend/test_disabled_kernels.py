@@ -73,7 +73,7 @@ def test_a_user_disables_his_own_operation_by_its_name(monkeypatch):
     with pytest.raises(InputError, match="users_own"):
         runs_kernel("users_own")
     text = "METAL_FUNC void own() {}"
-    Kernel("users_own", "own", inputs=(), outputs=("y",), rows="1", source=text)
+    Kernel("users_own", "own", inputs={}, outputs={"y": (mx.float32, 1)}, rows="1", source=text)
     assert not runs_kernel("users_own")
     assert runs_kernel("trace")
 

@@ -25,18 +25,12 @@ X = mx.arange(9, dtype=mx.float32)
 
 
 def kernel(source, function="scale", **changes):
-    named = {"inputs": ("x",), "outputs": ("y",), "rows": "x_shape[0]"} | changes
-    return Kernel("scale", function, source=source, **named)
+    axis = (mx.float32, "count")
+    return Kernel("scale", function, {"x": axis}, {"y": axis}, source=source, **changes)
 
 
 def launch(made, *arrays):
-    (y,) = made(
-        *(arrays or (X,)),
-        grid=(9, 1, 1),
-        template=[("POWER", 1)],
-        output_shapes=[(9,)],
-        output_dtypes=[mx.float32],
-    )
+    (y,) = made(*(arrays or (X,)), grid=(9, 1, 1), template=[("POWER", 1)])
     return np.array(y).tolist()
 
 
@@ -44,6 +38,19 @@ def test_a_text_and_a_file_are_launched_alike(tmp_path):
     path = tmp_path / "mine.metal"
     path.write_text(TWICE)
     assert launch(kernel(TWICE)) == launch(kernel(path)) == [2.0 * i for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ((X, X), "scale got 2 arrays; expected x"),
+        ((mx.zeros((9, 1)),), r"x has shape \(9, 1\)"),
+        ((X.astype(mx.int32),), "x is int32; expected float32"),
+    ],
+)
+def test_a_launch_with_wrong_inputs_is_refused(arrays, message):
+    with pytest.raises(InputError, match=message):
+        launch(kernel(TWICE), *arrays)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Frequencies, encoding_of
-from nerfmac.fields.field import shapes_of
-from nerfmac.fields.networks import StackedMlps, uniform_by_layer
+from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.ops.networks_shape import MlpShape
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -71,9 +70,6 @@ def test_the_gradient_is_that_of_the_formula():
     assert_matches(got, want, rel=64 * np.pi * 8 * ROUNDOFF, name="gradient")
 
 
-SHAPE = NetworksShape(16, 32, 1, 1)
-
-
 def test_the_flat_weights_split_into_the_layers_matrices():
     shape = MlpShape(16, 32, 2, 48)
     flat = mx.arange(shape.weights)
@@ -95,12 +91,3 @@ def test_fresh_weights_are_uniform_within_glorots_bound_of_their_layer():
         assert abs(values.mean()) < 5 * bound / sqrt(3 * values.size)
     _, second, third, _ = (np.array(matrix).ravel() for matrix in shape.split(weights))
     assert abs(np.corrcoef(second, third)[0, 1]) < 5 / sqrt(second.size)
-
-
-def test_each_network_is_drawn_from_its_own_key():
-    keys = mx.random.split(mx.random.key(1), 2)
-    one = StackedMlps(SHAPE).init(*keys)
-    shapes = shapes_of(StackedMlps(SHAPE).parameter_specs)
-    assert {name: each.shape for name, each in one.items()} == shapes
-    assert mx.array_equal(one["density"], uniform_by_layer(SHAPE.density, keys[0]))
-    assert mx.array_equal(one["color"], uniform_by_layer(SHAPE.color, keys[1]))

@@ -7,7 +7,7 @@ import pytest
 from nerfmac.backend import choose_device, kernels_disabled, using
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments
+from nerfmac.ops.adam import AdamStep, adam_step, most_first, pack_moments
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, _distance, march
 from nerfmac.ops.networks import networks
@@ -120,7 +120,7 @@ def test_a_skipped_step_changes_no_bit_of_a_parameter_or_a_moment(executor, bad)
     keys = mx.random.split(mx.random.key(3), 3)
     parameters, first, second = (mx.random.normal((40,), key=key) for key in keys)
     most = most_first(0.9, 0.99)
-    step = mx.array(Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most))
+    step = mx.array(AdamStep(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most))
     moments = pack_moments(first, mx.square(second), most)
     gradient = mx.where(mx.arange(40) == 7, bad, 1.0)
     with on_metal(executor):

@@ -68,9 +68,8 @@ def main(scene_path: Path, folder: Path) -> None:
     values, weight = told(ranks.rank)
     arrays = {name: mx.array(array) for name, array in values.items()}
     means = {
-        f"{words}.{name}": np.array(mean)
-        for words in ("bfloat16", "float32")
-        for name, mean in ranks.weighted_mean(arrays, mx.array(weight), words).items()
+        f"mean.{name}": np.array(mean)
+        for name, mean in ranks.weighted_mean(arrays, mx.array(weight)).items()
     }
     first = {f"first.{name}": np.array(each) for name, each in ranks.of_first(arrays).items()}
     found = {

@@ -114,13 +114,13 @@ def test_the_scale_does_not_change_before_the_warm_up_and_stays_near_the_truth_a
     config = override(
         CONFIG,
         train={"sensor": 0.03, "rays": 256, "max_rays": 1024},
-        refine={"depth_scale": True, "warmup_steps": 200},
+        refine={"depth_scale": True},
         march={"steps": 256},
     )
     trainer = Trainer(config, own_scale.bounds, views)
     (*_, early) = trainer.train(trainer.init(), Goal(steps=150))
     assert not np.array(early.state.parameters[DEPTH_SCALE]).any()
-    (*_, last) = trainer.train(early.state, Goal(steps=350))
+    (*_, last) = trainer.train(early.state, Goal(steps=400))
     log_scale, shift = np.array(last.state.parameters[DEPTH_SCALE]).tolist()
     assert log_scale != 0.0 != shift
     typical = float(np.median(views.depth.of_view(0)[0]))

@@ -25,6 +25,7 @@ from nerfmac.refine.refinement import (
     moved_poses,
 )
 from nerfmac.refine.report import refinement_report, refinement_summary
+from nerfmac.training.step import StepFlags
 from tests.numerics import assert_matches
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -241,23 +242,27 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
 
 
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
-    moving = replace(ALL, pose_rate=2e-3, every=4, warmup_steps=0)
-    config = replace(moving, exposure_rate=5e-3, final_rate=0.04, l2=1e-3)
-    refinement = CameraRefinement(config, cameras())
-    rates = refinement.rates(9, 0.5, 0.5)
+    config = replace(ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04)
+    rates = CameraRefinement(config, cameras()).rates(257, 0.5, 0.5)
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
     assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
-    assert rates[POSES].l2 == 1e-3
-    assert (rates[POSES].step, rates[LENSES].step, rates[COLORS].step) == (3, 3, None)
+    assert (rates[POSES].step, rates[LENSES].step, rates[COLORS].step) == (33, 33, None)
+
+
+def test_cameras_move_in_every_eighth_step_and_colors_in_each():
+    moves = [step for step in range(17) if StepFlags.at(step, ALL).learns_cameras]
+    assert moves == [0, 8, 16]
+    counts = [CameraRefinement(ALL, cameras()).rates(step, 1.0, 0.0)[POSES].step for step in moves]
+    assert counts == [1, 2, 3]
+    assert not StepFlags.at(8, RefineConfig(exposures=True)).learns_cameras
 
 
 def test_rates_of_cameras_rise_from_nothing_and_those_of_images_do_not():
-    config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, color_rate=4e-3, warmup_steps=100)
-    refinement = CameraRefinement(config, cameras())
-    first, quarter, last = (refinement.rates(step, 1.0, 0.0) for step in (0, 25, 300))
+    refinement = CameraRefinement(replace(ALL, pose_rate=2e-3, lens_rate=1e-3), cameras())
+    first, quarter, last = (refinement.rates(step, 1.0, 0.0) for step in (0, 62.5, 300))
     assert [each[POSES].rate for each in (first, quarter, last)] == [0.0, 5e-4, 2e-3]
     assert [each[LENSES].rate for each in (first, quarter, last)] == [0.0, 2.5e-4, 1e-3]
-    assert {each[COLORS].rate for each in (first, quarter, last)} == {4e-3}
+    assert {each[COLORS].rate for each in (first, quarter, last)} == {1e-3}
 
 
 LENS = Lens.from_fov(0.7, 20, 16)

@@ -25,7 +25,7 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-DEPTH = override(CONFIG, train={"depth": 0.3, "depth_rays": 0.25})
+DEPTH = override(CONFIG, train={"depth": 0.3})
 
 
 def test_pixels_of_views_of_any_size_have_their_indices():
@@ -232,6 +232,6 @@ def test_training_with_it_puts_matter_at_the_points(scene):
             losses.append(np.where(found[1] > 0.5, away, 1.0))
         return float(np.median(np.concatenate(losses)))
 
-    with_loss = override(CONFIG, train={"depth": 3.0, "depth_rays": 0.25})
+    with_loss = override(CONFIG, train={"depth": 3.0})
     assert miss(with_loss) < 0.02
     assert miss(CONFIG) > 2 * miss(with_loss)

@@ -31,7 +31,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.adam import Step, adam_step, most_first
+from nerfmac.ops.adam import AdamStep, adam_step, most_first, moving_average
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.expose import expose
@@ -40,7 +40,6 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.masked_mean import masked_mean
-from nerfmac.ops.moving_average import moving_average
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
@@ -148,7 +147,7 @@ def computations(config: Config) -> Iterator[Computation]:
     shape, keys = inputs.table.shape, mx.random.split(mx.random.key(14))
     parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
     most = most_first(0.9, 0.99)
-    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, most=most))
+    step = mx.array(AdamStep(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, most=most))
     unscale = mx.array([1e-3])
     yield "loss_scale", lambda: next_loss_scale(LossScale.init(1024.0), mx.array(0.0))
     _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, unscale, step)

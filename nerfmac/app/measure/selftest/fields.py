@@ -22,11 +22,17 @@ from nerfmac.common.constants import (
 )
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_moments
+from nerfmac.ops.adam import (
+    AdamStep,
+    adam_step,
+    most_first,
+    moving_average,
+    pack_moments,
+    unpack_moments,
+)
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.moving_average import moving_average
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits
@@ -316,7 +322,7 @@ def adam_cases() -> Iterator[Case]:
 def _guarded() -> Arrays:
     """Return the parameters after a step along gradients that contain NaN, infinity, and 1."""
     parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
-    step = mx.array(Step(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
+    step = mx.array(AdamStep(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
     after: Arrays = {}
     for value in (nan, inf, -inf, 1.0):
         gradient = mx.array([0.5, value, -0.25])
@@ -332,7 +338,7 @@ def _updated(shape: tuple[int, ...]) -> Arrays:
     gradient, first = (mx.where(is_still, 0.0, array) for array in drawn[:2])
     second = mx.where(is_still, 0.0, mx.square(drawn[1]))
     most = most_first(0.9, 0.99)
-    step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
+    step = AdamStep(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
     moments = pack_moments(first, second, most)
     moved, after = adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(step))
     # A moment halfway between two codes may be rounded to either code, so moments are compared

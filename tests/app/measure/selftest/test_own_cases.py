@@ -24,22 +24,19 @@ METAL_FUNC void square_gradient(uint3 thread_index, int count, In x, Gradient d_
 
 def squared(text=SQUARE):
     """The square of an array, by kernels of this text."""
-    forward = Kernel("square", "square", ("x",), ("y",), rows="x_shape[0]", source=text)
+    axis = (mx.float32, "count")
+    forward = Kernel("square", "square", {"x": axis}, {"y": axis}, source=text)
     gradient = Kernel(
-        "square", "square_gradient", ("x", "d_y"), ("d_x",), rows="x_shape[0]", source=text
+        "square", "square_gradient", {"x": axis, "d_y": axis}, {"d_x": axis}, source=text
     )
 
     @mx.custom_function
     def square(x):
-        return forward(x, grid=(x.size, 1, 1), output_shapes=[x.shape], output_dtypes=[mx.float32])[
-            0
-        ]
+        return forward(x, grid=(x.size, 1, 1))[0]
 
     @square.vjp
     def square_vjp(x, d_y, _output):
-        return gradient(
-            x, d_y, grid=(x.size, 1, 1), output_shapes=[x.shape], output_dtypes=[mx.float32]
-        )[0]
+        return gradient(x, d_y, grid=(x.size, 1, 1))[0]
 
     return square
 

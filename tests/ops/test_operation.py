@@ -6,10 +6,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import kernels_disabled
+from nerfmac.backend import Signature, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.operation import operation
-from nerfmac.ops.signature import Signature
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -26,8 +25,8 @@ def arrays(**changes):
 
 
 def test_the_lengths_of_the_named_axes_are_told():
-    assert PACKED.check(*arrays()) == {"slots": 4, "rays + 1": 3}
-    assert PACKED.check(*arrays(), slots=4) == {"slots": 4, "rays + 1": 3}
+    assert PACKED.check(*arrays()) == {"slots": 4, "rays": 2}
+    assert PACKED.check(*arrays(), slots=4, rays=2) == {"slots": 4, "rays": 2}
 
 
 @pytest.mark.parametrize(
@@ -51,19 +50,27 @@ def test_a_wrong_shape_or_type_is_refused_by_name_and_by_whom_it_contradicts(cha
     assert str(refused.value).startswith(message)
 
 
-def test_a_length_known_beforehand_is_nobodys_word():
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"slots": 5}, "density has shape (4,); expected (5)"),
+        ({"rays": 4}, "ray_start has shape (3,); expected (5)"),
+    ],
+)
+def test_a_length_known_beforehand_is_nobodys_word(known, message):
     with pytest.raises(InputError) as refused:
-        PACKED.check(*arrays(), slots=5)
-    assert str(refused.value) == "density has shape (4,); expected (5)"
+        PACKED.check(*arrays(), **known)
+    assert str(refused.value) == message
 
 
 def test_outputs_have_the_lengths_and_types_that_a_launch_is_told():
-    given = Signature(color=(mx.float32, "rays", 3), features=(lambda: mx.float16, "rays"))
-    assert given.names == ("color", "features")
+    given = Signature(color=(mx.float32, "rays", 3), start=(lambda: mx.float16, "rays + 1"))
     assert given.outputs(rays=7) == {
-        "output_shapes": [(7, 3), (7,)],
+        "output_shapes": [(7, 3), (8,)],
         "output_dtypes": [mx.float32, mx.float16],
     }
+    with pytest.raises(InputError, match="'rays' of the output color has no length"):
+        given.outputs(slots=7)
 
 
 def power_of(calls):
