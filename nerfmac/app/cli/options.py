@@ -375,11 +375,8 @@ class Selftest:
     operation: Annotated[str | None, Shown("NAME")] = None
     """Test only the kernels of this operation. `nerfmac info` lists the operations."""
     report: Annotated[Path | None, Shown("FILE")] = None
-    """Also train the built-in scene, time the kernels, and write all results to this JSON file.
-    Attach the file to bug reports."""
-    seconds: float | None = None
-    """Training time per device in seconds. Requires --report. The value 0 skips training and
-    timing. [default: 30]"""
+    """Also write a description of the machine and all failures to this JSON file. Attach the file
+    to bug reports."""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
     """Write the Metal source code of every kernel to this folder instead of running the tests. This
     option also works on machines without Metal."""
