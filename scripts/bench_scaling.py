@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from local_ranks import start_local
+from model_curves import HeldOutViews, followed
 
-from nerfmac.app.measure.models import HeldOutViews, followed
 from nerfmac.app.run import Run
 from nerfmac.app.run.configuration import config_for_device
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene

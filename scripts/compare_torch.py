@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
+from model_curves import plot_quality
 from torch_peer.compare import Comparison, compare
 
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import POSITIONAL
 from nerfmac.app.cli.shared_options import Device, Preset
-from nerfmac.app.measure.models import plot_quality
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError

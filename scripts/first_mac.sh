@@ -86,7 +86,7 @@ if step install 900 bash -c install; then
   step train 1800 "$nerfmac" train --seconds "$seconds" --out "$scratch/run" --log-file "$out/train.log"
   # A CPU would take minutes for base, which is what Macs train.
   [ "$(uname -s)" != Darwin ] || step base 900 "$nerfmac" train --preset base --steps 200 --out "$scratch/base" --no-video
-  step selftest 1800 "$nerfmac" selftest --report "$out/selftest.json" --seconds 10
+  step selftest 1800 "$nerfmac" selftest --report "$out/selftest.json"
   step tune 900 "$nerfmac" tune --json "$out/tune.json"
   step profile 900 "$nerfmac" profile --json "$out/profile.json"
   step bench 900 "$nerfmac" bench --seconds 0.5 --json "$out/bench.json"

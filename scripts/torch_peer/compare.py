@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+from model_curves import HeldOutViews, evaluation_times
 
-from nerfmac.app.measure.models import HeldOutViews, evaluation_times
 from nerfmac.app.measure.timing import Bar, Timing, quartiles
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name

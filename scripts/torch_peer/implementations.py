@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 import mlx.core as mx
 import numpy as np
+from model_curves import BACKGROUND
 
-from nerfmac.app.measure.models import BACKGROUND
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device

@@ -45,7 +45,7 @@ EXAMPLES = {
     "export": ("runs/room mesh.ply", "runs/room room.html"),
     "info": ("",),
     "tune": ("",),
-    "bench": ("--json benchmark.json", "--models --seconds 60"),
+    "bench": ("--json benchmark.json",),
     "profile": ("runs/room --trace trace.json",),
     "selftest": ("--report selftest.json",),
 }

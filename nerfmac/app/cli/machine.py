@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 from nerfmac.app.cli.options import Bench, Profile, Tune
-from nerfmac.app.measure import models
 from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.parts import take_steps
 from nerfmac.app.measure.profiling import captured, check_capture
 from nerfmac.app.measure.profiling import profile as profile_run
-from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned
+from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.app.measure.tuning import tune as tune_variants
 from nerfmac.app.run import CONFIGURED, Run, is_run
 from nerfmac.app.run.configuration import config_for_scene
-from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
+from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
@@ -30,8 +26,7 @@ from nerfmac.training.method import Method
 
 def tune(arguments: Tune) -> int:
     """Run `nerfmac tune` and return the exit code."""
-    seconds = SECONDS if arguments.seconds is None else arguments.seconds
-    checks.number("seconds", seconds, low=0.01)
+    checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:
         arguments.refuse("the option requires SCENE, but no SCENE is given")
@@ -44,7 +39,7 @@ def tune(arguments: Tune) -> int:
     with appearing_if(arguments.json) as json:
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-        done = tune_variants(config, extent, seconds=seconds, on_tuned=_print)
+        done = tune_variants(config, extent, seconds=arguments.seconds, on_tuned=_print)
         if json:
             values = {tuned.operation: tuned.to_json() for tuned in done}
             write_json(json, {**about, "preset": config.preset, "variants": values})
@@ -72,60 +67,25 @@ def _outcome(tried: Tried) -> str:
     return f"{median:9.3f} ms {spread:>20}{ratio}"
 
 
-OF_MODELS = ("plot", "vanilla_seconds")  # Names of the options that require `--models`.
-BENCH_SECONDS = {True: 60.0, False: 1.0}
-"""Default of --seconds, keyed by whether --models is given."""
-
-
 def _show(line: str) -> None:
     print(line, flush=True)
 
 
 def bench(arguments: Bench) -> int:
     """Run `nerfmac bench` and return the exit code."""
-    _check_bench(arguments)
-    with appearing_if(arguments.json) as json, appearing_if(arguments.plot) as image:
-        figures = _figures(arguments, image)
+    checks.number("seconds", arguments.seconds, low=0.01)
+    options = arguments.options()
+    with appearing_if(arguments.json) as json:
+        choose_device(arguments.device)
+        scene = load_scene(arguments.scene or builtin_scene_path(), **vars(options))
+        config = preset(arguments.preset, current_device(), memory_bytes())
+        try:
+            figures = benchmark(scene, config, seconds=arguments.seconds, on_line=_show)
+        except DivergedError as error:
+            raise InputError(f"the measurement stopped early: {error}") from error
         if json:
             write_json(json, figures)
     return 0
-
-
-def _check_bench(arguments: Bench) -> None:
-    for name in OF_MODELS:
-        if getattr(arguments, name) is not None and not arguments.models:
-            raise InputError(f"--{name.replace('_', '-')} requires --models; add --models")
-    for name in ("seconds", "vanilla_seconds"):
-        if (value := getattr(arguments, name)) is not None:
-            checks.number(name, value, low=0.1 if arguments.models else 0.01)
-    arguments.options()
-    if arguments.plot:
-        models.check_plot()
-
-
-def _figures(arguments: Bench, image: Path | None) -> dict[str, Any]:
-    """Measure and print the results, and return them as JSON values."""
-    choose_device(arguments.device)
-    seconds = arguments.seconds or BENCH_SECONDS[arguments.models]
-    scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))
-    try:
-        if arguments.models:
-            return _models(arguments, scene, seconds, image)
-    except DivergedError as error:
-        raise InputError(f"the measurement stopped early: {error}") from error
-    config = preset(arguments.preset, current_device(), memory_bytes())
-    return benchmark(scene, config, seconds=seconds, on_line=_show)
-
-
-def _models(arguments: Bench, scene: Scene, seconds: float, image: Path | None) -> dict[str, Any]:
-    limits = dict.fromkeys(models.MODELS, seconds)
-    limits["vanilla"] = arguments.vanilla_seconds or seconds
-    configs = models.model_configs(arguments.preset)
-    comparison = models.compare_models(scene, configs, seconds=limits)
-    _show("\n".join(comparison.lines()))
-    if image:
-        models.plot_models(image, comparison)
-    return comparison.to_json()
 
 
 WARMUP = 1024  # Default number of training steps before a scene is profiled.

@@ -299,39 +299,25 @@ class Tune(SceneFlags):
     preset: Preset = "auto"
     """Preset that determines the problem sizes. auto selects a preset that fits the device and its
     memory. [default: auto]"""
-    seconds: float | None = None
-    """Approximate time per operation in seconds. Longer measurements are less noisy.
-    [default: 0.5]"""
+    seconds: float = 0.5
+    """Approximate time per operation in seconds. Longer measurements are less noisy."""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file."""
 
 
 @dataclass(frozen=True)
 class Bench(SceneFlags):
-    """Time each operation, as a kernel and in plain MLX, and the rendering of an image.
-
-    With --models, compare the PSNR of the hash model and vanilla NeRF over training time instead.
-    """
+    """Time each operation, as a kernel and in plain MLX, and the rendering of an image."""
 
     preset: Preset = "auto"
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
-    seconds: float | None = None
-    """Approximate time per measurement in seconds. Longer measurements are less noisy. With
-    --models, this option sets the training time of each model in seconds. [default: 1; 60 with
-    --models]"""
+    seconds: float = 1.0
+    """Approximate time per measurement in seconds. Longer measurements are less noisy."""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene that determines the problem sizes. With --models, the models are trained on this scene.
-    [default: the built-in scene]"""
+    """Scene that determines the problem sizes. [default: the built-in scene]"""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file."""
-    models: bool = False
-    """Train the hash model and vanilla NeRF, and compare their PSNR over training time instead of
-    timing operations."""
-    vanilla_seconds: float | None = None
-    """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
-    plot: Annotated[Path | None, Shown("FILE.png")] = None
-    """Plot PSNR over training time to this PNG file. Requires --models and the extra plot."""
 
 
 @dataclass(frozen=True)
@@ -375,11 +361,8 @@ class Selftest:
     operation: Annotated[str | None, Shown("NAME")] = None
     """Test only the kernels of this operation. `nerfmac info` lists the operations."""
     report: Annotated[Path | None, Shown("FILE")] = None
-    """Also train the built-in scene, time the kernels, and write all results to this JSON file.
-    Attach the file to bug reports."""
-    seconds: float | None = None
-    """Training time per device in seconds. Requires --report. The value 0 skips training and
-    timing. [default: 30]"""
+    """Also write a description of the machine and all failures to this JSON file. Attach the file
+    to bug reports."""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
     """Write the Metal source code of every kernel to this folder instead of running the tests. This
     option also works on machines without Metal."""

@@ -9,13 +9,12 @@ from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,
     Compared,
-    as_text,
     compared,
     compile_for,
     launched_and_missed,
     print_sum,
 )
-from nerfmac.app.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
+from nerfmac.app.measure.selftest.report import Report
 from nerfmac.app.measure.selftest.specializations import write_metal
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
@@ -34,10 +33,6 @@ def main(arguments: Selftest) -> int:
         count = len(write_metal(folder))
         print(f"wrote the Metal source code of {count} specializations to {folder}")
         return 0
-    if arguments.seconds is not None:
-        checks.number("seconds", arguments.seconds, low=0)
-        if arguments.report is None or arguments.operation:
-            raise InputError("--seconds requires --report, and cannot be used with --operation")
     tested = operations()
     if arguments.operation:
         checks.choice("operation", arguments.operation, tested)
@@ -49,8 +44,7 @@ def main(arguments: Selftest) -> int:
     try:
         for device in devices:
             choose_device(device)
-            seconds = SECONDS if arguments.seconds is None else arguments.seconds
-            _test(report, arguments.operation, seconds)
+            _test(report, arguments.operation)
         report.end()
     except KeyboardInterrupt as interruption:
         if not report.path:
@@ -87,9 +81,9 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
     return testable
 
 
-def _test(report: Report, operation: str | None, seconds: float) -> None:
-    """Run all test cases on the current device, print the results, and add them to the report.
-    Unless `operation` is given, also train a run for `seconds` and measure the `FINDINGS`."""
+def _test(report: Report, operation: str | None) -> None:
+    """Run the test cases of one operation or all operations on the current device, print the
+    results, and add them to the report."""
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
@@ -100,34 +94,14 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
     for case in chosen:
         report.begin(str(case))
         outcome = compared(case)
-        report.add("cases", outcome.to_json(), passed=outcome.passed)
+        report.add(outcome)
         print(outcome.line({earlier.fault for earlier in done}), flush=True)
         done.append(outcome)
     if current_device() == "metal" and operation is None:
         ran, not_run = launched_and_missed(done)
         print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specializations ran")
+        report.add_not_run(not_run)
         for name in not_run:
-            report.add("not_run", name, passed=False)
             print(f"    NOT RUN: {name}")
-    if report.path and operation is None and seconds > 0 and not any(case.fault for case in done):
-        _find(report, seconds)
     report.begin(None)
     print_sum(done)
-
-
-def _find(report: Report, seconds: float) -> None:
-    """Measure the `FINDINGS` until one fails, print them, and add them to the report."""
-    print(f"  measurements, with {seconds:g} s of training on the built-in scene")
-    findings = Findings(seconds)
-    for finding in FINDINGS:
-        if finding == "watchdog" and current_device() == "cpu":
-            continue  # A CPU has no display that could be delayed.
-        report.begin(finding)
-        try:
-            values = findings.find(finding)
-        except Exception as error:
-            report.add(finding, {"fault": as_text(error)}, passed=False)
-            print(f"    {finding} FAILS: {as_text(error)}")
-            return
-        report.add(finding, values)
-        print(f"    {finding:12}{in_words(finding, values)}", flush=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from math import ceil
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -71,15 +71,10 @@ def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
-    """Time a function that returns unevaluated arrays, for about `seconds`. The two first calls are
-    not counted. The arrays are evaluated in each call, or in a queue of calls (see `timer`)."""
+    """Time a function that returns unevaluated arrays, for about `seconds`, after a warm-up. The
+    arrays are evaluated in each call, or in a queue of calls (see `timer`)."""
     call = timer(compute, queued=queued)
-    spent: list[float] = []
-    start = time.perf_counter()
-    while len(spent) < LEAST_CALLS or (
-        time.perf_counter() - start < seconds and len(spent) < MOST_CALLS
-    ):
-        spent.append(call())
+    (spent,) = measure_interleaved([call], seconds=seconds, most=MOST_CALLS)
     return quartiles(spent)
 
 
@@ -104,7 +99,8 @@ def measure_interleaved(
     seconds: float,
     rounds: int | None = None,
     least: int = LEAST_CALLS,
-    what: str = "interleaved timing",
+    most: float = inf,
+    what: str = "",
 ) -> list[list[float]]:
     """Time several functions in rounds, in which all functions are called once, in order. Return
     the times of all rounds but the first, a warm-up, in seconds, for each function.
@@ -117,15 +113,18 @@ def measure_interleaved(
         seconds: Approximate total time.
         rounds: Number of rounds, instead of `seconds`.
         least: Minimum number of rounds if `rounds` is None.
-        what: Label of the progress bar.
+        most: Maximum number of rounds if `rounds` is None.
+        what: Label of the progress bar. Without a label, no progress bar is shown.
     """
     for call in timers:
         call()
     done: list[list[float]] = []
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
-    with Bar(what, total, unit) as bar:
-        while len(done) < (rounds or least) or (rounds is None and passed < seconds):
+    with Bar(what, total, unit, disable=not what) as bar:
+        while len(done) < (rounds or least) or (
+            rounds is None and passed < seconds and len(done) < most
+        ):
             done.append([call() for call in timers])
             passed = time.perf_counter() - begin
             bar.reach(passed if rounds is None else len(done))

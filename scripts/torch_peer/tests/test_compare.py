@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from model_curves import HeldOutViews, evaluation_times
 from scene_factory import CONFIG, write_scene
 from torch_peer.compare import Comparison, Point, Result, _train, compare
 from torch_peer.implementations import Window
 
-from nerfmac.app.measure.models import HeldOutViews, evaluation_times
 from nerfmac.app.measure.timing import Timing
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device

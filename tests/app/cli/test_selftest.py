@@ -35,10 +35,10 @@ def strictly(path):
 
 
 def found(path):
-    """Return the report, and a dictionary of its cases."""
+    """Return the report, the entry of its device, and a dictionary of the cases that failed."""
     report = strictly(path)
     (only,) = report["devices"]
-    return report, only, {each["case"]: each for each in only["cases"]}
+    return report, only, {each["case"]: each for each in only["failed"]}
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +77,6 @@ def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
         (("--device", "cpu", "--operation", "sing"), "sing"),
         (("--device", "cpu", "--report", "full"), "full"),
         (("--device", "cpu", "--report", "nowhere/new.json"), "nowhere/new.json"),
-        (("--seconds", "3"), "--report"),
-        (("--seconds", "-1", "--report", "new.json"), "-1"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_written(
@@ -97,23 +95,20 @@ def test_kernels_that_are_switched_off_are_not_called_right(monkeypatch, capsys)
     assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in capsys.readouterr().err
 
 
-def test_the_report_holds_every_case(tmp_path, capsys):
+def test_the_report_holds_the_machine_and_the_counts(tmp_path, capsys):
     path = tmp_path / "selftest.json"
     assert nerfmac(*QUICK, "--report", path) == 0
     said = capsys.readouterr().out
     assert str(path) in said
-    report, only, by_name = found(path)
+    report, only, failed = found(path)
     assert report["complete"]
     assert report["mlx_version"] == mx.__version__
     assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
     assert report["system"].split()[0] in said
     assert (only["device"], only["passed"], only["running"]) == ("cpu", True, None)
-    assert list(by_name) == names("spherical_harmonics")
-    for name, case in by_name.items():
-        assert case["passed"]
-        assert {each["array"] for each in case["arrays"]} == {"result 0", "d directions"}
-        assert all(each["error"] <= case["tolerance"] for each in case["arrays"])
-        assert name in said
+    assert (only["cases"], only["arrays"], failed) == (3, 6, {})
+    assert "compiler" in only["details"]
+    assert all(name in said for name in names("spherical_harmonics"))
 
 
 @pytest.mark.parametrize("wrong", [lambda y: 1.01 * y, lambda y: mx.full(y.shape, mx.inf)])
@@ -130,14 +125,14 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
     assert nerfmac(*QUICK, "--report", path) == 1
     line = next(x for x in capsys.readouterr().out.splitlines() if "spherical_harmonics-2 " in x)
     assert "DIFFERS: result 0" in line
-    report, only, by_name = found(path)
+    report, only, failed = found(path)
     assert report["complete"]
     assert not only["passed"]
-    assert [name for name, case in by_name.items() if not case["passed"]] == [
-        "spherical_harmonics-2"
-    ]
-    bad = by_name["spherical_harmonics-2"]["arrays"][0]
+    assert list(failed) == ["spherical_harmonics-2"]
+    bad, _ = failed["spherical_harmonics-2"]["arrays"]
+    tolerance = failed["spherical_harmonics-2"]["tolerance"]
     assert (bad["array"], bad["passed"]) == ("result 0", False)
+    assert bad["error"] is None or bad["error"] > tolerance
 
 
 def test_a_kernel_that_the_compiler_refuses_is_reported_and_the_others_go_on(tmp_path, capsys):
@@ -154,10 +149,10 @@ def test_a_kernel_that_the_compiler_refuses_is_reported_and_the_others_go_on(tmp
     (line,) = (line for line in said.splitlines() if " spherical_harmonics-2 " in line)
     assert "BuildError" in line
     assert "1 of 3 cases" in said
-    _, only, by_name = found(path)
-    assert list(by_name) == names("spherical_harmonics")
-    assert [case["passed"] for case in by_name.values()] == [True, False, True]
-    assert "no_such_name" in by_name["spherical_harmonics-2"]["fault"]
+    _, only, failed = found(path)
+    assert only["cases"] == 3
+    assert list(failed) == ["spherical_harmonics-2"]
+    assert "no_such_name" in failed["spherical_harmonics-2"]["fault"]
     assert not only["passed"]
 
 
@@ -176,9 +171,9 @@ def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
     with kernel.launched_by(launch):
         assert nerfmac(*QUICK, "--report", path) == 130
     assert str(path) in capsys.readouterr().err
-    report, only, by_name = found(path)
+    report, only, _ = found(path)
     assert not report["complete"]
-    assert list(by_name) == names("spherical_harmonics")[:2]
+    assert only["cases"] == 2
     assert only["running"] == "spherical_harmonics-257"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nerfmac.app.cli import info, machine
-from nerfmac.app.measure import benchmark, models
+from nerfmac.app.measure import benchmark
 from nerfmac.app.measure import tuning as choosing
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.app.scenes import builtin_scene_path
@@ -111,38 +111,12 @@ SCENE = builtin_scene_path()
     ("flags", "names"),
     [
         (("--seconds", 0), ["seconds", "0"]),
-        (("--plot", "a.png"), ["--plot", "--models"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
     ],
 )
 def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
     flags = ("bench", *flags, "--json", tmp_path / "b.json")
     refused(capsys, tmp_path, *flags, names=names)
-
-
-@pytest.fixture
-def small_models(monkeypatch):
-    """Models as small as the scene of the tests, whatever the preset."""
-
-    def preset(_name, _device, _memory_bytes, *, model):
-        return override(CONFIG, train={"rays": {"vanilla": 128, "hash": 64}[model]})
-
-    monkeypatch.setattr(models, "preset", preset)
-
-
-def test_models_are_shown_plotted_and_written(capsys, tmp_path, small_models):
-    files = ("--json", tmp_path / "m.json", "--plot", tmp_path / "m.png")
-    flags = ("--models", "--device", "cpu", "--seconds", 0.2, "--vanilla-seconds", 0.4)
-    assert nerfmac("bench", *flags, "--scene", write_scene(tmp_path / "balls"), *files) == 0
-    values = json.loads((tmp_path / "m.json").read_text())
-    assert values["seconds"] == {"vanilla": 0.4, "hash": 0.2}
-    assert values["training_pixels"] == 8 * 20 * 16
-    assert (tmp_path / "m.png").read_bytes().startswith(b"\x89PNG")
-    told = capsys.readouterr()
-    for name, model in values["models"].items():
-        assert model["points"][-1]["seconds"] >= values["seconds"][name]
-        assert f"\n{name} " in told.out
-        assert f"training {name}" in told.err
 
 
 def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):

@@ -5,8 +5,7 @@ from itertools import count, pairwise
 
 import numpy as np
 import pytest
-
-from nerfmac.app.measure.models import (
+from model_curves import (
     HeldOutViews,
     ModelComparison,
     ModelCurve,
@@ -17,6 +16,7 @@ from nerfmac.app.measure.models import (
     plot_models,
     training_pixels,
 )
+
 from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera

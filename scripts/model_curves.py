@@ -1,9 +1,15 @@
-"""Comparison of the quality of the vanilla model and the hash model over training time. Training
-time excludes compilation and evaluation. An epoch has as many rays as the scene has training
-pixels. Pixels are drawn at random with replacement."""
+"""Compare the quality of the vanilla model and the hash model over training time.
+
+    python scripts/model_curves.py lego_400 --seconds 10 --vanilla-seconds 600 --plot models.png
+
+Training time excludes compilation and evaluation. An epoch has as many rays as the scene has
+training pixels. Pixels are drawn at random with replacement.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, sqrt
@@ -15,11 +21,12 @@ import numpy as np
 
 from nerfmac.app.measure.timing import Bar
 from nerfmac.app.run import Run
-from nerfmac.app.scenes import Scene
-from nerfmac.backend import current_device, memory_bytes
+from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
+from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
-from nerfmac.common.files import appearing
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
 from nerfmac.common.installing import needed
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
@@ -29,6 +36,7 @@ from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import DivergedError
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100  # Approximate number of reports during a training. Evaluations wait for one.
@@ -248,3 +256,38 @@ def every_nth_pixel(camera: Camera, step: int) -> Camera:
         cy=(lens.cy - first - 0.5) / step + 0.5,
     )
     return Camera(smaller, camera.pose)
+
+
+def main() -> None:
+    """Train the models, print the table, and write the plot and the JSON file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("scene", type=Path, nargs="?", help="by default the built-in scene")
+    parser.add_argument("--seconds", type=float, default=60.0, help="training time of each model")
+    parser.add_argument("--vanilla-seconds", type=float, help="training time of the vanilla model")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--preset", default="auto")
+    parser.add_argument("--plot", type=Path, help="PNG file for the plot")
+    parser.add_argument("--json", type=Path, help="JSON file for the measurements")
+    arguments = parser.parse_args()
+    if arguments.plot:
+        check_plot()
+    choose_device(arguments.device)
+    seconds = dict.fromkeys(MODELS, arguments.seconds)
+    seconds["vanilla"] = arguments.vanilla_seconds or arguments.seconds
+    scene = load_scene(arguments.scene or builtin_scene_path())
+    comparison = compare_models(scene, model_configs(arguments.preset), seconds=seconds)
+    print("\n".join(comparison.lines()))
+    if arguments.plot:
+        plot_models(arguments.plot, comparison)
+    if arguments.json:
+        write_json(arguments.json, comparison.to_json())
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (InputError, DivergedError) as error:
+        print(f"model_curves.py: {error}", file=sys.stderr)
+        sys.exit(2)
