@@ -51,20 +51,6 @@ def test_an_assertion_is_held_until_the_end(assertions):
     assert assertions() == 2 * [(EXPECTED, False)]
 
 
-def test_without_caffeinate_nothing_happens(tmp_path, monkeypatch):
-    pretend(monkeypatch, "Darwin")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with awake():
-        pass
-
-
-def test_other_systems_start_no_process(monkeypatch):
-    pretend(monkeypatch, "Linux")
-    monkeypatch.setattr(subprocess, "Popen", None)
-    with awake():
-        pass
-
-
 @pytest.mark.usefixtures("on_the_cpu")
 def test_training_holds_an_assertion_while_it_runs(scene, assertions):
     reports = Run.begin(scene, CONFIG).fit(Goal())

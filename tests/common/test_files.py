@@ -13,7 +13,7 @@ import pytest
 from nerfmac.common import files
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, write_json
-from nerfmac.common.timeline import Timeline, event, interval, recording
+from nerfmac.common.timeline import event, interval, recording
 from tests.killed import half_written
 
 
@@ -85,11 +85,6 @@ def test_broken_json_is_refused_with_its_name(path, content, complaint):
     path.write_bytes(content)
     with pytest.raises(InputError, match=f"{path}{complaint}"):
         read_json(path)
-
-
-def test_a_timeline_that_cannot_be_written_is_refused_with_its_name(tmp_path):
-    with pytest.raises(InputError, match=r"t\.json cannot be written"):
-        Timeline().write(tmp_path / "nowhere" / "t.json")
 
 
 def test_two_threads_may_write_one_file_at_once(path):
@@ -178,24 +173,3 @@ def test_intervals_nest_last_and_stand_in_their_threads_lane(tmp_path):
     assert (seen["name"], seen["s"], seen["args"]) == ("seen", "t", {"what": "a"})
     assert ended <= seen["ts"] <= end
     assert recorded.seconds("inner")[0] == pytest.approx((ended - inside) / 1e6)
-
-
-def test_outside_of_a_recording_nothing_is_made():
-    assert interval("a", step=1) is interval("b")
-    with interval("a"):
-        event("b")
-    with recording() as recorded:
-        pass
-    with interval("a"):
-        event("b")
-    assert recorded.entries == []
-
-
-def test_a_recording_in_a_recording_has_its_own_part():
-    with recording() as outer:
-        with recording() as inner, interval("a"):
-            pass
-        with interval("b"):
-            pass
-    assert [each.name for each in inner.entries] == ["a"]
-    assert [each.name for each in outer.entries] == ["b"]

@@ -30,18 +30,6 @@ def test_the_pip_that_is_advised_is_this_environments(has_pip, found, tool, monk
     assert pip_install("one>=2", "two") == f'{tool} "one>=2" "two"'
 
 
-@pytest.mark.parametrize(("is_editable", "has_pip"), [(1, 1), (1, 0), (0, 1), (0, 0)])
-def test_that_uv_sync_removes_a_package_is_said_only_where_it_does(
-    is_editable, has_pip, monkeypatch
-):
-    monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
-    monkeypatch.setattr(installing, "_is_editable", lambda: bool(is_editable))
-    told = installing.install("ingp")
-    assert told.startswith(pip_install("msgpack>=1.0"))
-    assert ("`uv sync` without --extra ingp" in told) == bool(is_editable and not has_pip)
-    assert "nerfmac" not in told
-
-
 @pytest.mark.parametrize(
     ("text", "is_editable"),
     [
@@ -73,14 +61,6 @@ def test_an_extra_is_its_packages_and_not_a_name_of_the_index(extra, packages):
     assert {name.partition(">")[0] for name in extra_packages(extra)} == packages
     told = installing.install(extra).partition(" (`uv sync`")[0]
     assert "nerfmac" not in told.removesuffix(" in nerfmac's folder")
-
-
-def test_without_an_installation_an_extra_is_that_of_the_folder(monkeypatch):
-    def requires(name):
-        raise installing.PackageNotFoundError(name)
-
-    monkeypatch.setattr(installing, "requires", requires)
-    assert installing.install("plot") == f"{pip_install('.[plot]')} in nerfmac's folder"
 
 
 def on_a_mac(monkeypatch, processor, version, *, translated=False):

@@ -7,7 +7,6 @@ import pytest
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cells import BRICK, Cells, cells_of, corners_of, number_of
 from nerfmac.ops.march import MarchGeometry, cell_of
-from tests.bricks import in_bricks, out_of_bricks
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -94,13 +93,6 @@ def test_the_cells_of_a_word_are_a_brick_and_go_x_y_z():
     want = [(x, y, z) for z in range(2) for y in range(4) for x in range(4)]
     assert (within == want).all()
     assert (cells[..., 0] == corner[..., 0]).all()
-
-
-def test_the_tests_own_order_is_the_same():
-    cascade, z, y, x = everywhere()
-    number = np.array(number_of(Cells(*map(mx.array, (cascade, x, y, z))), SIDE))
-    assert (in_bricks(number) == np.arange(CASCADES * SIDE**3)).all()
-    assert (out_of_bricks(np.arange(CASCADES * SIDE**3), SIDE) == number).all()
 
 
 def test_a_cells_middle_lies_in_that_cell_unless_a_smaller_cascade_has_it():

@@ -211,15 +211,6 @@ def test_training_has_no_track_of_a_point_that_is_held_out(tmp_path):
             np.testing.assert_allclose(pixel, seen, atol=1e-3)
 
 
-@pytest.mark.usefixtures("every_third")
-def test_a_point_that_too_few_training_images_show_is_not_held_out(tmp_path):
-    shown = {index: [one for one in SHOWN[index] if one[2] != 1] for index in range(COUNT)}
-    shown |= {index: SHOWN[index] for index in (0, 1, 2, 4, 8)}  # two of them are for training
-    scene = load_scene(write_colmap(tmp_path, COUNT, shown=shown), split=4)
-    np.testing.assert_allclose(scene.tracks.error, [ERRORS[0], ERRORS[2]])
-    assert scene.held_out == {}
-
-
 def test_of_a_real_scene_a_fifth_of_the_points_is_held_out(real_scenes):
     scene = load_scene(real_scenes / "mouse_colmap", split=8, downscale=4)
     held_out = scene.held_out["train"]

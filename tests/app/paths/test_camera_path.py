@@ -1,7 +1,6 @@
 """A camera path leads through its keyframes, smoothly, evenly, and in time, in any scene."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -98,15 +97,6 @@ def test_keyframes_on_a_line_are_joined_by_that_line_without_turning_back(fracti
     assert np.allclose(fovs, 0.8)
 
 
-def test_rotations_about_one_axis_go_on_evenly_past_360_degrees():
-    axis = np.array([0.36, 0.48, 0.8])
-    rotations = np.radians([0.0, 100.0, 200.0, 300.0, 400.0])
-    tour = CameraPath([keyframe(PLACES[1], angle * axis) for angle in rotations])
-    for fraction in np.linspace(0.0, 1.0, 33):
-        want = turned(fraction * rotations[-1] * axis)
-        assert np.allclose(tour.at(fraction).pose[:, :3], want, atol=1e-6), fraction
-
-
 def test_between_two_keyframes_it_turns_the_shorter_way():
     tour = CameraPath([keyframe(PLACES[0], (0, 0, 0.2)), keyframe(PLACES[0], (0, 0, 6.1))])
     poses, _ = sampled(tour, np.linspace(0.0, 1.0, 33))
@@ -147,51 +137,6 @@ def test_a_closed_path_ends_where_it_began_and_has_no_first_keyframe():
     want, _ = sampled(tour, (times + tour.times[2]) % 1.0)
     got, _ = sampled(other, times)
     assert np.allclose(got, want, atol=1e-9)
-
-
-def test_the_field_of_view_stays_between_its_neighbors():
-    fovs = [0.5, 0.52, 1.6, 1.6, 0.4]
-    tour = CameraPath([keyframe(*each) for each in zip(PLACES, AXES, fovs, strict=True)])
-    for index, (start, end) in enumerate(pairwise(fovs)):
-        _, seen = sampled(tour, np.linspace(*tour.times[index : index + 2], 50)[1:-1])
-        assert seen.min() >= min(start, end) - 1e-12
-        assert seen.max() <= max(start, end) + 1e-12
-
-
-@BOTH
-def test_a_keyframe_repeated_changes_nothing(closed):
-    times = np.linspace(0.0, 1.0, 30)
-    want, _ = sampled(CameraPath(KEYFRAMES, closed), times)
-    doubled = CameraPath([each for each in KEYFRAMES for _ in range(2)], closed)
-    got, _ = sampled(doubled, times)
-    assert np.allclose(got, want, atol=1e-9)
-    assert np.array_equal(doubled.times[0::2], doubled.times[1::2])
-
-
-def barry_goldman(points, knots, at) -> np.ndarray:
-    """The curve through four `points` at four `knots`, by their recursion, between the middle."""
-
-    def blend(one, other, low, high):
-        fraction = (at - knots[low]) / (knots[high] - knots[low])
-        return (1.0 - fraction) * one + fraction * other
-
-    lines = [blend(points[i], points[i + 1], i, i + 1) for i in range(3)]
-    arcs = [blend(lines[i], lines[i + 1], i, i + 2) for i in range(2)]
-    return blend(*arcs, 1, 2)
-
-
-def test_a_path_without_rotation_is_barry_and_goldmans_curve():
-    places = np.array(PLACES)
-    tour = CameraPath([keyframe(place, AXES[0]) for place in PLACES])
-    knots = np.cumsum([0.0, *np.sqrt(np.linalg.norm(np.diff(places, axis=0), axis=1))])
-    for index in (1, 2):
-        four, inner = slice(index - 1, index + 3), slice(index, index + 2)
-        curve = [
-            barry_goldman(places[four], knots[four], at) for at in np.linspace(*knots[inner], 2000)
-        ]
-        got, _ = sampled(tour, np.linspace(*tour.times[inner], 20))
-        for place in got[:, :, 3]:
-            assert np.linalg.norm(curve - place, axis=1).min() < 1e-3
 
 
 def test_cameras_are_even_in_time_and_a_closed_path_does_not_repeat_its_first():
@@ -264,16 +209,6 @@ def test_a_path_with_times_is_at_each_keyframe_when_it_says():
     for keyframe, time in zip(KEYFRAMES, tour.times, strict=True):
         assert np.allclose(tour.at(time).pose, keyframe.pose, atol=1e-9)
         assert tour.at(time).fov == pytest.approx(keyframe.fov)
-
-
-def test_ways_without_a_time_are_walked_at_the_mean_speed_of_the_others():
-    plain, tour = CameraPath(KEYFRAMES), timed(None, None, 2.0, None, 1.0)
-    lengths = np.diff(plain.times)
-    pace = 3.0 / (lengths[1] + lengths[3])
-    assert np.allclose(
-        np.diff(tour.times) * tour.seconds, [lengths[0] * pace, 2, lengths[2] * pace, 1]
-    )
-    assert plain.seconds is None
 
 
 def test_the_speed_has_no_jump_at_a_keyframe_and_never_turns_back():

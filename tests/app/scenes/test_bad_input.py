@@ -2,12 +2,10 @@
 
 import json
 import math
-import re
 
 import numpy as np
 import pytest
 
-from nerfmac.app import scenes
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import (
@@ -149,16 +147,6 @@ def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path, monkeypatc
     refused(path, "001.png is not a readable image")
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     assert load_scene(write_transforms(tmp_path, 3)).splits["train"]
-
-
-def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeypatch):
-    package = tmp_path / "nerfmac"
-    monkeypatch.setattr(scenes, "__file__", str(package / "app/scenes/__init__.py"))
-    with pytest.raises(InputError, match=re.escape(str(package / "data" / scenes.BUILTIN))):
-        scenes.builtin_scene_path()
-    for place in (tmp_path / "data" / scenes.BUILTIN, package / "data" / scenes.BUILTIN):
-        place.mkdir(parents=True)
-        assert scenes.builtin_scene_path() == place, "a wheel's own data goes first"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])

@@ -89,16 +89,6 @@ def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
     assert ("units from the origin instead of about 4" in caplog.text) == (factor != 1.0)
 
 
-def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):
-    write_blender(tmp_path, train=2, test=1)
-    path = tmp_path / "transforms_train.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "scale": 0.5, "aabb_scale": 4}))
-    scene = load_scene(tmp_path)
-    assert scene.extent == 4.0
-    position = scene.splits["test"][0].camera.pose[:, 3]
-    np.testing.assert_allclose(position, 0.5 * np.array(matrix(0))[:3, 3] + 0.5, atol=1e-6)
-
-
 def folder(real_scenes, name):
     path = real_scenes / name
     if not path.is_dir():
@@ -156,13 +146,3 @@ def test_a_phones_capture_has_the_same_cameras_as_colmap_and_as_llff(real_scenes
     assert first.fl_x == pytest.approx(llff.splits["test"][0].camera.lens.fl_x, abs=1e-3)
     assert first.k1 == pytest.approx(0.0578036)
     assert caplog.messages == []
-
-
-def test_images_lying_and_standing_are_one_scene(real_scenes, caplog):
-    scene = load_scene(folder(real_scenes, "mouse_colmap"), downscale=8, max_images=6)
-    assert len(caplog.messages) == 1
-    assert "3 of 59 images have no camera" in caplog.text
-    views = scene.views("train")
-    assert {*views.cameras.sizes} == {(240, 180), (180, 240)}
-    assert views.pixels.shape == (6 * 240 * 180, 3)
-    assert np.array(views.pixels).std() > 10, "nothing to see"

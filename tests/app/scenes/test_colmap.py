@@ -182,9 +182,3 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     images.write_text("# nothing\n")
     with pytest.raises(InputError, match="no registered image"):
         load_scene(tmp_path)
-
-
-def test_of_several_folders_the_innermost_with_images_is_the_scene(tmp_path):
-    write_colmap(tmp_path, 4, sparse="dense/sparse", images="dense/images")
-    save(tmp_path / "images/000.png", pixels(0))
-    assert load_scene(tmp_path / "dense/sparse", split="none").name == "dense"

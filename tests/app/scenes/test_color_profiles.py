@@ -6,11 +6,10 @@ from PIL import Image, ImageCms
 from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import take_images
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.color_profiles import INTEROPERABILITY_IFD, is_srgb
 from nerfmac.app.scenes.images import decode
 from tests.app.scenes.icc import SRGB, profile, to_srgb
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, write_transforms
+from tests.app.scenes.scene_files import HEIGHT, WIDTH
 
 RAMP = np.linspace(30, 220, WIDTH).astype(np.uint8)
 COLORS = np.stack(
@@ -57,17 +56,6 @@ def test_a_profile_of_srgb_changes_nothing_whatever_its_name(tmp_path):
         assert np.abs(found - expected).max() <= (0 if content is srgb else 2)
         with Image.open(path) as image:
             assert is_srgb(image) is (content is srgb)
-
-
-def test_a_reduced_image_is_converted_first_and_each_of_a_scene(tmp_path):
-    path = write_transforms(tmp_path, 3)
-    for index in range(3):
-        Image.fromarray(COLORS).save(tmp_path / f"images/{index:03d}.png", icc_profile=ADOBE)
-    views = load_scene(path, split="none", downscale=2).views("train")
-    blocks = to_srgb(COLORS, 2.2).reshape(HEIGHT // 2, 2, WIDTH // 2, 2, 3).mean((1, 3))
-    for index in range(3):
-        photo = np.array(views.photo(index)) * 255
-        assert np.abs(photo - blocks).max() <= 2.5
 
 
 @pytest.mark.parametrize("longest", [12, 1000])

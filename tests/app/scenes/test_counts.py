@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import pixels, save, write_blender, write_transforms
 from tests.app.scenes.test_phone_captures import polycam, record3d
 
@@ -50,14 +49,6 @@ def test_images_in_a_format_that_is_not_read_are_no_missing_files(tmp_path, capl
     assert missing.startswith("1 of 9 images of ")
 
 
-def test_images_in_no_split_of_the_files_are_counted(tmp_path, caplog):
-    lists = {"train_filenames": [f"images/00{index}.png" for index in range(6)]}
-    path = write_transforms(tmp_path, 9, **lists, test_filenames=["images/006.png"])
-    (line,) = lines_of(caplog, path)
-    assert line.startswith("2 of 9 images are in no split of ")
-    assert line.endswith("are not used, such as 'images/007.png'")
-
-
 def test_a_scene_in_two_formats_says_which_one_is_read(tmp_path, caplog):
     caplog.set_level("INFO", "nerfmac")
     write_transforms(tmp_path, 9)
@@ -66,11 +57,3 @@ def test_a_scene_in_two_formats_says_which_one_is_read(tmp_path, caplog):
     assert line == (
         f"using transforms_train.json in {tmp_path}; to use transforms.json instead, pass its path"
     )
-
-
-def test_images_of_a_smaller_model_are_counted(tmp_path, caplog):
-    write_colmap(tmp_path, 3, sparse="sparse/0")
-    write_colmap(tmp_path, 9, sparse="sparse/1")
-    (line,) = lines_of(caplog, tmp_path)
-    assert f"using the COLMAP model {tmp_path / 'sparse/1'} with 9 images" in line
-    assert line.endswith(f"are skipped: {tmp_path / 'sparse/0'} (3)")

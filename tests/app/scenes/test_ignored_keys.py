@@ -9,9 +9,6 @@ from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.app.scenes.readers.json_frames import cameras_of
-from nerfmac.common.checks import InputError
-from nerfmac.common.json_reader import read_fields
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, write_blender, write_json, write_transforms
 
@@ -36,14 +33,6 @@ def test_a_key_with_a_meaning_elsewhere_gets_a_line(tmp_path, caplog, key, value
     assert len(caplog.messages) == 2
 
 
-@pytest.mark.parametrize(
-    "values", [{"k5": 0.0}, {"camera_convention": "OpenGL"}, {"aabb": None}, {"exposure": 3}]
-)
-def test_a_value_without_an_effect_gets_none(tmp_path, caplog, values):
-    load_scene(write_transforms(tmp_path, 9, frame=dict.fromkeys(range(9), values)))
-    assert caplog.messages == []
-
-
 def test_the_time_of_a_moving_scene_is_reported(tmp_path, caplog):
     folder = write_blender(tmp_path, train=9, test=1)
     path = folder / "transforms_train.json"
@@ -54,21 +43,6 @@ def test_the_time_of_a_moving_scene_is_reported(tmp_path, caplog):
     load_scene(folder)
     (line,) = caplog.messages
     assert line.endswith("time is ignored; the scene is reconstructed as static")
-
-
-def test_unknown_keys_are_listed(tmp_path, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    load_scene(write_transforms(tmp_path, 9, frame={1: {"mood": 1, "sharpness": 3}}, author="me"))
-    (line,) = caplog.messages
-    assert line.endswith("unknown keys are ignored: author, mood")
-
-
-@pytest.mark.parametrize("key", ["from_mitsuba", "fix_premult", "is_orthographic"])
-def test_scenes_and_camera_paths_refuse_the_same_keys(tmp_path, key):
-    path = write_transforms(tmp_path, 3, **{key: True})
-    for read in (load_scene, lambda path: cameras_of(read_fields(path), HEADER)):
-        with pytest.raises(InputError, match=f"{key} is true; expected"):
-            read(path)
 
 
 def opencv(index):

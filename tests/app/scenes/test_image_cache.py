@@ -104,21 +104,6 @@ def test_a_cache_that_cannot_be_written_is_done_without(image, tmp_path, monkeyp
     assert list(cache.iterdir()) == []
 
 
-def test_what_was_not_used_for_longest_is_removed_first(tmp_path, cache):
-    for name in "abcd":
-        save(tmp_path / f"{name}.png", noise(ord(name)))
-        decode(tmp_path / f"{name}.png", 3, name, 2)
-    by_age = sorted(cache.iterdir(), key=lambda path: path.stat().st_mtime_ns)
-    for age, path in enumerate(by_age):
-        os.utime(path, (1000 + age, 1000 + age))
-    decode(tmp_path / "a.png", 3, "a", 2)  # it is used again
-    size = max(path.stat().st_size for path in by_age)
-    trim(2 * size + 100)
-    assert sorted(cache.iterdir()) == sorted([by_age[0], by_age[3]])
-    trim(0)
-    assert list(cache.iterdir()) == []
-
-
 def test_a_scene_is_read_from_the_cache_and_the_cache_kept_small(tmp_path, cache, monkeypatch):
     width, height = SIZE
     lens = {"w": width, "h": height, "cx": 200, "cy": 150}

@@ -9,7 +9,7 @@ import pytest
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.common.checks import InputError
-from tests.app.scenes.colmap_files import POINTS, write_colmap
+from tests.app.scenes.colmap_files import POINTS
 from tests.app.scenes.scene_files import pixels, save, write_json, write_transforms
 
 
@@ -45,12 +45,6 @@ def test_names_are_found_in_another_normalization(tmp_path, given, there):
     assert [frame.name for frame in split.splits["test"]] == [given(SALA[2])]
 
 
-def test_a_folder_and_a_file_in_different_normalizations_are_found(tmp_path):
-    files = [f"{nfd('salón')}/{nfc('vídeo')}_{index}.png" for index in range(3)]
-    scene = load_scene(write_named(tmp_path, [nfc(name) for name in SALA[:3]], files))
-    assert len(scene.splits["train"]) == 3
-
-
 def test_masks_points_and_scenes_are_found_in_another_normalization(tmp_path):
     folder = tmp_path / nfd("Küche")
     path = write_named(folder, ["ä.png", "b.png", "ö.png"], [nfd("ä.png"), "b.png", nfd("ö.png")])
@@ -64,31 +58,6 @@ def test_masks_points_and_scenes_are_found_in_another_normalization(tmp_path):
     masks = {frame.name: frame.mask and frame.mask.name for frame in scene.splits["train"]}
     assert masks == {"ä.png": nfd("ä.png"), "b.png": None, "ö.png": nfc("ö.png")}
     assert len(scene.points) == 3
-
-
-def test_the_text_model_of_a_mac_has_its_images_and_its_tracks(tmp_path):
-    shown = {index: [(5.0, 7.0, 1), (9.0, 3.0, 2)] for index in range(9)}
-    write_colmap(tmp_path, 9, binary=False, shown=shown)
-    text = tmp_path / "sparse/0/images.txt"
-    text.write_text(text.read_text().replace("003.png", nfc("né.png")))
-    (tmp_path / "images/003.png").rename(tmp_path / "images" / nfd("né.png"))
-    scene = load_scene(tmp_path, split="none")
-    assert len(scene.splits["train"]) == 9
-    assert 8 in scene.tracks.view
-
-
-@pytest.mark.parametrize(("given", "there"), [(nfc, nfd), (nfd, nfc)])
-def test_the_model_beside_a_transforms_json_may_be_in_another_normalization(tmp_path, given, there):
-    names = [f"images/né_{index}.png" for index in range(9)]
-    path = write_named(tmp_path, [given(name) for name in names], [there(name) for name in names])
-    shown = {index: [(5.0, 7.0, 1), (9.0, 3.0, 2)] for index in range(9)}
-    write_colmap(tmp_path, 9, binary=False, shown=shown, absent=range(9))
-    text = tmp_path / "sparse/0/images.txt"
-    content = text.read_text()
-    for index in range(9):
-        content = content.replace(f"{index:03d}.png", there(f"né_{index}.png"))
-    text.write_text(content)
-    assert len(load_scene(path).points) == 3
 
 
 def test_names_in_another_case_are_found_where_they_are_unique(tmp_path, caplog):
@@ -112,17 +81,3 @@ def test_paths_that_lead_out_get_their_reason_and_a_command_that_helps(tmp_path,
     assert command in text
     (scene / "shots").symlink_to(tmp_path / "shots")
     assert len(load_scene(path).splits["train"]) == 3
-
-
-def test_some_paths_that_lead_out_are_counted(tmp_path, caplog):
-    names = ["0.png", "../1.png", "gone.png"]
-    path = write_named(tmp_path / "scene", names, ["0.png", "../1.png", "2.png"])
-    assert len(load_scene(path).splits["train"]) == 1
-    assert "2 of 3 images of" in caplog.text
-    assert "the paths of 1 of them, such as '../1.png', lead out of this folder" in caplog.text
-
-
-def test_points_outside_get_their_reason(tmp_path, caplog):
-    path = write_transforms(tmp_path / "scene", 3, ply_file_path="../points.ply")
-    load_scene(path)
-    assert f"../points.ply leads out of {tmp_path / 'scene'} and is not read" in caplog.text

@@ -68,13 +68,6 @@ def test_sixteen_bits_become_eight_by_scale_not_by_clipping(tmp_path):
     assert got.max() > 250
 
 
-def test_opaque_images_get_full_alpha_beside_transparent_ones(tmp_path):
-    path = saved(tmp_path / "a.png", COLORS[..., :3])
-    got = decode(path, 4, "a")
-    np.testing.assert_array_equal(got[..., :3], COLORS[..., :3])
-    assert (got[..., 3] == 255).all()
-
-
 @pytest.mark.parametrize("ending", ["png", "jpg"])
 def test_a_truncated_image_is_refused_when_decoded(tmp_path, ending):
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
@@ -146,18 +139,6 @@ def test_a_image_elsewhere_is_found_where_one_alone_fits(tmp_path, given, there,
     assert caplog.messages == ([] if found is None else [caplog.messages[0]])
     if found:
         assert caplog.messages[0].startswith("1 of 1 images are not at the path in file.json")
-
-
-def test_nothing_outside_the_scene_is_found(tmp_path):
-    make(tmp_path, "images/1.png", "scene/images/2.png")
-    names = "../images/1.png", str(tmp_path / "images/1.png"), "images/2.png"
-    assert find(tmp_path / "scene", *names) == [None, None, "images/2.png"]
-
-
-def test_a_image_that_another_name_has_is_not_given_away(tmp_path):
-    make(tmp_path, "test/r_0.png", "test/r_1.png")
-    assert find(tmp_path, "train/r_0.png", "test/r_0.png") == [None, "test/r_0.png"]
-    assert find(tmp_path, "C:/train/r_0.png", "C:/test/r_1.png", tail=2) == [None, "test/r_1.png"]
 
 
 @pytest.mark.parametrize(

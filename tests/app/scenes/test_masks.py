@@ -90,14 +90,6 @@ def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
     assert len(reported) == 2
 
 
-def test_inspection_counts_the_pixels_as_training_does(tmp_path, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.scenes.scene.MAX_PIXELS", 3 * WIDTH * HEIGHT)
-    path = write_transforms(tmp_path, 3)
-    for read in (lambda scene: scene.views("train"), inspect_scene):
-        with pytest.raises(InputError, match=r"3 images of 24x16 have 1,152 pixels in total"):
-            read(load_scene(path, split="none"))
-
-
 def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
     path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
     with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):

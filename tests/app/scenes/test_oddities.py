@@ -40,14 +40,6 @@ def test_a_frames_matrix_of_intrinsics_is_its_lens(tmp_path, key):
     assert second.k1 == 0.1
 
 
-def test_a_frames_own_numbers_go_before_the_files_matrix(tmp_path):
-    intrinsics = [[33.0, 0, 12.5], [0, 34.0, 7.5], [0, 0, 1]]
-    path = write_transforms(tmp_path, 2, frame={1: {"fl_x": 31.0, "fl_y": 32.0}}, K=intrinsics)
-    path = without(path, "fl_x", "fl_y", "cx", "cy")
-    assert (lens_of(path, 1).fl_x, lens_of(path, 1).cx) == (31.0, 12.5)
-    assert (lens_of(path, 0).fl_x, lens_of(path, 0).cx) == (33.0, 12.5)
-
-
 @pytest.mark.parametrize("name", ["f1_", "f"])
 def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog, name):
     named = {f"{name}x": 30.0, f"{name}y": 29.0}
@@ -77,14 +69,6 @@ def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
     assert "images; scaling the intrinsics to 24x16" in caplog.text
 
 
-def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
-    path = write_transforms(tmp_path, 3, fl_y=16.0)
-    lens = lens_of(path)
-    assert (lens.fl_x, lens.fl_y) == (30.0, 16.0)
-    assert len(caplog.messages) == 1
-    assert "fl_x is 30 and fl_y is 16, so pixels are not square" in caplog.text
-
-
 def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
     plain = write_transforms(tmp_path / "a", 9)
     scaled = rewrite(
@@ -96,18 +80,6 @@ def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
     assert_same_pixels(load_scene(plain), load_scene(scaled))
     assert len(caplog.messages) == 1
     assert "the rotations of all 9 poses are scaled by 0.21" in caplog.text
-
-
-@pytest.mark.parametrize("axis", [0, 2])
-def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
-    factors = np.ones(4)
-    factors[axis] = 0.5
-    path = rewrite(
-        write_transforms(tmp_path, 4),
-        lambda i, frame: frame.update(transform_matrix=(np.array(matrix(i)) * factors).tolist()),
-    )
-    with pytest.raises(InputError, match=r"frame 0 .* is not rigid"):
-        load_scene(path)
 
 
 def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
@@ -142,21 +114,6 @@ def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
     ]
 
 
-@pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
-@pytest.mark.parametrize("named", [True, False])
-def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
-    path = write_transforms(tmp_path, 2)
-    for index in range(2):
-        image = tmp_path / f"images/{index:03d}.png"
-        with Image.open(image) as opened:
-            opened.save(image.with_suffix(ending))
-        image.unlink()
-    name = "images/{:03d}" + (ending if named else "")
-    rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
-    frames = load_scene(path, split="none").splits["train"]
-    assert [frame.image.name for frame in frames] == [f"000{ending}", f"001{ending}"]
-
-
 def of_an_iphone(folder):
     path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
     (folder / "images/000.png").unlink()
@@ -170,17 +127,6 @@ def test_images_of_an_iphone_are_read(tmp_path):
     scene = load_scene(path)
     red, green, _ = np.array(scene.views("train").image(0))[24, 32].tolist()
     assert red > 200 > 50 > green
-
-
-def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch):
-    def absent(name):
-        raise ModuleNotFoundError(name=name)
-
-    monkeypatch.setattr("nerfmac.common.installing.import_module", absent)
-    path = of_an_iphone(tmp_path)
-    (tmp_path / "images/000.HEIC").write_bytes(b"image")
-    with pytest.raises(InputError, match=r"000.HEIC needs the extra capture: .*pillow-heif"):
-        load_scene(path)
 
 
 def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):

@@ -5,7 +5,6 @@ import logging
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import write_colmap
@@ -111,14 +110,6 @@ def test_few_views_are_all_trained_on_unless_a_split_is_asked_for(tmp_path, coun
     assert len(scene.splits["train"]) == count - len(test)
 
 
-@pytest.mark.parametrize("count", [1, 5, 7])
-def test_few_views_are_reported_with_what_is_needed(tmp_path, count):
-    scene = load_scene(write_transforms(tmp_path, count))
-    views = "is only one training view" if count == 1 else f"are only {count} training views"
-    for findings in (inspect_scene(scene, progress=False).findings, training_findings(scene)):
-        assert any(f"there {views};" in line and "at least 8 images" in line for line in findings)
-
-
 def test_a_file_lists_what_is_held_out(tmp_path):
     listed = tmp_path / "test views.txt"
     listed.write_text("\ufeff# those from above\nimages/003.png\n\n  005.png \r\n005.png\n")
@@ -130,12 +121,6 @@ def test_a_file_lists_what_is_held_out(tmp_path):
     listed.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"cannot read .*test views\.txt as a list of view names"):
         load_scene(path, split=str(listed))
-
-
-def test_a_capture_says_which_of_its_views_are_held_out_by_default(tmp_path):
-    assert load_scene(write_transforms(tmp_path / "many", 9)).options.split == 8
-    assert load_scene(write_transforms(tmp_path / "one", 1)).options.split == "none"
-    assert load_scene(write_colmap(tmp_path / "colmap")).options.split == 8
 
 
 @pytest.mark.parametrize("write", [write_transforms, write_colmap])
@@ -187,13 +172,6 @@ def images(*indices: int) -> list[str]:
 
 def names(scene) -> dict[str, list[str]]:
     return {split: [frame.name for frame in frames] for split, frames in scene.splits.items()}
-
-
-def test_listed_splits_are_kept_in_the_order_of_names(tmp_path):
-    lists = {"train": images(7, 1, 4), "val": images(0), "test": images(5, 3)}
-    files = {f"{split}_filenames": listed for split, listed in lists.items()}
-    scene = load_scene(write_transforms(tmp_path, 10, **files))
-    assert names(scene) == {split: sorted(listed) for split, listed in lists.items()}
 
 
 def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene, read_again
-from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
+from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import matrix, write_json, write_transforms
@@ -87,15 +87,6 @@ def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
     assert named[0] == named[1]
 
 
-def test_what_is_left_out_of_a_record_is_named(record):
-    values = json.loads(json.dumps(record.to_json()))
-    del values["cameras"][2]["k4"]
-    with pytest.raises(InputError, match=f"^{PATH}, camera 2: k4 is missing"):
-        SceneRecord.from_json(values, PATH)
-    with pytest.raises(InputError, match=rf"^{PATH} is \[\]; expected an object"):
-        SceneRecord.from_json([], PATH)
-
-
 POINTS = np.array([[0.5, -1.25, 3.0], [0.25, 2.0, -4.5], [8.0, 0.125, 1.0]])
 HEADER = """ply
 format {}
@@ -164,20 +155,3 @@ def test_nerfstudios_points_say_how_large_a_scene_is(tmp_path, caplog):
     assert caplog.messages == [f"{path}: ply_file_path sparse_pc.ply does not exist"]
     write_ply(tmp_path / "sparse_pc.ply", points=np.array([[20.0, 1, 2], [3, -25, 1], [9, 9, 9.0]]))
     assert load_scene(path).extent == 16.0
-
-
-def test_points_outside_the_scenes_folder_are_not_read(tmp_path, caplog):
-    path = nerfstudio(tmp_path / "scene", ply_file_path="../sparse_pc.ply")
-    write_ply(tmp_path / "sparse_pc.ply", points=30 * POINTS)
-    assert load_scene(path).extent == 4.0
-    assert len(caplog.messages) == 1
-
-
-def test_points_that_are_written_are_read(tmp_path):
-    points = np.random.default_rng(2).normal(size=(7, 3))
-    colors = np.arange(21, dtype=np.uint8).reshape(7, 3)
-    write_ply_points(tmp_path / "p.ply", points, colors)
-    np.testing.assert_allclose(read_ply_points(tmp_path / "p.ply"), points, atol=1e-6)
-    content = (tmp_path / "p.ply").read_bytes()
-    assert content.endswith(bytes([18, 19, 20]))
-    assert b"property uchar red" in content

@@ -75,13 +75,6 @@ def test_nsvf_is_read_with_its_splits_and_its_box(tmp_path, prefixes, counts):
     assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30, 30, 11, 8.5)
 
 
-def test_nsvf_has_a_matrix_of_intrinsics_or_none_of_the_splits(tmp_path):
-    k = "30 0 11 0\n0 29 8.5 0\n0 0 1 0\n0 0 0 1\n"
-    scene = load_scene(write_nsvf(tmp_path, "345", intrinsics=k), split="none")
-    lens = scene.splits["train"][0].camera.lens
-    assert (lens.fl_x, lens.fl_y, len(scene.splits["train"])) == (30, 29, 3)
-
-
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [

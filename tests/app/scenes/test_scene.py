@@ -1,8 +1,5 @@
 """Scenes: splits on the device, the time of decoding, and errors."""
 
-import threading
-import time
-
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -84,26 +81,6 @@ def test_more_pixels_than_can_be_numbered_are_refused():
     large = Frame(Camera(lens, np.eye(3, 4)), pixels(0), "a")
     with pytest.raises(InputError, match=r"2 images of 65536x16384 have 2,147,483,648 pixels"):
         scene(splits={"train": (large, large)}).views("train")
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 37])
-def test_results_come_in_order(count):
-    def work(index):
-        time.sleep(0.001 * (index % 3))
-        return index, threading.current_thread()
-
-    got = list(prefetch(work, count))
-    assert [index for index, _ in got] == list(range(count))
-    assert all(thread is not threading.main_thread() for _, thread in got)
-
-
-def test_no_more_than_a_few_are_worked_on_ahead(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
-    begun = []
-    results = prefetch(lambda index: begun.append(index) or index, 50)
-    for index in results:
-        assert len(begun) <= index + 5
-    assert sorted(begun) == list(range(50))
 
 
 def test_an_error_comes_in_its_place_and_ends_the_work(monkeypatch):

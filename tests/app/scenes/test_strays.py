@@ -6,7 +6,7 @@ import pytest
 from nerfmac.app.capture import capture_scene
 from nerfmac.app.capture.inputs import unsupported_in
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.placement import fit, patch_medians, stray_cameras
+from nerfmac.app.scenes.placement import fit, stray_cameras
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
@@ -111,27 +111,6 @@ def test_few_points_on_the_walls_make_the_cube_as_large_as_the_room():
     assert extent(VASE) == 4.0
     for radius, side in ((5.5, 4.0), (8.0, 8.0), (14.0, 16.0), (90.0, 16.0)):
         assert extent(np.concatenate([VASE, wall(radius, 30)])) == side
-
-
-def test_what_no_image_shows_does_not_make_the_cube_larger():
-    above = np.array([0.0, 0.0, 30.0]) + NOISE.normal(size=(300, 3))
-    assert extent(np.concatenate([VASE, above])) == 4.0
-
-
-def test_points_that_no_image_shows_count_where_there_are_no_others():
-    assert extent(wall(8.0, 30) + (0.0, 0.0, 60.0)) == 16.0
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_patch_has_the_median_of_the_points_that_are_seen_in_it(turned):
-    points = np.array([[0.55, 0.1, -1.0], [1.1, 0.2, -2.0], [-0.55, -0.2, -1.0]])
-    hidden = np.array([[0.0, 0.0, 1.0], [0.0, 0.6, -1.0], [-1.2, 0.0, -1.0]])  # behind, above, left
-    pose = np.eye(4)[:3]
-    if turned:
-        pose = Camera.look_at((3, -1, 2), (0.5, 2, 1), (0, 0, 1), LENS).pose.astype(float)
-    places = np.concatenate([points, hidden]) @ pose[:, :3].T + pose[:, 3]
-    values = np.array([1.0, 3.0, 7.0, 50.0, 60.0, 70.0])
-    assert sorted(patch_medians(values, places, [pose], [(1.0, 0.5)])) == [2.0, 7.0]
 
 
 __all__ = ["photos", "solved", "somewhere"]

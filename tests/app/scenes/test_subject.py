@@ -1,19 +1,11 @@
 """The subject is what most photos show in their middle; points of the background do not count."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.placement import MIN_SUBJECT_POINTS, find_subject
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.app.scenes.scene_files import write_transforms
 
 CENTER = np.array([0.6, 0.35, 0.45])
 LENS = Lens.from_fov(1.0, 48, 64)
@@ -53,16 +45,3 @@ def test_there_is_no_subject_without_points_that_show_it():
     assert find_subject(ball() + (-0.1, 0.15, -0.5), cameras()) is None  # At the bottom of photos.
     assert find_subject(walls(), cameras()) is None
     assert find_subject(walls(), cameras(outwards=True)) is None
-
-
-def test_a_record_stores_the_subject(tmp_path):
-    record = SceneRecord.of(load_scene(write_transforms(tmp_path, 3), split="none"))
-    values = json.loads(json.dumps(record.to_json()))
-    assert values["subject"] is None
-    path = Path("scene.json")
-    for subject in ({"center": [0.1, 0.2, 0.3], "radius": 0.4}, None):
-        read = SceneRecord.from_json({**values, "subject": subject}, path)
-        assert read.subject == (subject and Sphere((0.1, 0.2, 0.3), 0.4))
-        assert json.loads(json.dumps(read.to_json()))["subject"] == subject
-    with pytest.raises(InputError, match="radius is 0; expected"):
-        SceneRecord.from_json({**values, "subject": {"center": [0, 0, 0], "radius": 0}}, path)

@@ -8,7 +8,6 @@ from PIL import Image
 
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.placement import leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
@@ -21,7 +20,6 @@ from tests.app.scenes.scene_files import (
     LENS,
     matrix,
     pixels,
-    write_blender,
     write_json,
     write_transforms,
     write_unplaced,
@@ -77,13 +75,6 @@ def test_hand_held_cameras_are_right_to_a_few_degrees_from_however_high(tmp_path
     assert degrees_apart(scene.up, [0.6, 0.0, 0.8]) < 5.0
 
 
-def test_parallel_cameras_are_taken_to_be_upright(tmp_path):
-    rotation = upright(np.array([0.48, 0.6, 0.64]))[:, [0, 2, 1]]  # y of the camera is up
-    rotation = rotation * [1, 1, -1]
-    rows = [[*np.c_[rotation, [index, 0, 0]].tolist(), [0, 0, 0, 1]] for index in range(4)]
-    assert degrees_apart(capture(tmp_path, rows).up, [0.48, 0.6, 0.64]) < 1e-3
-
-
 def test_where_cameras_point_every_way_z_is_up(tmp_path):
     # Straight down, with every heading, as from a drone.
     rows = []
@@ -97,17 +88,6 @@ def test_the_file_s_own_word_goes_before_its_cameras(tmp_path):
     assert capture(tmp_path, ring(Y), up=[0, 0, -2]).up == (0.0, 0.0, -1.0)
     assert capture(tmp_path, ring(Y), orientation_override="none").up == (0.0, 0.0, 1.0)
     assert degrees_apart(capture(tmp_path, ring(Y), orientation_override="up").up, Y) < 0.1
-
-
-@pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0.3, -0.8, 0.2), (0.2, 0.1, -0.9)])
-def test_leveling_turns_up_to_z_and_is_a_rotation(up):
-    up = np.array(up) / np.linalg.norm(up)
-    rotation = leveling(np.array(ring(up))[:, :3])
-    np.testing.assert_allclose(rotation @ up, Z, atol=1e-4)
-    np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
-    assert np.linalg.det(rotation) == pytest.approx(1.0)
-    over = leveling(np.array(ring(-Z, height=0.0))[:, :3])  # of cameras on their heads
-    np.testing.assert_allclose(over @ -Z, Z, atol=1e-4)
 
 
 HALF, QUARTER = 3, 6
@@ -260,42 +240,9 @@ def test_a_mirrored_world_is_read_as_the_one_it_mirrors(tmp_path, world, placed,
     np.testing.assert_allclose(found, POINTS @ world.T, atol=1e-5)
 
 
-def test_a_user_says_up_in_the_files_axes(tmp_path):
-    plain = load_scene(write(tmp_path / "plain", np.eye(3)), up=(0.3, 0.1, 1))
-    scene = load_scene(write(tmp_path / "mirrored", AXES["y"]), up=(0.3, -0.1, 1))
-    assert_alike(plain, scene)
-
-
-def test_blenders_files_are_mirrored_too(tmp_path, caplog):
-    write_blender(tmp_path / "plain", train=4, test=2)
-    write_blender(tmp_path / "mirrored", train=4, test=2)
-    for split in ("train", "test"):
-        path = tmp_path / f"mirrored/transforms_{split}.json"
-        values = json.loads(path.read_text())
-        for index, frame in enumerate(values["frames"]):
-            pose = np.array(matrix(index))
-            pose[:3] = AXES["z"] @ pose[:3]
-            frame["transform_matrix"] = pose.tolist()
-        write_json(path, values)
-    plain, scene = (load_scene(tmp_path / name) for name in ("plain", "mirrored"))
-    assert len(caplog.messages) == 1
-    for ours, theirs in zip(frames(plain), frames(scene), strict=True):
-        turn = np.diag([-1.0, 1, -1])  # both mirrorings together: half a turn about y
-        np.testing.assert_allclose(turn @ ours.camera.pose[:, :3], theirs.camera.pose[:, :3])
-        place = 0.5 + turn @ (ours.camera.pose[:, 3] - 0.5)
-        np.testing.assert_allclose(place, theirs.camera.pose[:, 3], atol=1e-6)
-
-
 def test_where_one_pose_mirrors_space_it_is_refused(tmp_path):
     pose = np.array(matrix(0))
     pose[:3] = AXES["x"] @ pose[:3]
     path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": pose.tolist()}})
     with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix is a refl"):
         load_scene(path)
-
-
-def test_an_orientation_that_does_not_exist_is_ignored(tmp_path, caplog):
-    path = write_transforms(tmp_path, 2)
-    tag(tmp_path / "images/000.png", pixels(0), 9)
-    assert readings(path) == [True, True]
-    assert caplog.messages == []

@@ -13,9 +13,8 @@ import pytest
 
 from nerfmac.app.scenes.images import decode
 from nerfmac.app.snapshots import load_snapshot, reading
-from nerfmac.app.snapshots.reading import open_run, read_container, read_grid
+from nerfmac.app.snapshots.reading import open_run, read_container
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
@@ -109,18 +108,6 @@ def test_a_snapshot_that_instant_ngp_trained_shows_its_scene(real_scenes):
     assert psnr(mx.array(rendered), mx.array(photo)) > 32.0  # the mean of 20 views is 31.2
 
 
-def test_growth_and_coarsest_cells_have_instant_ngps_defaults(tmp_path):
-    encoding = {"otype": "Grid", "n_features_per_level": 4, "n_levels": 8}
-    encoding |= {"log2_hashmap_size": 12}
-    full = {**encoding, "otype": "HashGrid", "base_resolution": 2**4}
-    full["per_level_scale"] = (2048 * ngp.EXTENT / 2**4) ** (1 / 7)
-    values = ngp.snapshot(encoding=full)
-    short = loaded(tmp_path, {**values, "encoding": encoding})
-    position, direction = np.full((1, 3), 0.3), np.array([[0.6, 0.0, 0.8]])
-    density, _ = ngp.field(values, position, direction)
-    assert np.log(seen(short, position, direction)[0]) == pytest.approx(np.log(density), abs=2e-2)
-
-
 def test_what_instant_ngp_cuts_off_is_not_shown(tmp_path):
     values = ngp.snapshot()
     values["snapshot"]["render_aabb"] = {"min": [-0.5, -0.5, -0.5], "max": [0.4, 1.5, 1.5]}
@@ -196,21 +183,6 @@ def test_the_verbs_take_it(tmp_path):
     assert nerfmac("render", path, *flags) == 0
     assert len(list((tmp_path / "frames").glob("*.png"))) == 2
     assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
-
-
-def with_cells(value, dtype=np.float16):
-    """A grid of 16^3 cells with `value` in cell (3, 5, 8)."""
-    grid = np.full(16**3, -1.0, dtype)
-    grid[ngp.morton(3, 5, 8)] = value
-    return grid.tobytes()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_an_infinite_cell_is_an_occupied_one(dtype):
-    values = read_grid(with_cells(np.inf, dtype), 16, 1, "x.ingp")
-    (occupied,) = np.nonzero(values > 0)
-    assert occupied == [number_of(Cells(0, 3, 5, 8), 16)]
-    assert np.isfinite(values).all()
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """Videos are decoded again; metadata of 360-degree and stereo video; failures leave nothing."""
 
 import stat
-import struct
 import subprocess
-import threading
 
 import imageio_ffmpeg
 import numpy as np
@@ -11,7 +9,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.video import render_video, write_video
-from nerfmac.app.video.encoding import MAX_WAITING, in_background
+from nerfmac.app.video.encoding import in_background
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
 from nerfmac.rendering.view_renderer import RenderOptions
@@ -153,30 +151,6 @@ def test_numbered_images_are_exact(tmp_path):
         begin(tmp_path / "video", {}, resume=False)
 
 
-def test_items_are_worked_on_in_order_behind_the_giver_but_not_without_end():
-    may_go_on, given, done = threading.Event(), [], []
-
-    def work(item):
-        may_go_on.wait(10.0)
-        done.append(item)
-
-    def give_all():
-        with in_background(work) as give:
-            for item in range(50):
-                give(item)
-                given.append(item)
-
-    giver = threading.Thread(target=give_all)
-    giver.start()
-    while len(given) < MAX_WAITING + 1:
-        pass
-    giver.join(0.05)
-    assert len(given) <= MAX_WAITING + 1, "the queue grows and with it the memory"
-    may_go_on.set()
-    giver.join(10.0)
-    assert given == done == list(range(50))
-
-
 def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
     done = []
 
@@ -197,54 +171,6 @@ def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
     with pytest.raises(KeyboardInterrupt):
         give_many(3, KeyboardInterrupt)
     assert done == [0, 1, 2]
-
-
-BEFORE_INNER = {
-    **dict.fromkeys(("moov", "trak", "mdia", "minf", "stbl", "sv3d", "proj"), 8),
-    **{"stsd": 16, "avc1": 86},
-}
-"""Bytes of a box before the boxes in it."""
-
-
-def boxes(data, place=0, end=None, above=""):
-    """The boxes in `data` by their path: where each begins, and all its bytes."""
-    found = {}
-    end = len(data) if end is None else end
-    while place < end:
-        size, name = struct.unpack_from(">I4s", data, place)
-        assert 8 <= size <= end - place, f"{above}/{name} has {size} bytes"
-        path = f"{above}/{name.decode('latin-1')}"
-        found[path] = place, data[place : place + size]
-        if inner := BEFORE_INNER.get(path.rpartition("/")[2]):
-            found |= boxes(data, place + inner, place + size, path)
-        place += size
-    assert place == end
-    return found
-
-
-ENTRY = "/moov/trak/mdia/minf/stbl/stsd/avc1"
-
-
-@pytest.mark.parametrize(("stereo", "mode"), [(None, 0), ("over-under", 1), ("side-by-side", 2)])
-def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
-    frames = [frame(i) for i in range(5)]
-    write_video(tmp_path / "flat.mp4", frames, fps=10)
-    write_video(tmp_path / "all.mp4", frames, 10, "equirectangular", stereo)
-    flat, data = ((tmp_path / name).read_bytes() for name in ("flat.mp4", "all.mp4"))
-    found = boxes(data)
-    assert found[f"{ENTRY}/st3d"][1] == b"\0\0\0\x0dst3d" + bytes(4) + bytes([mode])
-    assert found[f"{ENTRY}/sv3d/svhd"][1][12:] == b"nerfmac\0"
-    assert found[f"{ENTRY}/sv3d/proj/prhd"][1][8:] == bytes(4 + 12)
-    assert found[f"{ENTRY}/sv3d/proj/equi"][1][8:] == bytes(4 + 16)
-    inner = [name for name in found if name.startswith(f"{ENTRY}/") and name.count("/") == 8]
-    assert [name.rpartition("/")[2] for name in inner][:3] == ["avcC", "st3d", "sv3d"]
-    # The first chunk is at the offset in the index, and the rest of the file has not changed.
-    (first,) = struct.unpack_from(">I", found["/moov/trak/mdia/minf/stbl/stco"][1], 16)
-    assert first == found["/mdat"][0] + 8
-    assert found["/mdat"][1] == boxes(flat)["/mdat"][1]
-    assert found["/moov"][0] < found["/mdat"][0]
-    assert not set(boxes(flat)) - set(found)
-    assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
 
 
 def told(path):

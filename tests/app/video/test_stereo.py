@@ -164,17 +164,6 @@ def test_a_image_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output)
     assert np.abs(rgb * alpha + (1.0 - alpha) * PURPLE - opaque).max() < 2.0 / 255
 
 
-def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
-    _, clear = saved_image(run, tmp_path / "clear", RenderOptions(background=None, samples=16))
-    _, sharp = saved_image(run, tmp_path / "sharp", CLEAR)
-    alpha = clear[..., 3]
-    edge = (alpha > 0.2) & (alpha < 0.8)
-    inside = sharp[..., 3] > 0.99
-    assert edge.sum() > 10
-    darkest = sharp[inside][:, 0].min()
-    assert clear[edge][:, 0].min() > darkest - 0.05 > 0.2
-
-
 def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     render_video(run, [FRONT], tmp_path / "exr", CLEAR, form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 4)
