@@ -15,7 +15,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, weights_along
 
 
-def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
+def median_distance(density: mx.array, samples: Samples) -> mx.array:
     """Return the distance along each ray at which the transmittance falls to one half.
 
     The distance is computed in plain MLX on every back end and has no gradient. The kernel `trace`
@@ -24,18 +24,16 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
     Args:
         density: (slots,) float32 per scene unit, not negative.
         samples: Samples without thinning.
-        reaching: (rays,) transmittance in front of the first sample of each ray, in [0, 1].
 
     Returns:
-        float32 array (rays,) in scene units. If a ray's transmittance is already below one half in
-        front of its first sample, or still above one half behind its last sample, the distance is
-        0.
+        float32 array (rays,) in scene units. If a ray's transmittance is still above one half
+        behind its last sample, the distance is 0.
     """
     rays = samples.ray_start.shape[0] - 1
     if density.shape[0] == 0 or rays == 0:
         return mx.zeros(rays)
     along = weights_along(density, samples.width, samples.ray_start)
-    remaining = log(2.0) + mx.log(mx.maximum(reaching, 1e-9))[along.ray] - along.before
+    remaining = log(2.0) - along.before
     crosses = along.is_visible & (remaining > 0.0) & (remaining <= along.optical)
     fraction = remaining / mx.maximum(along.optical, 1e-9)
     distance = samples.distance + (fraction - 0.5) * samples.width

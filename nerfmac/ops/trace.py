@@ -13,6 +13,7 @@ the same as in `composite`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -26,7 +27,8 @@ from nerfmac.common.constants import (
     WIDE_TRACE_SIMDGROUPS,
 )
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import Composited, composite, weights_along
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited, composite, composite_extras, weights_along
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
 from nerfmac.ops.median_depth import median_distance, with_median
@@ -35,6 +37,7 @@ from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.operation import operation
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
+_NO_EXTRAS: Mapping[str, mx.array] = {}
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -125,7 +128,7 @@ def _trace_reference(
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
     slots = max(int(ray_start[-1]), 1)
-    samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
+    samples = write_samples(*along, slots, ray_start)
     density, color = networks(
         hash_encode(samples.position, table, geometry.levels),
         spherical_harmonics(rays.direction),
@@ -135,21 +138,39 @@ def _trace_reference(
         color_weights,
         geometry.networks,
     )
+    return composite_until_opaque(density, color, samples)
+
+
+def composite_until_opaque(
+    density: mx.array,
+    color: mx.array,
+    samples: Samples,
+    extras: Mapping[str, mx.array] = _NO_EXTRAS,
+) -> Composited:
+    """Composite the samples of whole rays as the kernel `trace` does.
+
+    Args:
+        density: (slots,) float32, not negative.
+        color: (slots, 3) float32.
+        samples: All samples of each ray.
+        extras: Additional outputs of the field, (slots, channels) float32.
+
+    Returns:
+        Composited rays. If the transmittance of a ray falls below 1/256, the ray ends and is
+        opaque. The depth is the median depth times the opacity.
+    """
     before = weights_along(density, samples.width, samples.ray_start).before
     density = mx.where(mx.exp(-before) < RENDER_STOP_TRANSMITTANCE, 0.0, density)
-    seen = composite(density, color, samples)
-    median = median_distance(density, samples, mx.ones(counts.shape))
-    return opaque_if_stopped(with_median(seen, median))
-
-
-def opaque_if_stopped(seen: Composited) -> Composited:
-    """Make rays opaque whose transmittance is below `RENDER_STOP_TRANSMITTANCE`, by dividing their
-    color and depth by their opacity."""
+    seen = with_median(composite(density, color, samples), median_distance(density, samples))
     is_stopped = seen.opacity > 1.0 - RENDER_STOP_TRANSMITTANCE
     scale = mx.where(is_stopped, 1.0 / mx.maximum(seen.opacity, 0.5), 1.0)
-    opacity = mx.where(is_stopped, 1.0, seen.opacity)
-    extras = {name: scale[:, None] * values for name, values in seen.extras.items()}
-    return Composited(scale[:, None] * seen.color, opacity, scale * seen.depth, extras)
+    others = composite_extras(density, extras, samples)
+    return Composited(
+        scale[:, None] * seen.color,
+        mx.where(is_stopped, 1.0, seen.opacity),
+        scale * seen.depth,
+        {name: scale[:, None] * values for name, values in others.items()},
+    )
 
 
 @operation("trace", _trace_reference)

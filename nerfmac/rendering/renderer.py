@@ -20,9 +20,9 @@ from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited, composite, composite_extras
+from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.median_depth import median_distance
+from nerfmac.ops.trace import composite_until_opaque
 from nerfmac.rendering.batches import RayBatches, SampleBatches, joined
 from nerfmac.sampling.sampler import Sampler
 
@@ -60,17 +60,11 @@ def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
 
 
 def shade(
-    field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
-) -> tuple[Composited, mx.array]:
-    """Composite a field's samples of rays with unit `directions` (rays, 3).
-
-    The result contains the composited rays and their median distances (rays,). `reaching` is the
-    transmittance (rays,) in front of the samples, as in `median_distance`.
-    """
+    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
+) -> Composited:
+    """Composite all samples of rays with unit `directions` (rays, 3), as `trace` does."""
     density, color, extras = evaluated(field, parameters, samples, directions)
-    median = median_distance(density, samples, reaching)
-    seen = composite(density, color, samples)
-    return seen._replace(extras=composite_extras(density, extras, samples)), median
+    return composite_until_opaque(density, color, samples, extras)
 
 
 class TrainedField(NamedTuple):

@@ -221,10 +221,8 @@ def packed_rays(*rays: list[float], width: float = 0.1) -> tuple[mx.array, Sampl
     return mx.array(density, mx.float32), Samples(*map(mx.array, values))
 
 
-def medians(*rays: list[float], reaching: list[float] | None = None) -> list[float]:
-    density, samples = packed_rays(*rays)
-    at_start = mx.ones(len(rays)) if reaching is None else mx.array(reaching)
-    return median_distance(density, samples, at_start).tolist()
+def medians(*rays: list[float]) -> list[float]:
+    return median_distance(*packed_rays(*rays)).tolist()
 
 
 def test_in_even_density_it_is_where_an_exponential_falls_to_one_half():
@@ -238,7 +236,7 @@ def test_haze_in_front_of_a_surface_moves_the_mean_and_hardly_the_median():
     seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
     clear, hazy = np.array(seen.depth / seen.opacity)
     assert hazy < clear - 0.1
-    median = median_distance(density, samples, mx.ones(2))
+    median = median_distance(density, samples)
     np.testing.assert_allclose(np.array(median), 1.9, atol=1e-3)
 
 
@@ -247,22 +245,10 @@ def test_a_ray_that_stays_above_one_half_has_none(densities):
     assert medians([5.0] * 3, densities, [5.0] * 3)[1] == 0.0
 
 
-def test_samples_in_two_parts_give_the_median_of_the_whole():
-    random = np.random.default_rng(2)
-    rays = [random.exponential(scale, 20).tolist() for scale in (0.01, 0.5, 0.9, 1.4, 3.0, 40.0)]
-    whole = np.array(medians(*rays))
-    assert (whole > 0).sum() >= 4
-    first = np.array(medians(*(ray[:8] for ray in rays)))
-    light = np.exp(-0.1 * np.array([sum(ray[:8]) for ray in rays]))
-    second = np.array(medians(*(ray[8:] for ray in rays), reaching=light.tolist()))
-    assert not ((first > 0) & (second > 0)).any()
-    np.testing.assert_allclose(np.where(second > 0, second + 0.8, first), whole, rtol=1e-4)
-
-
 def test_the_depth_is_the_median_times_opacity_and_without_one_as_it_was():
     density, samples = packed_rays([4.0] * 10, [0.1] * 10)
     seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
-    median = median_distance(density, samples, mx.ones(2))
+    median = median_distance(density, samples)
     depth, opacity = np.array(with_median(seen, median).depth), np.array(seen.opacity)
     assert depth[0] / opacity[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
     assert depth[1] == np.array(seen.depth)[1]

@@ -231,7 +231,7 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
-    packed = write_samples(*march, number, ray_start, mx.zeros_like(count))
+    packed = write_samples(*march, number, ray_start)
     own = mx.minimum(ray_start[:-1], number - 1)
     distance = mx.where(count > 0, packed.distance[own], 0.0)
     return FirstSamples(count, distance, packed.position[own])
