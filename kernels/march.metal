@@ -212,8 +212,8 @@ METAL_FUNC void march_count(
 }
 
 // A simdgroup writes the samples of one ray. slots[0] is the number of slots. Zeros are written to
-// unused slots and to slots of a ray for which no sample is found. This can happen because the counting pass is compiled separately: its rounding may differ,
-// so it may count one sample more.
+// unused slots and to slots of a ray for which no sample is found. This can happen because the
+// counting pass is compiled separately: its rounding may differ, so it may count one sample more.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
           typename RayStart, typename Slots, typename Positions, typename Distances,
           typename Widths, typename RayOf>

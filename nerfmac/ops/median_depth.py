@@ -41,14 +41,16 @@ def median_distance(density: mx.array, samples: Samples) -> mx.array:
 
 
 def with_median(seen: Composited, median: mx.array) -> Composited:
-    """Replace the depth of composited rays with the median distance times the opacity.
+    """Replace the weighted depth of composited rays with the median distance times the opacity.
 
     Args:
         seen: Composited rays.
-        median: (rays,) float32, result of `median_distance`. Where the distance is 0, the depth
-            does not change.
+        median: (rays,) float32, result of `median_distance`. Where the distance is 0, the
+            weighted depth does not change.
 
     Returns:
-        Composited rays with the new depth.
+        Composited rays with the new weighted depth.
     """
-    return seen._replace(depth=mx.where(median > 0.0, median * seen.opacity, seen.depth))
+    return seen._replace(
+        weighted_depth=mx.where(median > 0.0, median * seen.opacity, seen.weighted_depth)
+    )

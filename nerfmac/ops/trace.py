@@ -168,7 +168,7 @@ def composite_until_opaque(
     return Composited(
         scale[:, None] * seen.color,
         mx.where(is_stopped, 1.0, seen.opacity),
-        scale * seen.depth,
+        scale * seen.weighted_depth,
         {name: scale[:, None] * values for name, values in others.items()},
     )
 

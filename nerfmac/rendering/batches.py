@@ -8,6 +8,7 @@ without an occupancy grid.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
@@ -62,21 +63,31 @@ class RayBatches:
             mx.eval(seen[-1])  # separately, because all batches together need too much memory
         whole, count = joined(seen), len(rays.origin)
         extras = {name: values[:count] for name, values in whole.extras.items()}
-        return Composited(whole.color[:count], whole.opacity[:count], whole.depth[:count], extras)
+        color, opacity, depth = (values[:count] for values in whole[:3])
+        return Composited(color, opacity, depth, extras)
 
 
-def joined(parts: Sequence[Composited]) -> Composited:
+class SeenImage(NamedTuple):
+    """Pixels of an image on the device, over the background, in row-major order."""
+
+    color: mx.array  # (pixels, 3) float32, sRGB in [0, 1]
+    opacity: mx.array  # (pixels,) float32, in [0, 1]
+    depth: mx.array  # (pixels,) float32 in scene units, as in `Rendered`
+    extras: Mapping[str, mx.array] = {}  # (pixels, channels) float32
+
+
+Seen = TypeVar("Seen", Composited, SeenImage)
+
+
+def joined(parts: Sequence[Seen]) -> Seen:
     """Concatenate the rays of `parts`, which have the same extras."""
+    first = parts[0]
     if len(parts) == 1:
-        return parts[0]
-    names = parts[0].extras
-    extras = {name: mx.concatenate([part.extras[name] for part in parts]) for name in names}
-    return Composited(
-        mx.concatenate([part.color for part in parts]),
-        mx.concatenate([part.opacity for part in parts]),
-        mx.concatenate([part.depth for part in parts]),
-        extras,
-    )
+        return first
+    *arrays, _ = zip(*parts, strict=True)
+    color, opacity, depth = (mx.concatenate(list(values)) for values in arrays)
+    extras = {name: mx.concatenate([part.extras[name] for part in parts]) for name in first.extras}
+    return type(first)(color, opacity, depth, extras)
 
 
 class SampleBatches:

@@ -109,7 +109,7 @@ def test_rays_become_opaque_before_the_next_gray_level(monkeypatch):
     )
     assert np.abs(color - np.array(exact.color)).max() < 1 / 256
     np.testing.assert_allclose(
-        depth, np.array(exact.depth) / np.where(stopped, 1 - light, 1), rtol=0.01
+        depth, np.array(exact.weighted_depth) / np.where(stopped, 1 - light, 1), rtol=0.01
     )
 
 
@@ -234,7 +234,7 @@ def test_in_even_density_it_is_where_an_exponential_falls_to_one_half():
 def test_haze_in_front_of_a_surface_moves_the_mean_and_hardly_the_median():
     density, samples = packed_rays([0.0] * 9 + [1e4], [0.4] * 9 + [1e4])
     seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
-    clear, hazy = np.array(seen.depth / seen.opacity)
+    clear, hazy = np.array(seen.weighted_depth / seen.opacity)
     assert hazy < clear - 0.1
     median = median_distance(density, samples)
     np.testing.assert_allclose(np.array(median), 1.9, atol=1e-3)
@@ -249,6 +249,6 @@ def test_the_depth_is_the_median_times_opacity_and_without_one_as_it_was():
     density, samples = packed_rays([4.0] * 10, [0.1] * 10)
     seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
     median = median_distance(density, samples)
-    depth, opacity = np.array(with_median(seen, median).depth), np.array(seen.opacity)
+    depth, opacity = np.array(with_median(seen, median).weighted_depth), np.array(seen.opacity)
     assert depth[0] / opacity[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
-    assert depth[1] == np.array(seen.depth)[1]
+    assert depth[1] == np.array(seen.weighted_depth)[1]

@@ -211,7 +211,7 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
         parameters = {"peak": mx.array(peak), "tint": mx.array(tint) * mx.array([1.0, 0.9, 0.8])}
         output = field(parameters, samples, directions)
         seen = composite(output.density, output.color, samples)
-        return mx.square(seen.color).mean() + 0.1 * seen.depth.mean()
+        return mx.square(seen.color).mean() + 0.1 * seen.weighted_depth.mean()
 
     got = mx.grad(loss, argnums=(0, 1))(mx.array(5.0), mx.array(0.7))
     want = [

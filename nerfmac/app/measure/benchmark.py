@@ -203,7 +203,7 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
 
     def flat(density: mx.array, color: mx.array) -> mx.array:
         pixels = composite(density, color, samples)
-        return mx.concatenate([pixels.color.reshape(-1), pixels.opacity, pixels.depth])
+        return mx.concatenate([pixels.color.reshape(-1), pixels.opacity, pixels.weighted_depth])
 
     density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
     color = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))

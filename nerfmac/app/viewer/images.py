@@ -53,7 +53,7 @@ from nerfmac.rendering.view_renderer import (
     ViewRenderer,
     colors,
     over_background,
-    to_bytes,
+    to_uint8,
 )
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -111,7 +111,7 @@ class Images:
             color = colors(values, opacity, options, (0.0, 2.0 * focus), is_eased=True)
             is_surface = opacity >= SURFACE_OPACITY
         size = camera.lens.height, camera.lens.width
-        rgb = to_bytes(color)
+        rgb = to_uint8(color)
         mx.eval(rgb, depth, is_surface)
         rest = (np.array(values).reshape(size) for values in (depth, is_surface))
         return Drawn(np.array(rgb).reshape(*size, 3), *rest)
@@ -148,7 +148,7 @@ def _random(cell: mx.array) -> mx.array:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PhotoComparison:
     """Photo of a training view, for comparison with the rendering from the same camera."""
 
     index: int
@@ -157,7 +157,7 @@ class Comparison:
     photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background, or the measured depth.
 
     @classmethod
-    def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
+    def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> PhotoComparison:
         """Read the photo of a training view. `background` is an sRGB color in [0, 1] behind
         transparent photos."""
         frames = run.images().splits["train"]
@@ -173,7 +173,9 @@ class Comparison:
             pixels = (np.array(mixed) * 255.0 + 0.5).astype(np.uint8)
         return cls(index, frame.name, run.cameras[index], pixels)
 
-    def with_measured_depth(self, run: Run, options: RenderOptions, focus: float) -> Comparison:
+    def with_measured_depth(
+        self, run: Run, options: RenderOptions, focus: float
+    ) -> PhotoComparison:
         """Return a copy with the depth that a sensor has measured instead of the photo, in the
         colors of `Images.draw`. Views without a depth image keep their photo."""
         frame = run.images().splits["train"][self.index]
@@ -182,7 +184,7 @@ class Comparison:
         depth, confidence = decoded
         distance = mx.array(along_rays(depth, frame.camera.lens).ravel())
         is_known = mx.array((confidence > 0).ravel().astype(np.float32))
-        rgb = to_bytes(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
+        rgb = to_uint8(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
         return replace(self, photo=np.array(rgb).reshape(*depth.shape, 3))
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:

@@ -186,7 +186,7 @@ def _trace(field: _Field, count: int, filled: float) -> Arrays:
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
         seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
-    return {"color": seen.color, "opacity": seen.opacity, "depth": seen.depth}
+    return {"color": seen.color, "opacity": seen.opacity, "depth": seen.weighted_depth}
 
 
 _USED = 700  # number of used points; a case has up to 1,031 points
