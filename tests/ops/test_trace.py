@@ -6,7 +6,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
@@ -111,28 +110,6 @@ def test_rays_become_opaque_before_the_next_gray_level(monkeypatch):
     np.testing.assert_allclose(
         depth, np.array(exact.weighted_depth) / np.where(stopped, 1 - light, 1), rtol=0.01
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("origins", mx.zeros((4, 2))),
-        ("directions", mx.zeros((5, 3))),
-        ("bits", mx.zeros((7,), mx.uint32)),
-        ("bits", mx.zeros((GEOMETRY.march.cells // 32,), mx.int32)),
-        ("table", mx.zeros((3, 2))),
-        ("density_weights", mx.zeros((3,))),
-        ("color_weights", mx.zeros((3,))),
-    ],
-)
-def test_what_does_not_fit_is_refused_by_name(name, wrong):
-    given = rays(4) | arguments()
-    if name in ("origins", "directions"):
-        given["rays"] = given["rays"]._replace(**{name.removesuffix("s"): wrong})
-    else:
-        given[name] = wrong
-    with pytest.raises(InputError, match=f"^{name} "):
-        trace(**given, geometry=GEOMETRY)
 
 
 COUNT = 150
