@@ -1,5 +1,6 @@
 """Images of a field known in closed form, against rays integrated in NumPy's float64."""
 
+from dataclasses import replace
 from functools import partial
 from math import sqrt
 
@@ -174,9 +175,10 @@ def test_leaving_out_empty_cells_changes_nothing():
         assert_matches(getattr(some, name), getattr(everything, name), rel=2e-4, name=name)
 
 
+@pytest.mark.parametrize("geometry", [CUBE, replace(CUBE, step=0.4)], ids=["fine", "coarse"])
 @pytest.mark.parametrize("slots", [64, 300, 1000, 50_000])
-def test_the_size_of_the_batches_does_not_matter(slots):
-    want, got = image(Blob()), image(Blob(), slots=slots)
+def test_the_size_of_the_batches_does_not_matter(slots, geometry):
+    want, got = (image(Blob(), geometry=geometry, slots=each) for each in (4096, slots))
     for name in ("color", "opacity", "depth"):
         # How a ray is cut decides which of the samples after its end at 1e-4 still count.
         error = np.abs(getattr(got, name) - getattr(want, name))
