@@ -24,8 +24,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, write_samples
-from nerfmac.ops.networks import _GROUPS, networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import _GROUPS, NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.chosen_cases import aspects, chosen, function, launches_of_cases, reached_by

@@ -6,8 +6,13 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, device, using
-from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import (
+    NetworksShape,
+    gradient_padding,
+    networks,
+    networks_density,
+    truncated_exp,
+)
 from tests.ops.networks_oracle import RESULTS, TRAINED, Values, differences, drawn, evaluate, mixes
 
 pytestmark = pytest.mark.usefixtures("run_by")

@@ -13,8 +13,7 @@ from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.huber import huber
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.masked_mean import masked_mean
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.ops.spherical_harmonics import spherical_harmonics

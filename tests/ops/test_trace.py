@@ -13,9 +13,14 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, count_samples, march
-from nerfmac.ops.median_depth import median_distance, with_median
-from nerfmac.ops.networks_shape import NetworksShape
-from nerfmac.ops.trace import TraceGeometry, _trace_reference, trace
+from nerfmac.ops.networks import NetworksShape
+from nerfmac.ops.trace import (
+    TraceGeometry,
+    _trace_reference,
+    composite_until_opaque,
+    median_distance,
+    trace,
+)
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
@@ -224,8 +229,8 @@ def test_a_ray_that_stays_above_one_half_has_none(densities):
 
 def test_the_depth_is_the_median_times_opacity_and_without_one_as_it_was():
     density, samples = packed_rays([4.0] * 10, [0.1] * 10)
-    seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
-    median = median_distance(density, samples)
-    depth, opacity = np.array(with_median(seen, median).weighted_depth), np.array(seen.opacity)
-    assert depth[0] / opacity[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
-    assert depth[1] == np.array(seen.weighted_depth)[1]
+    given = mx.nan_to_num(density), mx.zeros((len(density), 3)), samples
+    seen, mean = composite_until_opaque(*given), composite(*given)
+    depth = np.array(seen.weighted_depth / seen.opacity)
+    assert depth[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
+    assert seen.weighted_depth[1] == mean.weighted_depth[1]

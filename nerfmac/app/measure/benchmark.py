@@ -40,8 +40,7 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.masked_mean import masked_mean
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.penalty import PenaltyWeights, penalties

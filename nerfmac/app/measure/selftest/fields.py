@@ -33,8 +33,7 @@ from nerfmac.ops.adam import (
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
