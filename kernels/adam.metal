@@ -29,7 +29,8 @@ METAL_FUNC AdamMoments adam_unpack(uint packed, float most) {
 }
 
 METAL_FUNC uint adam_pack(AdamMoments moments, float most, float gradient) {
-  const float dither = float(as_type<uint>(gradient) * HASH_PRIME_Y >> 8) * (1.0f / float(FRACTION_UNITS));
+  const float dither =
+      float(as_type<uint>(gradient) * HASH_PRIME_Y >> 8) * (1.0f / float(FRACTION_UNITS));
   const uint second = (as_type<uint>(moments.second) + 1024u) >> 11;
   const float bound = most * sqrt(as_type<float>(second << 11));
   float fraction = bound > 0.0f ? moments.first / bound : 0.0f;

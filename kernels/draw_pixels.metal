@@ -70,7 +70,8 @@ METAL_FUNC void choose_pixels(
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
   int view = min(int(share), views[0] - 1);
-  if (int((share - float(view)) * float(FRACTION_UNITS)) >= places[5 * view + 3]) view = places[5 * view + 4];
+  const int kept = int((share - float(view)) * float(FRACTION_UNITS));
+  if (kept >= places[5 * view + 3]) view = places[5 * view + 4];
   const int height = places[5 * view + 1], width = places[5 * view + 2];
   const int row = min(int(fractions[count + ray] * float(height)), height - 1);
   const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);

@@ -211,16 +211,15 @@ METAL_FUNC void march_count(
   }
 }
 
-// A simdgroup writes the samples of one ray after the first skip[ray] samples. slots[0] is the
-// number of slots. Zeros are written to unused slots and to slots of a ray for which no sample is
-// found. This can happen because the counting pass is compiled separately: its rounding may differ,
-// so it may count one sample more.
+// A simdgroup writes the samples of one ray. slots[0] is the number of slots. Zeros are written to
+// unused slots and to slots of a ray for which no sample is found. This can happen because the
+// counting pass is compiled separately: its rounding may differ, so it may count one sample more.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
-          typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,
+          typename RayStart, typename Slots, typename Positions, typename Distances,
           typename Widths, typename RayOf>
 METAL_FUNC void march_write(
     uint3 thread_index, int rays, Origins origins, Directions directions, Jitter jitter, Bits bits,
-    Settings settings, RayStart ray_start, Skip skip, Slots slots, Positions positions,
+    Settings settings, RayStart ray_start, Slots slots, Positions positions,
     Distances distances, Widths widths, RayOf ray_of) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
@@ -231,12 +230,12 @@ METAL_FUNC void march_write(
   }
   const MarchSettings to = march_settings(settings);
   const MarchRay r = march_ray(ray, origins, directions, jitter, to);
-  const int begin = ray_start[ray], end = ray_start[ray + 1];
-  int first = begin - skip[ray];  // slot of the next sample
+  const int end = ray_start[ray + 1];
+  int first = ray_start[ray];  // slot of the next sample
   for (int k = 0; k < r.intervals && first < end;) {
     const MarchProbe probe = march_probe(r, k + lane, bits, to);
     const int slot = first + simd_prefix_exclusive_sum(int(probe.is_sample));
-    if (probe.is_sample && slot >= begin && slot < end) {
+    if (probe.is_sample && slot < end) {
       const float3 position = r.origin + r.direction * probe.distance;
       positions[3 * slot] = position.x;
       positions[3 * slot + 1] = position.y;
@@ -249,7 +248,7 @@ METAL_FUNC void march_write(
     first += simd_sum(int(probe.is_sample));
     k = march_on(k, probe);
   }
-  for (int slot = max(first, begin) + lane; slot < end; slot += SIMD_WIDTH) {
+  for (int slot = first + lane; slot < end; slot += SIMD_WIDTH) {
     slots_clear(slot, positions, distances, widths, ray_of);
   }
 }

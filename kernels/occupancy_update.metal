@@ -101,10 +101,10 @@ METAL_FUNC void occupancy_points(
 // Updates the density estimates of all cells. Estimates decay, and larger peaks replace them. There
 // is one thread per cell.
 //
-// since_visible counts updates after the warm-up, up to `longest`, or is NEVER_OCCUPIED or, during the
-// warm-up, EMPTY_IN_WARMUP. shown is
-// the new estimate, or -1 for a cell that has not been visible in the last `patience` updates:
-// half the number of updates so far, clamped to [longest / 8, longest].
+// since_visible counts updates after the warm-up, up to `longest`, or is NEVER_OCCUPIED or, during
+// the warm-up, EMPTY_IN_WARMUP. shown is the new estimate, or -1 for a cell that has not been
+// visible in the last `patience` updates: half the number of updates so far, clamped to
+// [longest / 8, longest].
 //
 // factors = [decay, step]: the decay of estimates, and the marching step that converts peaks of the
 // density to optical thickness. settings = [longest, counted]: counted is 0 during the warm-up and

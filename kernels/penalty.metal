@@ -7,11 +7,12 @@
 // standard deviation. Each row of sensor contains a measured distance and its confidence. One
 // thread computes the slot i and the ray i.
 template <typename Distances, typename RayOf, typename Progress, typename Tracks, typename Ground,
-          typename Sensor, typename Settings, typename Counts, typename SamplePenalty, typename RayPenalty>
+          typename Sensor, typename Settings, typename Counts, typename SamplePenalty,
+          typename RayPenalty>
 METAL_FUNC void penalties(
     uint3 thread_index, int slots, Distances distances, RayOf ray_of, Progress progress,
-    Tracks tracks, Ground ground, Sensor sensor, Settings settings, Counts counts, SamplePenalty sample_penalty,
-    RayPenalty ray_penalty) {
+    Tracks tracks, Ground ground, Sensor sensor, Settings settings, Counts counts,
+    SamplePenalty sample_penalty, RayPenalty ray_penalty) {
   const int i = int(thread_index.x);
   const float depth = settings[1] * max(1.0f - progress[0], 0.0f);
   if (i < counts[0]) {

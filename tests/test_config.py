@@ -1,6 +1,5 @@
 """Configuration: strict parsing, complete output, and use of every field."""
 
-import ast
 import json
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
@@ -135,34 +134,6 @@ def test_an_impossible_number_is_refused_with_its_path(part, change, path):
     part_and_name = path.replace(".", "(: |[.])")  # of a wrong type: "config.grid: levels is"
     with pytest.raises(InputError, match=rf"{part_and_name} is "):
         Config.from_json({part: change})
-
-
-@pytest.fixture(scope="module")
-def read():
-    """Every name that the package reads of an object."""
-    found = set()
-    for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text())
-        # A record's checks of itself are no use that is made of it.
-        checks = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"
-            for inner in ast.walk(node)
-        }
-        found |= {
-            node.attr
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute) and id(node) not in checks
-        }
-    return found
-
-
-@pytest.mark.parametrize("record", RECORDS)
-def test_every_field_is_read_somewhere(record, read):
-    unread = {each.name for each in fields(record)} - read
-    # Who opens a saved run reads which preset it was; the program has no use for it.
-    assert unread <= {"preset"}
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 

@@ -6,7 +6,7 @@ from math import sqrt
 
 import mlx.core as mx
 
-from nerfmac.ops.networks_shape import MlpShape
+from nerfmac.ops.networks import MlpShape
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:

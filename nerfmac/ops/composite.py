@@ -85,7 +85,9 @@ class Composited(NamedTuple):
 
     color: mx.array  # (rays, 3) float32, over the background
     opacity: mx.array  # (rays,) float32, in [0, 1]
-    depth: mx.array  # (rays,) float32, sum of weight * distance; divide by opacity for a distance
+    weighted_depth: mx.array
+    """(rays,) float32 in scene units, sum of weight * distance. Divide it by `opacity` for the mean
+    distance from the camera."""
     extras: Mapping[str, mx.array] = {}  # (rays, channels) float32, sum of weight * value
 
 
@@ -119,8 +121,8 @@ def composite(
             color is premultiplied by the opacity.
 
     Returns:
-        Color, opacity, and depth of each ray, differentiable with respect to `density` and `color`.
-        No gradient flows to the samples, `expected`, or `background`.
+        Color, opacity, and weighted depth of each ray, differentiable with respect to `density` and
+        `color`. No gradient flows to the samples, `expected`, or `background`.
 
     Raises:
         InputError: If an array has a wrong shape or type.
@@ -148,7 +150,7 @@ def composite(
                [0, 0, 0.5]], dtype=float32)
         >>> mx.round(rays.opacity, 2)
         array([0.75, 0.5], dtype=float32)
-        >>> mx.round(rays.depth, 2)  # 1 * 1/2 + 2 * 1/4, and 3 * 1/2
+        >>> mx.round(rays.weighted_depth, 2)  # 1 * 1/2 + 2 * 1/4, and 3 * 1/2
         array([1, 1.5], dtype=float32)
     """
     penalty = mx.zeros(density.shape)

@@ -17,7 +17,7 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.uniform import uniform
 
 BATCH = 2**12
-"""Number of rays in a batch of `ray_batches`."""
+"""Number of pixels in a batch of `pixel_batches`."""
 
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), index=(mx.int32, "rays"))
 _FRACTIONS = Signature(fractions=(mx.float32, 3, "rays"))
@@ -112,14 +112,14 @@ def random_pixels(cameras: Cameras, count: int, key: mx.array) -> mx.array:
     return choose_pixels(cameras, uniform(3 * count, key).reshape(3, count))
 
 
-def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Yield batches of random rays through the pixels of all views.
+def pixel_batches(cameras: Cameras, most: int, key: mx.array) -> Iterator[mx.array]:
+    """Yield batches of BATCH indices of random pixels of all views, as from `random_pixels`.
 
-    Each batch has BATCH rays. The batches together have at least `most` rays or, if the views have
-    fewer pixels, at least one ray per pixel.
+    The batches together have at least `most` indices or, if the views have fewer pixels, at least
+    as many indices as pixels.
     """
-    count = -(-min(pixels.shape[0], most) // BATCH)
-    return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
+    count = -(-min(cameras.pixels, most) // BATCH)
+    return (random_pixels(cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
 def choose_pixels_reference(cameras: Cameras, fractions: mx.array) -> mx.array:

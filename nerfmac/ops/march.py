@@ -20,7 +20,6 @@ from math import ceil, log
 from typing import NamedTuple
 
 import mlx.core as mx
-import numpy as np
 
 from nerfmac.backend import Kernel, Signature, simd_width, variant
 from nerfmac.common.constants import BRICK_CELLS, SCENE_CENTER
@@ -39,7 +38,7 @@ _TAKES = Signature(
     jitter=(mx.float32, "rays"),
     bits=(mx.uint32, "words"),
 )
-_SLOTS_OF_RAYS = Signature(ray_start=(mx.int32, "rays + 1"), skip=(mx.int32, "rays"))
+_RAY_START = Signature(ray_start=(mx.int32, "rays + 1"))
 _SETTINGS = Signature(settings=(mx.float32, 7))
 _GIVES = Signature(
     positions=(mx.float32, "slots", 3),
@@ -56,7 +55,7 @@ _COUNT = Kernel(
 _WRITE = Kernel(
     "march",
     "march_write",
-    Signature(**_TAKES, **_SETTINGS, **_SLOTS_OF_RAYS, slots=(mx.int32, 1)),
+    Signature(**_TAKES, **_SETTINGS, **_RAY_START, slots=(mx.int32, 1)),
     _GIVES,
 )
 
@@ -167,9 +166,8 @@ def march(
     arrays = origins, directions, jitter, occupied
     if wanted is None:
         wanted = count_samples(*arrays)
-    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # constant, so steps do not compute it
     ray_start = ray_starts(wanted, slots)
-    return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
+    return write_samples(*arrays, slots, ray_start)._replace(wanted=wanted)
 
 
 def count_samples(
@@ -217,7 +215,6 @@ def write_samples(
     occupied: Occupied,
     slots: int,
     ray_start: mx.array,
-    skip: mx.array,
 ) -> Samples:
     """Write the samples of rays to the slots given by `ray_start`.
 
@@ -225,7 +222,6 @@ def write_samples(
         origins, directions, jitter, occupied: Arguments of `march`.
         slots: Number of slots in the result.
         ray_start: (rays + 1,) int32, first slot of each ray, as in `Samples`.
-        skip: (rays,) int32, number of samples to omit at the beginning of each ray.
 
     Returns:
         Packed samples. If a ray has more slots than samples, its last slots are zero.
@@ -233,19 +229,19 @@ def write_samples(
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _SLOTS_OF_RAYS.check(ray_start, skip, rays=origins.shape[0])
-    written = _write(origins, directions, jitter, occupied, slots, ray_start, skip)
+    _RAY_START.check(ray_start, rays=origins.shape[0])
+    written = _write(origins, directions, jitter, occupied, slots, ray_start)
     # Gradients are stopped at the results instead of at the reference's arguments. If two calls
     # stopped them at the same rays, mx.compile in MLX 0.32 might lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
 
-def _write_reference(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
+def _write_reference(origins, directions, jitter, occupied, slots, ray_start):  # type: ignore[no-untyped-def]
     is_sample, position, distance, width = march_reference(origins, directions, jitter, occupied)
-    number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
+    number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1
     own = ray_start[1:, None] - ray_start[:-1, None]
-    is_kept = is_sample & (number >= 0) & (number < own)
+    is_kept = is_sample & (number < own)
     # Samples that are not kept are written to an extra slot that `pack` removes.
     slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
@@ -260,10 +256,10 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
 
 
 @operation("march", _write_reference)
-def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
+def _write(origins, directions, jitter, occupied, slots, ray_start):  # type: ignore[no-untyped-def]
     return _WRITE(
         *map(mx.stop_gradient, (origins, directions, jitter)),
-        *(occupied.bits, occupied.geometry.settings(), ray_start, skip),
+        *(occupied.bits, occupied.geometry.settings(), ray_start),
         mx.array([slots], mx.int32),
         grid=(origins.shape[0] * simd_width(), 1, 1),
         slots=slots,

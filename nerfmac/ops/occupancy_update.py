@@ -71,7 +71,7 @@ _REFRESH = Kernel(
 )
 
 
-class Points(NamedTuple):
+class CellPoints(NamedTuple):
     """Random points in occupancy grid cells."""
 
     cell: mx.array  # (points,) int32, index of the cell that contains the point
@@ -155,7 +155,7 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
     return _PACK(values, threshold, grid=(words, 1, 1), words=words)
 
 
-def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> CellPoints:
     """Draw random points in cells of an occupancy grid.
 
     The first `evenly` points are in random cells of the whole grid. The other points are in random
@@ -182,7 +182,9 @@ def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -
     return _draw_points(bits, draws, evenly, resolution)
 
 
-def _draw_points_reference(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+def _draw_points_reference(
+    bits: mx.array, draws: mx.array, evenly: int, resolution: int
+) -> CellPoints:
     is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, total = mx.cumsum(is_set), is_set.shape[0]
@@ -197,7 +199,7 @@ def _draw_points_reference(bits: mx.array, draws: mx.array, evenly: int, resolut
     within = draws[:, 1]
     lattice = mx.stack([within >> 21, (within >> 10) & 2047, within & 1023], axis=1)
     place = (lattice.astype(mx.float32) + 0.5) / mx.array([2048.0, 2048.0, 1024.0])
-    return Points(cell, lowest + place * side[:, None])
+    return CellPoints(cell, lowest + place * side[:, None])
 
 
 def _in_strata(draws: mx.array, total: mx.array) -> mx.array:
@@ -214,11 +216,13 @@ def _in_strata(draws: mx.array, total: mx.array) -> mx.array:
 
 
 @operation("occupancy_update", _draw_points_reference)
-def _draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+def _draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> CellPoints:
     words = bits.shape[0]
     (counts,) = _COUNT(bits, grid=(words, 1, 1))
     settings = mx.array([evenly, resolution, words], mx.int32)
-    return Points(*_POINTS(bits, mx.cumsum(counts), draws, settings, grid=(draws.shape[0], 1, 1)))
+    return CellPoints(
+        *_POINTS(bits, mx.cumsum(counts), draws, settings, grid=(draws.shape[0], 1, 1))
+    )
 
 
 def refresh(

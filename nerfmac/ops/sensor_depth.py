@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.depth_maps import SURE, DepthMaps
-from nerfmac.geometry.rays import Rays
-from nerfmac.ops.draw_pixels import BATCH, draw_pixels, random_pixels
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(
@@ -60,18 +56,6 @@ def sensor_depth(maps: DepthMaps, cameras: Cameras, index: mx.array, view: mx.ar
     arrays = index, view, cameras.places, maps.places, maps.distances, maps.confidences
     _TAKES.check(*arrays)
     return mx.stop_gradient(_sensor_depth(*arrays))
-
-
-def measured_batches(
-    pixels: mx.array, cameras: Cameras, maps: DepthMaps, most: int, key: mx.array
-) -> Iterator[tuple[Rays, mx.array]]:
-    """Yield batches of random rays as `nerfmac.ops.draw_pixels.ray_batches` does, with the result
-    of `sensor_depth` for each batch."""
-    count = -(-min(pixels.shape[0], most) // BATCH)
-    for each in mx.random.split(key, count):
-        index = random_pixels(cameras, BATCH, each)
-        drawn = draw_pixels(pixels, cameras, index)
-        yield drawn.rays, sensor_depth(maps, cameras, index, drawn.view)
 
 
 def _sensor_depth_reference(

@@ -6,14 +6,17 @@ falls below 1/256. The kernel therefore evaluates no samples behind surfaces and
 and the host does not wait between operations. The operation has no gradient and is used only for
 rendering.
 
-The returned depth is the opacity times the median depth of each ray (see
-`nerfmac.ops.median_depth`). If the transmittance of the whole ray is above one half, the depth is
-the same as in `composite`.
+The returned depth is the opacity times the median depth of each ray: the distance at which the
+transmittance falls to one half. Thin haze in front of a surface changes the mean distance of the
+density, but hardly changes the median. If the transmittance of the whole ray is above one half, the
+depth is the same as in `composite`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import log
 
 import mlx.core as mx
 
@@ -26,15 +29,15 @@ from nerfmac.common.constants import (
     WIDE_TRACE_SIMDGROUPS,
 )
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import Composited, composite, weights_along
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import Composited, composite, composite_extras, weights_along
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
-from nerfmac.ops.median_depth import median_distance, with_median
-from nerfmac.ops.networks import networks, stored_weights
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, stored_weights
 from nerfmac.ops.operation import operation
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
+_NO_EXTRAS: Mapping[str, mx.array] = {}
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -125,7 +128,7 @@ def _trace_reference(
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
     slots = max(int(ray_start[-1]), 1)
-    samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
+    samples = write_samples(*along, slots, ray_start)
     density, color = networks(
         hash_encode(samples.position, table, geometry.levels),
         spherical_harmonics(rays.direction),
@@ -135,21 +138,65 @@ def _trace_reference(
         color_weights,
         geometry.networks,
     )
+    return composite_until_opaque(density, color, samples)
+
+
+def composite_until_opaque(
+    density: mx.array,
+    color: mx.array,
+    samples: Samples,
+    extras: Mapping[str, mx.array] = _NO_EXTRAS,
+) -> Composited:
+    """Composite the samples of whole rays as the kernel `trace` does.
+
+    Args:
+        density: (slots,) float32, not negative.
+        color: (slots, 3) float32.
+        samples: All samples of each ray.
+        extras: Additional outputs of the field, (slots, channels) float32.
+
+    Returns:
+        Composited rays. If the transmittance of a ray falls below 1/256, the ray ends and is
+        opaque. The depth is the median depth times the opacity.
+    """
     before = weights_along(density, samples.width, samples.ray_start).before
     density = mx.where(mx.exp(-before) < RENDER_STOP_TRANSMITTANCE, 0.0, density)
-    seen = composite(density, color, samples)
-    median = median_distance(density, samples, mx.ones(counts.shape))
-    return opaque_if_stopped(with_median(seen, median))
-
-
-def opaque_if_stopped(seen: Composited) -> Composited:
-    """Make rays opaque whose transmittance is below `RENDER_STOP_TRANSMITTANCE`, by dividing their
-    color and depth by their opacity."""
+    seen, median = composite(density, color, samples), median_distance(density, samples)
+    weighted_depth = mx.where(median > 0.0, median * seen.opacity, seen.weighted_depth)
     is_stopped = seen.opacity > 1.0 - RENDER_STOP_TRANSMITTANCE
     scale = mx.where(is_stopped, 1.0 / mx.maximum(seen.opacity, 0.5), 1.0)
-    opacity = mx.where(is_stopped, 1.0, seen.opacity)
-    extras = {name: scale[:, None] * values for name, values in seen.extras.items()}
-    return Composited(scale[:, None] * seen.color, opacity, scale * seen.depth, extras)
+    others = composite_extras(density, extras, samples)
+    return Composited(
+        scale[:, None] * seen.color,
+        mx.where(is_stopped, 1.0, seen.opacity),
+        scale * weighted_depth,
+        {name: scale[:, None] * values for name, values in others.items()},
+    )
+
+
+def median_distance(density: mx.array, samples: Samples) -> mx.array:
+    """Return the distance along each ray at which the transmittance falls to one half.
+
+    The density is assumed to be constant within each sample's interval, so the optical depth grows
+    linearly within the interval. The kernel `trace` uses the same formula.
+
+    Args:
+        density: (slots,) float32 per scene unit, not negative.
+        samples: Samples without thinning.
+
+    Returns:
+        float32 array (rays,) in scene units. If a ray's transmittance is still above one half
+        behind its last sample, the distance is 0.
+    """
+    rays = samples.ray_start.shape[0] - 1
+    if density.shape[0] == 0 or rays == 0:
+        return mx.zeros(rays)
+    along = weights_along(density, samples.width, samples.ray_start)
+    remaining = log(2.0) - along.before
+    crosses = along.is_visible & (remaining > 0.0) & (remaining <= along.optical)
+    fraction = remaining / mx.maximum(along.optical, 1e-9)
+    distance = samples.distance + (fraction - 0.5) * samples.width
+    return mx.zeros(rays).at[along.ray].add(mx.where(crosses, distance, 0.0))
 
 
 @operation("trace", _trace_reference)

@@ -217,7 +217,7 @@ class CameraRefinement:
         The penalties of samples have no gradient with respect to the measured distance.
         """
         opacity = mx.stop_gradient(seen.opacity)
-        rendered = mx.stop_gradient(seen.depth) / mx.maximum(opacity, OPAQUE)
+        rendered = mx.stop_gradient(seen.weighted_depth) / mx.maximum(opacity, OPAQUE)
         miss = mx.abs(rendered / _rescaled(parameters, sensor) - 1.0) / SENSOR_REACH
         loss = mx.where(opacity > OPAQUE, sensor[:, 1] * mx.minimum(miss, 1.0), 0.0)
         return loss - mx.stop_gradient(loss)

@@ -1,38 +1,33 @@
 """Rendering in batches of a fixed size, which is used if no kernel can trace whole rays.
 
 With a fixed batch size, a single compiled function renders images of any size, and memory use is
-bounded. `SampleBatches` skips empty space and most samples behind surfaces. `RayBatches` evaluates
-every sample and supports samplers without an occupancy grid.
+bounded. `SampleBatches` evaluates only samples in occupied cells. `RayBatches` supports samplers
+without an occupancy grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, to_numpy
-from nerfmac.common.constants import RENDER_STOP_TRANSMITTANCE
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
-from nerfmac.ops.median_depth import with_median
-from nerfmac.ops.trace import opaque_if_stopped
 from nerfmac.sampling.sampler import Sampler
 
 Indices = npt.NDArray[np.signedinteger]
-Floats = npt.NDArray[np.float32]
-Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
-"""Function that returns composited rays and their median distances (rays,), given samples, ray
-directions (rays, 3), and the transmittances (rays,) in front of the samples."""
+Shade = Callable[[Samples, mx.array], Composited]
+"""Function that returns composited rays, given samples and ray directions (rays, 3)."""
 
 NO_EXTRAS: Mapping[str, int] = {}
-FIRST_ROUND = 8
-"""Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
+SAMPLES_PER_RAY = 8
+"""Number of slots of `SampleBatches` for each ray in a batch."""
 
 MIDDLE = 0.5
 """Value that replaces all random numbers during rendering, so that samples are at the midpoints of
@@ -52,8 +47,7 @@ class RayBatches:
         def batch(origin: mx.array, direction: mx.array) -> Composited:
             middle = mx.full((self._rays, sampler.draws), MIDDLE)
             sampled = sampler.sample(parameters, sampling, Rays(origin, direction), middle)
-            seen = shade(sampled.samples, direction, mx.ones(len(direction)))
-            return with_median(*seen)
+            return shade(sampled.samples, direction)
 
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
@@ -69,117 +63,81 @@ class RayBatches:
             mx.eval(seen[-1])  # separately, because all batches together need too much memory
         whole, count = joined(seen), len(rays.origin)
         extras = {name: values[:count] for name, values in whole.extras.items()}
-        return Composited(whole.color[:count], whole.opacity[:count], whole.depth[:count], extras)
+        color, opacity, depth = (values[:count] for values in whole[:3])
+        return Composited(color, opacity, depth, extras)
 
 
-def joined(parts: Sequence[Composited]) -> Composited:
+class SeenImage(NamedTuple):
+    """Pixels of an image on the device, over the background, in row-major order."""
+
+    color: mx.array  # (pixels, 3) float32, sRGB in [0, 1]
+    opacity: mx.array  # (pixels,) float32, in [0, 1]
+    depth: mx.array  # (pixels,) float32 in scene units, as in `Rendered`
+    extras: Mapping[str, mx.array] = {}  # (pixels, channels) float32
+
+
+Seen = TypeVar("Seen", Composited, SeenImage)
+
+
+def joined(parts: Sequence[Seen]) -> Seen:
     """Concatenate the rays of `parts`, which have the same extras."""
+    first = parts[0]
     if len(parts) == 1:
-        return parts[0]
-    names = parts[0].extras
-    extras = {name: mx.concatenate([part.extras[name] for part in parts]) for name in names}
-    return Composited(
-        mx.concatenate([part.color for part in parts]),
-        mx.concatenate([part.opacity for part in parts]),
-        mx.concatenate([part.depth for part in parts]),
-        extras,
-    )
+        return first
+    *arrays, _ = zip(*parts, strict=True)
+    color, opacity, depth = (mx.concatenate(list(values)) for values in arrays)
+    extras = {name: mx.concatenate([part.extras[name] for part in parts]) for name in first.extras}
+    return type(first)(color, opacity, depth, extras)
 
 
 class SampleBatches:
-    """Renders rays in rounds, with the next few samples of each ray that is not yet opaque.
-
-    First, the samples in occupied cells are counted. Rays without samples show the background. The
-    number of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
-    """
+    """Renderer that evaluates the samples in occupied cells, for as many rays at a time as fit in
+    the slots. Rays without samples show the background."""
 
     def __init__(
         self, shade: Shade, occupied: Occupied, slots: int, extras: Mapping[str, int] = NO_EXTRAS
     ) -> None:
-        """Create a renderer that evaluates at most `slots` samples in a batch. `extras` is
+        """Create a renderer that evaluates about `slots` samples in a batch. `extras` is
         `Field.extras`."""
         self._extras = extras
-        self._slots = max(slots, FIRST_ROUND)
-        self._rays = self._slots // FIRST_ROUND  # maximum number of rays in a batch
+        self._slots = max(slots, occupied.geometry.most_intervals)
+        self._rays = self._slots // SAMPLES_PER_RAY  # maximum number of rays in a batch
+
+        def batch(origin: mx.array, direction: mx.array, counts: mx.array) -> mx.array:
+            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
+            jitter = mx.full(counts.shape, MIDDLE)
+            samples = write_samples(origin, direction, jitter, occupied, self._slots, ray_start)
+            color, opacity, depth, others = shade(samples, direction)
+            values = [color, opacity[:, None], depth[:, None], *(others[name] for name in extras)]
+            return mx.concatenate(values, axis=1)
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
-            jitter = mx.full(origin.shape[:1], MIDDLE)
-            return count_samples(origin, direction, jitter, occupied)
-
-        def batch(
-            origin: mx.array,
-            direction: mx.array,
-            reaching: mx.array,
-            take: mx.array,
-            skip: mx.array,
-        ) -> tuple[Composited, mx.array]:
-            ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
-            jitter = mx.full(take.shape, MIDDLE)
-            write = partial(write_samples, origin, direction, jitter, occupied)
-            return shade(write(self._slots, ray_start, skip), direction, reaching)
+            return count_samples(origin, direction, mx.full(origin.shape[:1], MIDDLE), occupied)
 
         self._count: Callable[..., mx.array] = mx.compile(count)
-        self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
+        self._batch: Callable[..., mx.array] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
         """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
-        left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
-        done = np.zeros_like(left)
-        transmittance = np.ones(len(left), np.float32)
-        # Color, depth, and extras are sums over the rounds.
-        sums = np.zeros((len(left), 3 + 1 + sum(self._extras.values())), np.float32)
-        median = np.zeros(len(left), np.float32)
-        most = FIRST_ROUND
-        while len(
-            alive := np.flatnonzero((left > 0) & (transmittance >= RENDER_STOP_TRANSMITTANCE))
-        ):
-            take = np.minimum(left[alive], min(most, self._slots))
-            for batch in self._batches(take):
-                chosen = alive[batch]
-                reached = transmittance[chosen], take[batch], done[chosen]
-                values, opacity, crossing = self._see(rays, chosen, *reached)
-                sums[chosen] += transmittance[chosen, None] * values
-                median[chosen] += crossing  # nonzero in at most one round
-                transmittance[chosen] *= 1.0 - opacity
-            left[alive] -= take
-            done[alive] += take
-            most *= 2
-        ends = np.cumsum([3, 1, *self._extras.values()])
-        color, depth, *extras = np.split(sums, ends[:-1], axis=1)
-        whole = Composited(
-            *(mx.array(color), mx.array(1.0 - transmittance), mx.array(depth[:, 0])),
-            dict(zip(self._extras, map(mx.array, extras), strict=True)),
-        )
-        return opaque_if_stopped(with_median(whole, mx.array(median)))
+        counts = to_numpy(self._count(*rays))
+        sizes = [3, 1, 1, *self._extras.values()]
+        values = np.zeros((len(counts), sum(sizes)), np.float32)
+        hit = np.flatnonzero(counts)
+        for batch in self._batches(counts[hit]):
+            chosen = hit[batch]
+            padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
+            index, taken = (mx.array(np.pad(x, padding)) for x in (chosen, counts[chosen]))
+            seen = self._batch(rays.origin[index], rays.direction[index], taken)
+            values[chosen] = to_numpy(seen)[: len(chosen)]
+        color, opacity, depth, *extras = map(mx.array, np.split(values, np.cumsum(sizes)[:-1], 1))
+        others = dict(zip(self._extras, extras, strict=True))
+        return Composited(color, opacity[:, 0], depth[:, 0], others)
 
-    def _see(
-        self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
-    ) -> tuple[Floats, Floats, Floats]:
-        """Composite the next `take` (n,) samples of the `chosen` rays, given by their indices (n,).
-
-        `reaching` (n,) is the transmittance in front of the samples, and `skip` (n,) the number of
-        samples that earlier rounds have evaluated. Returns the color, depth, and extras of the
-        samples (n, values), their opacity (n,), and the distance (n,) at which the transmittance
-        falls to one half, or 0 if the transmittance falls to one half elsewhere.
-        """
-        padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
-        ray, take_padded, skip_padded = (
-            mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
-        )
-        transmittance = mx.array(np.pad(reaching, padding))
-        along = rays.origin[ray], rays.direction[ray], transmittance, take_padded, skip_padded
-        (color, opacity, depth, extras), median = self._batch(*along)
-        others = [extras[name] for name in self._extras]
-        values = mx.concatenate([color, depth[:, None], *others], axis=1)
-        mx.eval(values, opacity, median)
-        count = len(chosen)
-        return np.array(values)[:count], np.array(opacity)[:count], np.array(median)[:count]
-
-    def _batches(self, take: Indices) -> Iterator[slice]:
-        """Yield ranges of rays. The samples of a range, `take` for each ray, fit in the slots."""
-        ends = np.cumsum(take, dtype=np.int64)
+    def _batches(self, counts: Indices) -> Iterator[slice]:
+        """Yield ranges of rays. The samples of a range, `counts` for each ray, fit in the slots."""
+        ends = np.cumsum(counts, dtype=np.int64)
         begin, used = 0, 0
-        while begin < len(take):
+        while begin < len(counts):
             end = int(np.searchsorted(ends, used + self._slots, side="right"))
             end = min(end, begin + self._rays)
             yield slice(begin, end)

@@ -115,8 +115,8 @@ OnView = Callable[[ViewQuality, Compared], None]
 """Callback that receives the metrics and images of each view."""
 
 
-class _Comparison(NamedTuple):
-    """Comparison of a view that the device may still be computing."""
+class _QueuedQuality(NamedTuple):
+    """Metrics of a view that the device may still be computing."""
 
     name: str
     error: Sums
@@ -172,7 +172,7 @@ def evaluate(
 
     def outcomes_from(done: int) -> Iterator[tuple[ViewQuality, Compared | None]]:
         renderer = new_renderer()
-        previous: _Comparison | None = None
+        previous: _QueuedQuality | None = None
         for index in order[done:]:
             with interval("begin a view", view=views.names[index]):
                 comparison = _compare(renderer, views, index, (background, blend), lpips)
@@ -190,7 +190,7 @@ def evaluate(
 
 def _compare(
     renderer: Renderer, views: Views, index: int, light: tuple[str, str], lpips: Lpips | None
-) -> _Comparison:
+) -> _QueuedQuality:
     """Start to render a view and to compare it with the photo."""
     background, blend = light
     color = BACKGROUNDS[background]
@@ -217,7 +217,7 @@ def _compare(
     )
     depths = relative_errors(views, index, images[-1])
     name, errors = views.names[index], (error, corrected_error, alike)
-    return _Comparison(name, *errors, distance, unmasked, depths, images)
+    return _QueuedQuality(name, *errors, distance, unmasked, depths, images)
 
 
 def spread(count: int) -> list[int]:

@@ -20,10 +20,10 @@ from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited, composite, composite_extras
+from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.median_depth import median_distance
-from nerfmac.rendering.batches import RayBatches, SampleBatches, joined
+from nerfmac.ops.trace import composite_until_opaque
+from nerfmac.rendering.batches import RayBatches, SampleBatches, SeenImage, joined
 from nerfmac.sampling.sampler import Sampler
 
 FloatImage = npt.NDArray[np.float32]
@@ -60,17 +60,11 @@ def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
 
 
 def shade(
-    field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
-) -> tuple[Composited, mx.array]:
-    """Composite a field's samples of rays with unit `directions` (rays, 3).
-
-    The result contains the composited rays and their median distances (rays,). `reaching` is the
-    transmittance (rays,) in front of the samples, as in `median_distance`.
-    """
+    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
+) -> Composited:
+    """Composite all samples of rays with unit `directions` (rays, 3), as `trace` does."""
     density, color, extras = evaluated(field, parameters, samples, directions)
-    median = median_distance(density, samples, reaching)
-    seen = composite(density, color, samples)
-    return seen._replace(extras=composite_extras(density, extras, samples)), median
+    return composite_until_opaque(density, color, samples, extras)
 
 
 class TrainedField(NamedTuple):
@@ -177,11 +171,9 @@ class Renderer:
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
-        with unfused():
-            rays = camera_rays(camera)
         width, height = camera.lens.width, camera.lens.height
-        seen = self.image(rays, width, background)
-        color, opacity, depth = map(to_numpy, (seen.color, seen.opacity, seen.depth))
+        seen = self._image_of(camera, background)
+        color, opacity, depth = map(to_numpy, seen[:3])
         extras = {name: to_numpy(values) for name, values in seen.extras.items()}
         confirm()
         return Rendered(
@@ -201,7 +193,7 @@ class Renderer:
                 pixels are traced together.
 
         Returns:
-            Color, opacity, depth times opacity, and additional outputs of each ray.
+            Color, opacity, weighted depth, and additional outputs of each ray.
 
         Raises:
             InputError: If the sampler has an occupancy grid and an array has the wrong shape or
@@ -221,27 +213,14 @@ class Renderer:
         Returns:
             Color (pixels, 3), opacity (pixels,), and depth (pixels,), as in `Rendered`.
         """
+        return self._image_of(camera, background)[:3]
+
+    def _image_of(self, camera: Camera, background: tuple[float, float, float]) -> SeenImage:
         with unfused():
             rays = camera_rays(camera)
-        return self.over(rays, camera.lens.width, background)
+        return self.image(rays, camera.lens.width, background)
 
-    def over(
-        self, rays: Rays, width: int, background: tuple[float, float, float]
-    ) -> tuple[mx.array, mx.array, mx.array]:
-        """Render an image's rays, in row-major order, over a background.
-
-        Args:
-            rays: Rays in scene coordinates.
-            width: Image width in pixels.
-            background: sRGB color in [0, 1] behind the scene.
-
-        Returns:
-            Color, opacity, and depth, as in `pixels`.
-        """
-        color, opacity, depth, _ = self.image(rays, width, background)
-        return color, opacity, depth
-
-    def image(self, rays: Rays, width: int, background: tuple[float, float, float]) -> Composited:
+    def image(self, rays: Rays, width: int, background: tuple[float, float, float]) -> SeenImage:
         """Render an image's rays, in row-major order, over a background, with additional outputs.
 
         Args:
@@ -250,7 +229,7 @@ class Renderer:
             background: sRGB color in [0, 1] behind the scene.
 
         Returns:
-            Color, opacity, depth as in `pixels`, and additional outputs of the field.
+            Pixels of the image on the device.
         """
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
@@ -263,15 +242,15 @@ class Renderer:
             first = end
         return joined(seen)
 
-    def _blended(self, rays: Rays, width: int, background: mx.array) -> Composited:
+    def _blended(self, rays: Rays, width: int, background: mx.array) -> SeenImage:
         seen = self.see(rays, width)
-        over = _over(seen.color, seen.opacity, seen.depth, background)
-        return Composited(*over, seen.extras)
+        over = _over(seen.color, seen.opacity, seen.weighted_depth, background)
+        return SeenImage(*over, seen.extras)
 
 
 @compile_seldom
 def _over(
-    color: mx.array, opacity: mx.array, depth: mx.array, background: mx.array
+    color: mx.array, opacity: mx.array, weighted_depth: mx.array, background: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
     over = color + (1.0 - opacity[:, None]) * background
-    return mx.clip(over, 0.0, 1.0), opacity, depth / mx.maximum(opacity, 1e-6)
+    return mx.clip(over, 0.0, 1.0), opacity, weighted_depth / mx.maximum(opacity, 1e-6)

@@ -294,7 +294,7 @@ def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) 
     return color * opacity + (1.0 - opacity) * mx.array(options.background)
 
 
-def to_bytes(color: mx.array) -> mx.array:
+def to_uint8(color: mx.array) -> mx.array:
     """Clip colors to [0, 1], and convert them to uint8 values from 0 to 255 with rounding."""
     return (mx.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 

@@ -23,7 +23,14 @@ from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIE
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.occupancy_update import Points, RefreshRule, draw_points, pack_bits, refresh, splat
+from nerfmac.ops.occupancy_update import (
+    CellPoints,
+    RefreshRule,
+    draw_points,
+    pack_bits,
+    refresh,
+    splat,
+)
 
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
@@ -81,7 +88,7 @@ class OccupancyGrid:
         is_empty = mx.array(False) if is_empty is None else is_empty
         since = mx.where(visible, 0, self.config.visibility_patience)
         since = mx.where(is_empty, NEVER_OCCUPIED, since)
-        bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
+        bits = _bits(visible & ~is_empty)
         return Occupancy(mx.zeros(visible.shape), since, bits, mx.zeros(1, mx.int32))
 
     def without(self, occupancy: Occupancy, is_empty: mx.array) -> Occupancy:
@@ -89,7 +96,7 @@ class OccupancyGrid:
         empty until the end of the warm-up."""
         visible = occupancy.updates_since_visible == 0
         since = mx.where(visible & is_empty, EMPTY_IN_WARMUP, occupancy.updates_since_visible)
-        bits = pack_bits((visible & ~is_empty).astype(mx.float32), mx.array([0.5]))
+        bits = _bits(visible & ~is_empty)
         return occupancy._replace(updates_since_visible=since, bits=bits)
 
     def update(
@@ -134,7 +141,7 @@ class OccupancyGrid:
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
         return Occupancy(values, since, pack_bits(shown, threshold), updates)
 
-    def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> Points:
+    def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> CellPoints:
         fraction = self.config.warmup_fraction if warmup else self.config.fraction
         count = ceil(self.geometry.cells * fraction)
         if warmup:
@@ -144,3 +151,7 @@ class OccupancyGrid:
         # never occur. Random keys are used instead: a key consists of two words of 32 random bits.
         draws = mx.random.split(key, count)
         return draw_points(bits, draws, evenly, self.geometry.resolution)
+
+
+def _bits(is_occupied: mx.array) -> mx.array:
+    return pack_bits(is_occupied.astype(mx.float32), mx.array([0.5]))

@@ -280,7 +280,7 @@ class Step:
         rendered = RayBatch(
             color=seen.color,
             opacity=seen.opacity,
-            depth=seen.depth,
+            depth=seen.weighted_depth,
             extras=composite_extras(output.density, output.extras, samples),
             mask=self._mask(samples, batch.pixel),
             output=output,

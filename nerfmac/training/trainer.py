@@ -33,10 +33,10 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.views import Views
-from nerfmac.ops.draw_pixels import random_rays, ray_batches
+from nerfmac.ops.draw_pixels import Drawn, draw_pixels, pixel_batches, random_rays
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.sensor_depth import measured_batches
+from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.rendering.renderer import Renderer, TrainedField
@@ -163,11 +163,18 @@ class Trainer:
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
-        drawn = views.pixels, views.cameras
-        state = self._init(ray_batches(*drawn, most, key))
-        if views.depth is None or not self.config.train.sensor:
+        pixels, cameras, maps = views.pixels, views.cameras, views.depth
+
+        def drawn() -> Iterator[tuple[mx.array, Drawn]]:
+            for index in pixel_batches(cameras, most, key):
+                yield index, draw_pixels(pixels, cameras, index)
+
+        state = self._init(batch.rays for _, batch in drawn())
+        if maps is None or not self.config.train.sensor:
             return state
-        measured = measured_batches(*drawn, views.depth, most, key)
+        measured = (
+            (batch.rays, sensor_depth(maps, cameras, index, batch.view)) for index, batch in drawn()
+        )
         return replace(state, sampling=self.sampler.with_depth(state.sampling, measured))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:

@@ -17,7 +17,7 @@ from nerfmac.common.constants import DENSITY_LIMIT
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.ops.networks import MlpShape, NetworksShape
 
 Arrays = Mapping[str, np.ndarray]
 

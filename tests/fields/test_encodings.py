@@ -14,7 +14,7 @@ from nerfmac.fields.encodings import Frequencies, encoding_of
 from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.networks_shape import MlpShape
+from nerfmac.ops.networks import MlpShape
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -55,24 +55,17 @@ def test_a_ray_that_does_not_fit_and_those_after_it_get_no_samples(geometry):
         assert not tight[name][kept:].any(), name
 
 
-def test_rays_may_leave_out_their_first_samples_and_stop_before_their_last(geometry):
+def test_rays_may_stop_before_their_last_sample(geometry):
     rays, is_set = some_rays(geometry), grid(geometry, 0.3)
     whole = run(rays, is_set, geometry)
-    random = np.random.default_rng(2)
-    skip = random.integers(0, whole["wanted"] + 1).astype(np.int32)
-    take = random.integers(0, whole["wanted"] - skip + 1)
+    take = np.random.default_rng(2).integers(0, whole["wanted"] + 1)
     starts = np.concatenate([[0], np.cumsum(take)]).astype(np.int32)
     arrays = [mx.array(each) for each in rays]
-    part = write_samples(
-        *arrays, Occupied(geometry, packed(is_set)), PLENTY, mx.array(starts), mx.array(skip)
-    )
+    part = write_samples(*arrays, Occupied(geometry, packed(is_set)), PLENTY, mx.array(starts))
     chosen = np.concatenate(
-        [
-            first + np.arange(n)
-            for first, n in zip(whole["ray_start"][:-1] + skip, take, strict=True)
-        ]
+        [first + np.arange(n) for first, n in zip(whole["ray_start"][:-1], take, strict=True)]
     )
-    assert 500 < len(chosen) < 0.5 * whole["ray_start"][-1]
+    assert 500 < len(chosen) < 0.6 * whole["ray_start"][-1]
     for name in ("position", "distance", "width", "ray"):
         got = np.array(getattr(part, name))
         assert (got[: len(chosen)] == whole[name][chosen]).all(), name

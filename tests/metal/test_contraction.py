@@ -10,8 +10,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.adam import AdamStep, adam_step, most_first, pack_moments
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, _distance, march
-from nerfmac.ops.networks import networks
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks
 from nerfmac.ops.occupancy_update import pack_bits
 from tests.chosen_cases import function
 from tests.metal.execute import Executor

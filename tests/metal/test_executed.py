@@ -24,8 +24,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, write_samples
-from nerfmac.ops.networks import _GROUPS, networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import _GROUPS, NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.chosen_cases import aspects, chosen, function, launches_of_cases, reached_by
@@ -277,8 +276,8 @@ def test_marching_into_more_than_2_31_bytes(touched):
     origins, directions = mx.array([[0.5, 0.4, -1.0]] * 2), mx.array([[0.0, 0.0, 1.0]] * 2)
     bits = mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32)
     arguments = (origins, directions, mx.zeros(2), Occupied(geometry, bits), SLOTS, ray_start)
-    given = ("origins", "directions", "bits", "settings", "ray_start", "skip", "slots")
-    found = touched(lambda: write_samples(*arguments, mx.array([0, 3], mx.int32)), *given)
+    given = ("origins", "directions", "bits", "settings", "ray_start", "slots")
+    found = touched(lambda: write_samples(*arguments), *given)
     assert found["march_write"]["positions"] == _last(9, 3, SLOTS)
     assert found["march_write"]["ray_of"] == _last(9, 1, SLOTS)
 

@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape
 
 TRAINED = ("features", "density_weights", "color_weights")
 RESULTS = ("density", "color")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite
 
@@ -317,20 +316,3 @@ def test_rays_do_not_see_each_other():
     for name, got, want in zip(RESULTS, run(other), run(values), strict=True):
         assert (got[2] != want[2]).all(), name
         assert (np.delete(got, 2, axis=0) == np.delete(want, 2, axis=0)).all(), name
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("density", lambda a: a[:, None]),
-        ("color", lambda a: a[:, :2]),
-        ("distances", lambda a: a[:-1]),
-        ("widths", lambda a: a[1:]),
-        ("ray_start", lambda a: a.astype(mx.float32)),
-    ],
-)
-def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
-    arguments = on_device(scene())
-    arguments[name] = change(arguments[name])
-    with pytest.raises(InputError, match=f"^{name} "):
-        composited(**arguments)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import kernels_disabled, repeatable
-from nerfmac.common.checks import InputError
 from nerfmac.ops.expose import expose
 from tests.numerics import assert_matches
 
@@ -170,11 +169,3 @@ def test_no_rays_have_no_colors_and_no_gradients():
     given = {name: a if name == "logarithms" else a[:0] for name, a in drawn(3).items()}
     assert expose(*arrays(given)).shape == (0, 3)
     assert not any(each.any() for each in gradients(given, np.zeros((0, 3), np.float32)))
-
-
-@pytest.mark.parametrize("name", ["opacity", "logarithms", "view", "background"])
-def test_a_wrong_shape_is_refused_by_name(name):
-    given = drawn(4)
-    given[name] = given[name][..., None]
-    with pytest.raises(InputError, match=rf"^{name} "):
-        expose(*arrays(given))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 pytestmark = pytest.mark.usefixtures("run_by")
@@ -206,15 +205,3 @@ def test_points_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbi
         assert got.shape == want.shape
         assert (np.array(got) == np.array(want)).all()
         assert np.array(want).any() == (used > 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [("positions", lambda x: x[:, :2]), ("table", lambda t: t[:-1]), ("used", lambda u: u[0])],
-)
-def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
-    positions, table = (mx.array(each) for each in drawn(MIXED, 5, 2))
-    arguments = {"positions": positions, "table": table, "used": mx.array([5])}
-    arguments[name] = change(arguments[name])
-    with pytest.raises(InputError, match=f"^{name} "):
-        hash_encode(**arguments, levels=MIXED)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, march
+from nerfmac.ops.march import MarchGeometry, Occupied, count_samples
 from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
 
 pytestmark = pytest.mark.usefixtures("run_by")
@@ -251,26 +250,6 @@ def test_counting_alone_agrees_with_marching(geometry):
     assert counts.dtype == np.int32
     assert (counts == run(rays, is_set, geometry)["wanted"]).all()
     assert counts.max() <= ceil(sqrt(3) * geometry.bounds.extent / geometry.step) + 1
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("origins", lambda a: a[:, :2]),
-        ("directions", lambda a: a[1:]),
-        ("jitter", lambda a: a[:, None]),
-        ("bits", lambda a: a[:-1]),
-    ],
-)
-def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
-    geometry = GEOMETRIES["object"]
-    rays = dict(zip(("origins", "directions", "jitter"), some_rays(geometry), strict=True))
-    arguments = {each: mx.array(values) for each, values in rays.items()}
-    arguments["bits"] = packed(grid(geometry, 0.5))
-    arguments[name] = change(arguments[name])
-    occupied = Occupied(geometry, arguments.pop("bits"))
-    with pytest.raises(InputError, match=f"^{name} "):
-        march(**arguments, occupied=occupied, slots=100)
 
 
 @pytest.mark.usefixtures("run_by")

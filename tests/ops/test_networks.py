@@ -6,9 +6,13 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.backend import choose_device, device, using
-from nerfmac.common.checks import InputError
-from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import (
+    NetworksShape,
+    gradient_padding,
+    networks,
+    networks_density,
+    truncated_exp,
+)
 from tests.ops.networks_oracle import RESULTS, TRAINED, Values, differences, drawn, evaluate, mixes
 
 pytestmark = pytest.mark.usefixtures("run_by")
@@ -206,27 +210,6 @@ def test_a_compiled_gradient_equals_the_plain_one():
 def test_a_tiles_rows_have_room_between_them_where_a_threadgroup_has(where, way, width, padding):
     with device.pretended(where), using(networks_gradient_rows=way):
         assert gradient_padding(NetworksShape(32, width, 1, 2)) == padding
-
-
-WRONG = [
-    ("features", lambda a: a[:, :15]),
-    ("basis", lambda a: a[:, :15]),
-    ("ray", lambda a: a[:-1]),
-    ("used", lambda a: a[0]),
-    ("density_weights", lambda a: a[:-1]),
-    ("color_weights", lambda a: a[1:]),
-]
-
-
-@pytest.mark.parametrize(("name", "change"), WRONG)
-def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
-    arguments = on_device(drawn(TINY, 4))
-    arguments[name] = change(arguments[name])
-    with pytest.raises(InputError, match=f"^{name} "):
-        networks(**arguments, shape=TINY)
-    if name in TRAINED:
-        with pytest.raises(InputError, match=f"^{name} "):
-            networks_density(*(arguments[each] for each in TRAINED), TINY)
 
 
 @pytest.mark.cuda

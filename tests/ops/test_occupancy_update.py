@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.common.constants import EMPTY_IN_WARMUP, NEVER_OCCUPIED
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, cell_of
@@ -187,21 +186,3 @@ def test_a_measured_empty_cell_is_not_shown_before_the_end_of_the_warm_up():
     assert (after, shown) == ([EMPTY_IN_WARMUP] * 2, [-1.0] * 2)
     _, after, shown = refreshed(*given, 1)
     assert (after, shown) == ([0, 16], [0.5, -1.0])
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: splat(mx.zeros((2, 2), mx.int32), mx.zeros(4), 4), "cells"),
-        (lambda: splat(mx.zeros(3, mx.int32), mx.zeros(4), 4), "estimates"),
-        (lambda: pack_bits(mx.zeros(33), mx.zeros(1)), "values"),
-        (lambda: pack_bits(mx.zeros(32), mx.array(0.5)), "threshold"),
-        (lambda: draw_points(mx.zeros(8), mx.zeros((4, 2), mx.uint32), 2, 16), "bits"),
-        (lambda: draw_points(mx.zeros(8, mx.uint32), mx.zeros(4, mx.uint32), 2, 16), "draws"),
-        (lambda: refreshed(np.zeros(4), np.zeros(3), np.zeros(4), np.zeros(4), 1), "since_visible"),
-        (lambda: refreshed(np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(3), 1), "is_visible"),
-    ],
-)
-def test_a_wrong_shape_or_type_is_refused_by_name(call, name):
-    with pytest.raises(InputError, match=f"^{name} "):
-        call()

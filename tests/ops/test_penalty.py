@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.penalty import PenaltyWeights, penalties
@@ -117,18 +116,3 @@ def test_a_compiled_function_has_the_same_result():
     arrays = mx.array(0.1), mx.array(TRACKS), mx.array(GROUND), mx.array(SENSOR)
     for one, other in zip(run(*arrays), mx.compile(run)(*arrays), strict=True):
         np.testing.assert_allclose(np.array(one), np.array(other), atol=32 * ROUNDOFF)
-
-
-@pytest.mark.parametrize(
-    ("name", "arrays"),
-    [
-        ("progress", {"progress": mx.zeros(2)}),
-        ("tracks", {"tracks": mx.zeros((5, 2))}),
-        ("ground", {"ground": mx.zeros(RAYS - 1)}),
-        ("sensor", {"sensor": mx.zeros((RAYS, 3))}),
-    ],
-)
-def test_a_wrong_shape_is_refused_by_name(name, arrays):
-    arguments = {"progress": mx.array(0.0), "weights": PenaltyWeights(), **arrays}
-    with pytest.raises(InputError, match=f"^{name} "):
-        penalties(samples(), **arguments)

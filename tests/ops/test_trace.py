@@ -6,7 +6,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
@@ -14,9 +13,14 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, count_samples, march
-from nerfmac.ops.median_depth import median_distance, with_median
-from nerfmac.ops.networks_shape import NetworksShape
-from nerfmac.ops.trace import TraceGeometry, _trace_reference, trace
+from nerfmac.ops.networks import NetworksShape
+from nerfmac.ops.trace import (
+    TraceGeometry,
+    _trace_reference,
+    composite_until_opaque,
+    median_distance,
+    trace,
+)
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
@@ -109,30 +113,8 @@ def test_rays_become_opaque_before_the_next_gray_level(monkeypatch):
     )
     assert np.abs(color - np.array(exact.color)).max() < 1 / 256
     np.testing.assert_allclose(
-        depth, np.array(exact.depth) / np.where(stopped, 1 - light, 1), rtol=0.01
+        depth, np.array(exact.weighted_depth) / np.where(stopped, 1 - light, 1), rtol=0.01
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("origins", mx.zeros((4, 2))),
-        ("directions", mx.zeros((5, 3))),
-        ("bits", mx.zeros((7,), mx.uint32)),
-        ("bits", mx.zeros((GEOMETRY.march.cells // 32,), mx.int32)),
-        ("table", mx.zeros((3, 2))),
-        ("density_weights", mx.zeros((3,))),
-        ("color_weights", mx.zeros((3,))),
-    ],
-)
-def test_what_does_not_fit_is_refused_by_name(name, wrong):
-    given = rays(4) | arguments()
-    if name in ("origins", "directions"):
-        given["rays"] = given["rays"]._replace(**{name.removesuffix("s"): wrong})
-    else:
-        given[name] = wrong
-    with pytest.raises(InputError, match=f"^{name} "):
-        trace(**given, geometry=GEOMETRY)
 
 
 COUNT = 150
@@ -221,10 +203,8 @@ def packed_rays(*rays: list[float], width: float = 0.1) -> tuple[mx.array, Sampl
     return mx.array(density, mx.float32), Samples(*map(mx.array, values))
 
 
-def medians(*rays: list[float], reaching: list[float] | None = None) -> list[float]:
-    density, samples = packed_rays(*rays)
-    at_start = mx.ones(len(rays)) if reaching is None else mx.array(reaching)
-    return median_distance(density, samples, at_start).tolist()
+def medians(*rays: list[float]) -> list[float]:
+    return median_distance(*packed_rays(*rays)).tolist()
 
 
 def test_in_even_density_it_is_where_an_exponential_falls_to_one_half():
@@ -236,9 +216,9 @@ def test_in_even_density_it_is_where_an_exponential_falls_to_one_half():
 def test_haze_in_front_of_a_surface_moves_the_mean_and_hardly_the_median():
     density, samples = packed_rays([0.0] * 9 + [1e4], [0.4] * 9 + [1e4])
     seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
-    clear, hazy = np.array(seen.depth / seen.opacity)
+    clear, hazy = np.array(seen.weighted_depth / seen.opacity)
     assert hazy < clear - 0.1
-    median = median_distance(density, samples, mx.ones(2))
+    median = median_distance(density, samples)
     np.testing.assert_allclose(np.array(median), 1.9, atol=1e-3)
 
 
@@ -247,22 +227,10 @@ def test_a_ray_that_stays_above_one_half_has_none(densities):
     assert medians([5.0] * 3, densities, [5.0] * 3)[1] == 0.0
 
 
-def test_samples_in_two_parts_give_the_median_of_the_whole():
-    random = np.random.default_rng(2)
-    rays = [random.exponential(scale, 20).tolist() for scale in (0.01, 0.5, 0.9, 1.4, 3.0, 40.0)]
-    whole = np.array(medians(*rays))
-    assert (whole > 0).sum() >= 4
-    first = np.array(medians(*(ray[:8] for ray in rays)))
-    light = np.exp(-0.1 * np.array([sum(ray[:8]) for ray in rays]))
-    second = np.array(medians(*(ray[8:] for ray in rays), reaching=light.tolist()))
-    assert not ((first > 0) & (second > 0)).any()
-    np.testing.assert_allclose(np.where(second > 0, second + 0.8, first), whole, rtol=1e-4)
-
-
 def test_the_depth_is_the_median_times_opacity_and_without_one_as_it_was():
     density, samples = packed_rays([4.0] * 10, [0.1] * 10)
-    seen = composite(mx.nan_to_num(density), mx.zeros((len(density), 3)), samples)
-    median = median_distance(density, samples, mx.ones(2))
-    depth, opacity = np.array(with_median(seen, median).depth), np.array(seen.opacity)
-    assert depth[0] / opacity[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
-    assert depth[1] == np.array(seen.depth)[1]
+    given = mx.nan_to_num(density), mx.zeros((len(density), 3)), samples
+    seen, mean = composite_until_opaque(*given), composite(*given)
+    depth = np.array(seen.weighted_depth / seen.opacity)
+    assert depth[0] == pytest.approx(1.0 + np.log(2.0) / 4.0, rel=1e-5)
+    assert seen.weighted_depth[1] == mean.weighted_depth[1]

@@ -193,7 +193,7 @@ def test_matter_behind_a_wall_draws_no_fine_samples():
     assert ((x > 0.3) & (x < 0.47)).sum() >= FINE
     assert (x > 0.5).sum() == (np.arange(COARSE) + 0.5 > COARSE / 2).sum()
     assert seen.opacity.item() == pytest.approx(1.0)
-    assert 0.55 < seen.depth.item() < 0.75
+    assert 0.55 < seen.weighted_depth.item() < 0.75
 
 
 def test_a_ray_that_misses_the_cube_sees_nothing():

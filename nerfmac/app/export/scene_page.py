@@ -39,7 +39,7 @@ from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.near_plane import closest_plane
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.ops.networks import MlpShape, NetworksShape
 from nerfmac.rendering.crop import Box, cropped
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version

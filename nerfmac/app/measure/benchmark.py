@@ -40,8 +40,7 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
 from nerfmac.ops.masked_mean import masked_mean
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.penalty import PenaltyWeights, penalties
@@ -203,7 +202,7 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
 
     def flat(density: mx.array, color: mx.array) -> mx.array:
         pixels = composite(density, color, samples)
-        return mx.concatenate([pixels.color.reshape(-1), pixels.opacity, pixels.depth])
+        return mx.concatenate([pixels.color.reshape(-1), pixels.opacity, pixels.weighted_depth])
 
     density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
     color = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))

@@ -25,7 +25,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.views import Views
 from nerfmac.ops.hash_encode import CORNERS
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer

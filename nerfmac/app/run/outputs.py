@@ -320,7 +320,9 @@ def random_rays(cameras: Cameras, count: int, random: np.random.Generator) -> Ra
 def depth_along(renderer: Renderer, rays: Rays) -> Array:
     """Return the distances (rays,) to surfaces in scene units, or 0 for rays that hit none."""
     seen = renderer.see(rays)
-    opacity, depth = (to_numpy(values).astype(np.float64) for values in (seen.opacity, seen.depth))
+    opacity, depth = (
+        to_numpy(values).astype(np.float64) for values in (seen.opacity, seen.weighted_depth)
+    )
     return np.asarray(depth / np.maximum(opacity, 1e-6))
 
 

@@ -27,7 +27,7 @@ from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels
-from nerfmac.ops.networks_shape import MlpShape
+from nerfmac.ops.networks import MlpShape
 
 Array = npt.NDArray[np.float32]
 

@@ -24,7 +24,7 @@ from nerfmac.common.timeline import interval
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.rendering.pace import seconds_per_pixel
-from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_bytes
+from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_uint8
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -140,7 +140,7 @@ class FrameRenderer:
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
-            return (to_bytes(colors(*self._mean(frame), self.options, depth_range)),)
+            return (to_uint8(colors(*self._mean(frame), self.options, depth_range)),)
 
         for (pixels,), camera in self._on_host(frames, draw):
             yield pixels.reshape(camera.lens.height, camera.lens.width, -1)

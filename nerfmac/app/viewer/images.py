@@ -53,7 +53,7 @@ from nerfmac.rendering.view_renderer import (
     ViewRenderer,
     colors,
     over_background,
-    to_bytes,
+    to_uint8,
 )
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -111,7 +111,7 @@ class Images:
             color = colors(values, opacity, options, (0.0, 2.0 * focus), is_eased=True)
             is_surface = opacity >= SURFACE_OPACITY
         size = camera.lens.height, camera.lens.width
-        rgb = to_bytes(color)
+        rgb = to_uint8(color)
         mx.eval(rgb, depth, is_surface)
         rest = (np.array(values).reshape(size) for values in (depth, is_surface))
         return Drawn(np.array(rgb).reshape(*size, 3), *rest)
@@ -148,7 +148,7 @@ def _random(cell: mx.array) -> mx.array:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PhotoComparison:
     """Photo of a training view, for comparison with the rendering from the same camera."""
 
     index: int
@@ -158,7 +158,7 @@ class Comparison:
     content: str = "photo"  # Text next to the photo: `photo` or `measured depth`.
 
     @classmethod
-    def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
+    def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> PhotoComparison:
         """Read the photo of a training view. `background` is an sRGB color in [0, 1] behind
         transparent photos."""
         frames = run.images().splits["train"]
@@ -174,7 +174,9 @@ class Comparison:
             pixels = (np.array(mixed) * 255.0 + 0.5).astype(np.uint8)
         return cls(index, frame.name, run.cameras[index], pixels)
 
-    def with_measured_depth(self, run: Run, options: RenderOptions, focus: float) -> Comparison:
+    def with_measured_depth(
+        self, run: Run, options: RenderOptions, focus: float
+    ) -> PhotoComparison:
         """Return a copy with the depth that a sensor has measured instead of the photo, in the
         colors of `Images.draw`. Views without a depth image keep their photo."""
         frame = run.images().splits["train"][self.index]
@@ -183,7 +185,7 @@ class Comparison:
         depth, confidence = decoded
         distance = mx.array(along_rays(depth, frame.camera.lens).ravel())
         is_known = mx.array((confidence > 0).ravel().astype(np.float32))
-        rgb = to_bytes(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
+        rgb = to_uint8(colors(distance, is_known, options, (0.0, 2.0 * focus), is_eased=True))
         measured = np.array(rgb).reshape(*depth.shape, 3)
         return replace(self, photo=measured, content="measured depth")
 
@@ -233,7 +235,7 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
-    packed = write_samples(*march, number, ray_start, mx.zeros_like(count))
+    packed = write_samples(*march, number, ray_start)
     own = mx.minimum(ray_start[:-1], number - 1)
     distance = mx.where(count > 0, packed.distance[own], 0.0)
     return FirstSamples(count, distance, packed.position[own])

@@ -24,7 +24,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
 from nerfmac.app.viewer.exporting import Export
-from nerfmac.app.viewer.images import Comparison, Images
+from nerfmac.app.viewer.images import Images, PhotoComparison
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import Target
@@ -144,7 +144,7 @@ class Session:
         self.pace: float | None = None
         """Estimated rendering time of a video in seconds per pixel, or None if it is unknown."""
         self.screen = Screen()
-        self.comparison: Comparison | None = None
+        self.comparison: PhotoComparison | None = None
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
         self.measured: tuple[int, int] | None = None
         """Number of compared and of all views of the measurement that is running, or None."""
@@ -196,10 +196,10 @@ class Session:
         """Record whether the camera moves. It counts as moving for at most `HELD_STILL` seconds."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
-    def compare(self, index: int) -> Comparison:
+    def compare(self, index: int) -> PhotoComparison:
         """Move to the camera of training view `index` and start the comparison with its photo. In
         the mode `depth`, the depth that a sensor has measured replaces the photo."""
-        comparison = Comparison.of(self.run, index, self.settings.rgb_background)
+        comparison = PhotoComparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         if self.settings.mode == "depth":
             shown = self.settings.options, self.view.distance

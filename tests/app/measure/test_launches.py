@@ -9,8 +9,7 @@ from nerfmac.backend import using
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.ops.networks import networks
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.viewer.images import Comparison
+from nerfmac.app.viewer.images import PhotoComparison
 from nerfmac.backend import choose_device
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views
@@ -63,7 +63,7 @@ def test_measured_depth_has_the_colors_of_rendered_depth(run):
     session.set(mode="depth", background="#ff00ff")
     distance, confidence = run.images().views("train").depth.of_view(2)
     options, focus = session.settings.options, float(np.median(distance))
-    comparison = Comparison.of(run, 2, (1.0, 1.0, 1.0))
+    comparison = PhotoComparison.of(run, 2, (1.0, 1.0, 1.0))
     measured = comparison.with_measured_depth(run, options, focus).photo
     frame_depth, frame_confidence = run.images().splits["train"][2].decode_depth()
     assert (measured[frame_confidence == 0] == (255, 0, 255)).all()
@@ -80,6 +80,6 @@ def test_measured_depth_has_the_colors_of_rendered_depth(run):
 
 
 def test_a_view_without_a_depth_image_keeps_its_photo(small_run):
-    comparison = Comparison.of(small_run, 1, (1.0, 1.0, 1.0))
+    comparison = PhotoComparison.of(small_run, 1, (1.0, 1.0, 1.0))
     options = Page(small_run).session.settings.options
     assert comparison.with_measured_depth(small_run, options, 1.0) is comparison

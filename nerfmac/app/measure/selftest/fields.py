@@ -33,8 +33,7 @@ from nerfmac.ops.adam import (
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.networks import networks, networks_density
-from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.networks import NetworksShape, networks, networks_density
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
@@ -186,7 +185,7 @@ def _trace(field: _Field, count: int, filled: float) -> Arrays:
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
         seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
-    return {"color": seen.color, "opacity": seen.opacity, "depth": seen.depth}
+    return {"color": seen.color, "opacity": seen.opacity, "depth": seen.weighted_depth}
 
 
 _USED = 700  # number of used points; a case has up to 1,031 points

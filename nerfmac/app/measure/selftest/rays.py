@@ -134,18 +134,13 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
     occupied = Occupied(geometry, bits)
     samples = march(*rays, occupied, slots)
-    # These are the same samples without the first two samples of each ray.
-    skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
-    left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
-    later = write_samples(*rays, occupied, slots, left, skip)
     # Each ray gets five more slots than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
-    roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
+    roomy = write_samples(*rays, occupied, slots, more)
     # Rounding may move a sample across a cell face and shift all later samples. Therefore, sums
     # over rays are compared.
     return {
         **_sums_by_ray(samples, count, "position", "distance", "width"),
-        **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
         **{f"roomy {k}": v for k, v in _sums_by_ray(roomy, count, "distance").items()},
         "empty": (roomy.width == 0).astype(mx.float32),
         "wanted": samples.wanted,
