@@ -64,9 +64,6 @@ class Inspect(SceneFlags):
     camera poses."""
     out: Annotated[Path | None, Shown("FILE")] = None
     """PNG file for a drawing of cameras and sparse points. [default: no drawing]"""
-    against: Annotated[Path | None, Shown("SCENE")] = None
-    """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
-    reports their differences."""
     match: bool = False
     """Match the images, and report camera poses and focal lengths that contradict the matches.
     Requires the extra capture, and takes minutes."""
