@@ -247,7 +247,7 @@ class Export:
     run: Annotated[Path, POSITIONAL]  # Run folder, or a snapshot of instant-ngp (.ingp, .msgpack).
     file: Annotated[Path, POSITIONAL]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply with --as points), cameras (.json),
-    density (.npz, .vdb), or a page (.html)."""
+    density (.vdb), or a page (.html)."""
     as_: Literal["mesh", "points", "cameras", "density", "page"] | None = None
     """Kind of data to export. [default: determined by the extension of FILE]"""
     resolution: int | None = None

@@ -222,7 +222,7 @@ KINDS = {
     "mesh": Kind(_mesh, (".ply", ".obj", ".glb"), ("crop", "resolution", "smallest", "threshold")),
     "points": Kind(_points, (".ply",), ("count", "crop")),
     "cameras": Kind(_cameras, (".json",)),
-    "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
+    "density": Kind(_density, (".vdb",), ("crop", "resolution")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
 """Kinds of export, keyed by name. If --as is not given, the first kind that supports the file
