@@ -24,8 +24,7 @@ class Data:
     """Scene to download, such as lego or mipnerf360/room. Without SCENE, nerfmac lists all
     scenes."""
     out: Path = Path("data")
-    """Folder for downloads. nerfmac saves the scene in OUT/COLLECTION/SCENE and resumes interrupted
-    downloads."""
+    """Folder for downloads. nerfmac saves the scene in OUT/COLLECTION/SCENE."""
 
 
 @dataclass(frozen=True)
