@@ -137,10 +137,9 @@ def download(file: File, folder: Path, *, progress: bool) -> Path:
             "the error persists, the file at that address has changed"
         ) from error
     except requests.HTTPError as error:
-        answer = f"{error.response.status_code} {error.response.reason}"
         raise InputError(
-            f"cannot download {file.url}: {host} responds with {answer}; try again later. If the "
-            "error persists, the file has been moved"
+            f"the download failed with {error}; try again later. If the error persists, the file "
+            "has been moved"
         ) from error
     except requests.exceptions.ChunkedEncodingError as error:
         raise InputError(f"the connection to {host} was interrupted; {again}") from error

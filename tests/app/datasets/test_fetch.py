@@ -138,7 +138,7 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
     collection = loose(server, {"images/1.png": b"one", "images/2.png": b"two", "t.json": b"{}"})
     monkeypatch.setattr(catalog, "COLLECTIONS", (collection,))
     del server.files["/t.json"]
-    with pytest.raises(InputError, match="responds with 404"):
+    with pytest.raises(InputError, match="failed with 404"):
         fetch("fox", tmp_path, progress=False)
     assert files_in(tmp_path) == []
     server.files["/t.json"] = b"{}"
