@@ -12,8 +12,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-import pooch
-import requests
 from tqdm.auto import tqdm
 
 from nerfmac.app.datasets.catalog import File, find
@@ -125,6 +123,10 @@ def appearing_folder(target: Path) -> Iterator[Path]:
 def download(file: File, folder: Path, *, progress: bool) -> Path:
     """Download a file to `folder`, and return its path. The file appears only when it is complete
     and verified. An existing file with the expected checksum is not downloaded again."""
+    # These packages are slow to import, and other commands do not need them.
+    import pooch
+    import requests
+
     pooch.get_logger().setLevel(logging.WARNING)
     host = urlsplit(file.url).netloc
     again = "run the same command again"
