@@ -46,7 +46,7 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
     known, rest = parser.parse_known_args(words)
     # All positional arguments are single words, and `argparse` returns these words unparsed.
     for word in rest:
-        if word.startswith("--"):
+        if word.startswith("-"):
             name = word.partition("=")[0]
             advice = _instead(command, name, [flag.name for flag in flags])
             raise InputError(f"nerfmac {command} has no option {name}; {advice}")
