@@ -17,8 +17,8 @@ from typing import Annotated
 from model_curves import plot_quality
 from torch_peer.compare import Comparison, compare
 
-from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import POSITIONAL
+from nerfmac.app.cli.parsing import built, given_by
 from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the comparison with the arguments `argv`. After an error, exit with code 2."""
     try:
         words = sys.argv[1:] if argv is None else argv
-        _run(parsed(Arguments, checked("compare_torch.py", Arguments, words)))
+        _run(built(Arguments, given_by("compare_torch.py", Arguments, words)))
     except (InputError, BuildError, DivergedError) as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
         sys.exit(2)

@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pose_differences import differences
 from rendered_captures import rendered_captures
 
 from nerfmac.app.capture import capture_scene, stored_verdict
 from nerfmac.app.capture.inputs import images_in
-from nerfmac.app.inspection.cameras import differences
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 

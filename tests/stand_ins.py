@@ -21,15 +21,14 @@ NERFMAC = f"""#!{sys.executable}
 # Long commands are only asked whether they know their flags; the others do what they are told.
 import sys
 import nerfmac.app.cli
-from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.printing import without_log_file
+from nerfmac.app.cli.parsing import LOG_FILE, built, given_by
 from nerfmac.app.cli.options import OPTIONS
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
     raise SystemExit(nerfmac.app.cli.main([command, *words]))
-words, _ = without_log_file(words)
-arguments = OPTIONS[command]
-parsed(arguments, checked(command, arguments, words))
+given = given_by(command, OPTIONS[command], words)
+given.pop(LOG_FILE, None)
+built(OPTIONS[command], given)
 print("known:", command, *words)
 """
 PYTHON = f"""#!/bin/sh

@@ -7,8 +7,8 @@ import sys
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from nerfmac.app.cli.parsing import similar
 from nerfmac.app.cli.printing import print_and_exit, refuse
-from nerfmac.app.cli.synonyms import known_command
 
 if TYPE_CHECKING:
     from nerfmac.training.method import Method
@@ -21,7 +21,7 @@ GROUPS = {
         "train": "train a field on a scene, a video, or photos, and save a run",
     },
     "Use a run:": {
-        "view": "open a run or a scene in the viewer in JupyterLab",
+        "view": "open a run or a scene in the viewer",
         "render": "render a video or images along a camera path",
         "eval": "measure PSNR and SSIM of a run on a split of its scene",
         "export": "export a mesh, points, cameras, density, or an interactive page",
@@ -36,13 +36,11 @@ GROUPS = {
 }
 """One-line description of each command. The groups follow the typical order of use."""
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
-END = """Example: train on a video for five minutes, then open the result.
+END = """Example:
   nerfmac train video.mp4 --seconds 300 --out runs/room
-  nerfmac view runs/room
 
-`nerfmac COMMAND --help` lists the options of a command; `nerfmac --version`
-prints the version. Every command accepts --log-file FILE. Set NERFMAC_LOG=debug
-to print debug messages to standard error."""
+`nerfmac COMMAND --help` lists the options of a command. Every command accepts
+--log-file FILE. NERFMAC_LOG=debug prints debug messages."""
 _HELP = ("-h", "--help", "--help-all")
 
 
@@ -70,7 +68,8 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
         print_and_exit(_usage(), 0 if is_asking else 2)
     command, *rest = words
     if command not in COMMANDS:
-        refuse(f"unknown command {command!r}; {known_command(command, COMMANDS)}")
+        expected = f"expected one of: {', '.join(COMMANDS)}; see `nerfmac --help`"
+        refuse(f"unknown command {command!r}; {similar(command, COMMANDS, expected)}")
     asked = [word for word in takewhile(lambda word: word != "--", rest) if word in _HELP]
     if asked:
         from nerfmac.app.cli.help import help_page
@@ -89,7 +88,7 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
 
 
 def _usage() -> str:
-    lines = ["usage: nerfmac COMMAND ..."]
+    lines = ["usage: nerfmac COMMAND ... | --version"]
     for title, commands in GROUPS.items():
         lines += ["", title, *(f"  {name:10}{purpose}" for name, purpose in commands.items())]
     return "\n".join([*lines, "", END])

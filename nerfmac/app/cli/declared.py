@@ -74,16 +74,6 @@ def declared(arguments: type) -> Sequence[Argument]:
     return sorted(_declared(arguments), key=order)
 
 
-def flags_of(arguments: type) -> dict[str, Any]:
-    """Return the value type of each option of a dataclass, including --no-NAME."""
-    flags: dict[str, Any] = {}
-    for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
-        flags[argument.name] = argument.kind
-        if argument.kind is bool:
-            flags[f"--no-{argument.name.removeprefix('--')}"] = bool
-    return flags
-
-
 def positionals_of(arguments: type) -> list[Argument]:
     """Return the positional arguments of a dataclass, in order."""
     return [argument for argument in declared(arguments) if not argument.is_flag]

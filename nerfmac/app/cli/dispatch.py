@@ -8,9 +8,9 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.declared import flags_of
+from nerfmac.app.cli.declared import declared
 from nerfmac.app.cli.options import OPTIONS
+from nerfmac.app.cli.parsing import LOG_FILE, built, given_by
 from nerfmac.app.cli.printing import (
     logged,
     printable,
@@ -18,7 +18,6 @@ from nerfmac.app.cli.printing import (
     refuse,
     until_closed,
     with_flag,
-    without_log_file,
 )
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
@@ -60,7 +59,8 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
-        _refuse(_noted(with_flag(str(error), flags_of(OPTIONS[command])), error))
+        flags = [argument.name for argument in declared(OPTIONS[command])]
+        _refuse(_noted(with_flag(str(error), flags), error))
     except BuildError as error:
         _refuse(str(error))
     except OSError as error:
@@ -82,13 +82,12 @@ def _run(command: str, rest: list[str], method: Method) -> int:
     """Run the command and return its exit code."""
     end = rest.index("--") if command in _PASSING_ON and "--" in rest else len(rest)
     rest, passed = rest[:end], rest[end + 1 :]
-    rest, log_file = without_log_file(rest)
-    with logged(log_file):
+    given = given_by(command, OPTIONS[command], rest)
+    with logged(given.pop(LOG_FILE, None)):
         name, _, function = FUNCTIONS[command].partition(".")
         run = getattr(import_module(f"nerfmac.app.cli.{name}"), function)
-        words = checked(command, OPTIONS[command], rest)
-        # The defaults of `train` depend on --preset, so it parses its words.
-        arguments = words if command == "train" else parsed(OPTIONS[command], words)
+        # The defaults of `train` depend on --preset.
+        arguments = given if command == "train" else built(OPTIONS[command], given)
         extra: list[Any] = [method] if command in _WITH_METHOD else []
         extra += [passed] if command in _PASSING_ON else []
         with printing_quoted():

@@ -5,7 +5,7 @@ A help page shows the defaults of the dataclasses, so that it is the same on eve
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, HelpFormatter
+from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from dataclasses import MISSING
 from inspect import getdoc
 from textwrap import wrap
@@ -13,7 +13,7 @@ from typing import Any
 
 from nerfmac.app.cli.declared import Argument, declared, positionals_of
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.synonyms import first_sentence
+from nerfmac.app.cli.parsing import add_option
 from nerfmac.config import Config
 
 WIDTH = 80
@@ -83,6 +83,7 @@ def help_page(command: str, *, everything: bool) -> str:
         epilog=DEFAULTS if issubclass(arguments, Config) and everything else None,
         formatter_class=_Formatter,
         add_help=False,
+        argument_default=SUPPRESS,
     )
     groups: dict[str, Any] = {}
     for argument in (*positionals_of(arguments), *flags):
@@ -108,17 +109,21 @@ def _group(argument: Argument, arguments: type, is_short: bool) -> tuple[str, st
 
 
 def _add(group: Any, argument: Argument, is_short: bool) -> None:
-    """Add `argument` to an `argparse` group. `argparse` only formats help pages here."""
+    """Add `argument` with its help text to an `argparse` group."""
     text, mark, default = argument.text.partition(" [default: ")
     text = (first_sentence(text) if is_short else text) + mark + default
-    names = [argument.name]
     if argument.kind is bool and argument.default is True:
-        names.append(f"--no-{argument.name.removeprefix('--')}")
         text += " [default: on]"
     elif argument.kind is not bool and argument.default not in (None, MISSING, "auto", ()):
         text += f" [default: {argument.default}]"
     text = text.replace("%", "%%")
-    if argument.kind is bool:
-        group.add_argument(*names, action="store_true", help=text)
+    if argument.is_flag:
+        add_option(group, argument, text, negated=argument.default is True)
     else:
-        group.add_argument(*names, metavar=argument.value.strip("[]"), help=text)
+        group.add_argument(argument.name, metavar=argument.value.strip("[]"), help=text)
+
+
+def first_sentence(text: str) -> str:
+    """Return `text` up to and including the first full stop that is followed by a space."""
+    first, end, _ = text.partition(". ")
+    return first + end.rstrip()

@@ -24,8 +24,7 @@ class Data:
     """Scene to download, such as lego or mipnerf360/room. Without SCENE, nerfmac lists all
     scenes."""
     out: Path = Path("data")
-    """Folder for downloads. nerfmac saves the scene in OUT/COLLECTION/SCENE and resumes interrupted
-    downloads."""
+    """Folder for downloads. nerfmac saves the scene in OUT/COLLECTION/SCENE."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,6 @@ class Inspect(SceneFlags):
     camera poses."""
     out: Annotated[Path | None, Shown("FILE")] = None
     """PNG file for a drawing of cameras and sparse points. [default: no drawing]"""
-    against: Annotated[Path | None, Shown("SCENE")] = None
-    """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
-    reports their differences."""
     match: bool = False
     """Match the images, and report camera poses and focal lengths that contradict the matches.
     Requires the extra capture, and takes minutes."""
@@ -250,7 +246,7 @@ class Export:
     run: Annotated[Path, POSITIONAL]  # Run folder, or a snapshot of instant-ngp (.ingp, .msgpack).
     file: Annotated[Path, POSITIONAL]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply with --as points), cameras (.json),
-    density (.npz, .vdb), or a page (.html)."""
+    density (.vdb), or a page (.html)."""
     as_: Literal["mesh", "points", "cameras", "density", "page"] | None = None
     """Kind of data to export. [default: determined by the extension of FILE]"""
     resolution: int | None = None

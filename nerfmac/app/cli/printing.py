@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
@@ -82,25 +82,8 @@ class _Quoted:
 
 VARIABLE = "NERFMAC_LOG"
 LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
-FLAG = "--log-file"
 
 log = logging.getLogger("nerfmac")
-
-
-def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Return the arguments without the option --log-file, and its value or None."""
-    kept: list[str] = []
-    path: str | None = None
-    rest = iter(words)
-    for word in rest:
-        name, has_value, value = word.partition("=")
-        if name.replace("_", "-") != FLAG:
-            kept.append(word)
-            continue
-        path = value if has_value else next(rest, "")
-        if not path or path.startswith("--"):
-            raise InputError(f"{FLAG} has no value; expected a file name")
-    return kept, Path(path) if path else None
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.cli.options import Capture, Data, Inspect
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
-from nerfmac.app.inspection import compare_cameras, inspect_scene
+from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 
@@ -40,13 +40,9 @@ def inspect(arguments: Inspect) -> int:
     options = arguments.options()  # Reports invalid options before a long capture.
     if arguments.keep_points and not arguments.match:
         raise InputError("--keep-points requires --match; add --match")
-    against = load_scene(arguments.against) if arguments.against else None
     scene = load_scene(captured(arguments.scene), **vars(options))
     inspection = inspect_scene(scene, match=arguments.match, keep_points=arguments.keep_points)
-    compared = compare_cameras(inspection.scene, against) if against else None
     print(inspection)
-    if compared:
-        print(f"\ncompared with {arguments.against}:\n{compared}")
     if arguments.out:  # Last, because the report must be printed even if this file is not writable.
         inspection.draw(arguments.out)
         print(f"\nThe cameras, the points, and the scene cube are drawn in {arguments.out}.")

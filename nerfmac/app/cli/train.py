@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
-from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.options import Train
+from nerfmac.app.cli.parsing import built
 from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.run import train as train_run
@@ -36,16 +38,16 @@ MAX_SECONDS = 240.0
 """Rendering time of the turntable video in seconds above which it is not rendered."""
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac train` with the arguments `argv` and return the exit code."""
+def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
+    """Run `nerfmac train` with the `given` arguments (`given_by`) and return the exit code."""
     # These options are parsed first, because the defaults of the settings depend on them.
-    early = parsed(_Early, _select(argv, "--preset", "--device", "--model"))
+    early = built(_Early, given)
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    arguments = parsed(Train, argv, default=Train(**settings))
+    arguments = built(Train, given, default=Train(**settings))
     signal.signal(signal.SIGCONT, note_continued)
-    typed = [word.partition("=")[0] for word in argv if _is_setting(word)]
+    typed = [name for name in given if _is_setting(name)]
     if arguments.resume and typed:
         raise InputError(
             f"a resumed run uses its configuration; remove {' and '.join(typed)}, or start a new "
@@ -86,15 +88,10 @@ class _Early:
     model: Model = "hash"
 
 
-def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the words in `argv`, as normalized by `checked`, that set one of `flags`."""
-    return [word for word in argv if word.partition("=")[0] in flags]
-
-
-def _is_setting(word: str) -> bool:
-    """Return whether a word in `argv` is an option that sets a field of the configuration."""
-    name = word.partition("=")[0].removeprefix("--").removeprefix("no-").split(".")[0]
-    return word.startswith("--") and name.replace("-", "_") in {f.name for f in fields(Config)}
+def _is_setting(name: str) -> bool:
+    """Return whether an option sets a field of the configuration."""
+    field = name.removeprefix("--").partition(".")[0].replace("-", "_")
+    return name.startswith("--") and field in {f.name for f in fields(Config)}
 
 
 def _summary(run: Run, out: Path) -> str:

@@ -1,7 +1,5 @@
 """`nerfmac view`: open a run or a scene in the viewer, on a page of its own or, with `--lab`, in a
-JupyterLab notebook. nerfmac writes the notebook only once, because users may change it. The
-JupyterLab server runs its first code cell. Because a run may come from an untrusted source, only a
-cell that nerfmac has written is run."""
+JupyterLab notebook. nerfmac writes the notebook only once, because users may change it."""
 
 from __future__ import annotations
 
@@ -34,7 +32,6 @@ NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the ex
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
-CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"  # JupyterLab's file manager.
 HELP = (
     "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
     "S, and D to move, and double-click on a point to look at it."
@@ -63,7 +60,7 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
         return _show(arguments, path, given)
     if arguments.lan:
         raise InputError("--lan and --lab cannot be used together; remove one of them")
-    file, is_unchanged = _notebook_for(path, given)
+    file = _notebook_for(path, given)
     print(file, flush=True)
     # -P prevents Python from importing a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
@@ -71,9 +68,6 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     command += [f"--LabApp.default_url=/doc/tree/{quote(file.name)}"]
     # This prevents JupyterLab from checking PyPI for a newer version.
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    if is_unchanged:
-        command += [f"--ServerApp.contents_manager_class={CONTENTS}"]
-        command += [f"--OpenedNotebook.notebook={file.name}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
     command += [ALLOW_ROOT] if os.geteuid() == 0 and ALLOW_ROOT not in passed else []
@@ -137,10 +131,9 @@ def _local_address() -> str:
         return str(probe.getsockname()[0])
 
 
-def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
+def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
     """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists. `options`
-    are arguments of `load_scene`. Returns the path of the notebook, and whether its first code cell
-    is unchanged since nerfmac wrote it."""
+    are arguments of `load_scene`. Returns the path of the notebook."""
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
@@ -155,8 +148,8 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
         file = Path(f"{name}-view.ipynb")
         cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
     if file.exists():
-        values = _read_shown(file, shown)
-        return file, _first_code(values) == _first_code(notebook(cells, shows=shown))
+        _check_shown(file, shown)
+        return file
     try:
         write_json(file, notebook(cells, shows=shown))
     except InputError as error:
@@ -165,7 +158,7 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
             f"{error}; {place} a folder where you may write, or create a notebook there with "
             f"`nerfmac.Viewer({str(path.resolve()) if path else BUILTIN!r})`"
         ) from error
-    return file, True
+    return file
 
 
 def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
@@ -181,18 +174,8 @@ def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
     return name, f"nerfmac.load_scene({code}{keywords})" if keywords else code
 
 
-def _first_code(values: Any) -> str | None:
-    """Return the source of the first code cell, or None if there is no code cell."""
-    try:
-        codes = [cell["source"] for cell in values["cells"] if cell["cell_type"] == "code"]
-        return "".join(codes[0])
-    except (IndexError, KeyError, TypeError):
-        return None
-
-
-def _read_shown(file: Path, shown: str) -> Any:
-    """Read a notebook. Raises `InputError` unless nerfmac has written this notebook for the same
-    run or scene `shown`."""
+def _check_shown(file: Path, shown: str) -> None:
+    """Raise `InputError` unless nerfmac has written a notebook for the same run or scene."""
     values = read_json(file)
     try:
         is_ours = values["metadata"]["nerfmac"]["shows"] == shown
@@ -203,7 +186,6 @@ def _read_shown(file: Path, shown: str) -> Any:
             f"{file} already exists and does not show {shown}; rename the file, or run "
             "nerfmac view in another folder"
         )
-    return values
 
 
 def view_cells(

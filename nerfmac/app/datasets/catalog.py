@@ -24,10 +24,7 @@ class File:
 
     url: str
     path: str  # Path in the scene folder or, for an archive, in the collection folder.
-    checksum: str | None
-    """Checksum of the file: `sha256:` and its SHA-256, `git:` and its git object name (SHA-1), or
-    None."""
-    size: int | None = None  # Size in bytes, if the exact size is published.
+    checksum: str | None  # `sha256:` and the SHA-256 of the file, or None.
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class Collection:
     def checked(self) -> str:
         """Description of how the download is verified."""
         if self.inside is None:
-            return "each file is verified with its git object name (SHA-1)"
+            return "each file is verified with its SHA-256"
         if self.files[0].checksum:
             return "one archive, verified with its published SHA-256"
         return "one archive, verified only with the CRC-32 of its files"
@@ -86,8 +83,8 @@ _GOOGLE = "https://storage.googleapis.com/gresearch/refraw360"
 
 def _fox() -> tuple[File, ...]:
     return tuple(
-        File(f"{_NGP}/data/nerf/fox/{path}", path, f"git:{name}", size)
-        for path, (size, name) in read_json(_FOX).items()
+        File(f"{_NGP}/data/nerf/fox/{path}", path, f"sha256:{digest}")
+        for path, digest in read_json(_FOX).items()
     )
 
 
@@ -148,7 +145,7 @@ COLLECTIONS = (
         "https://jonbarron.info/mipnerf360",
         (File(f"{_GOOGLE}/360_extra_scenes.zip", "360_extra_scenes.zip", None),),
     ),
-    # Git object names and sizes are from the tree of the commit in the URL.
+    # The SHA-256 values were computed from the files of the commit in the URL.
     Collection(
         "instant-ngp",
         "a stuffed fox, recorded with a phone (Müller et al. 2022)",

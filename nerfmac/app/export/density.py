@@ -120,19 +120,15 @@ class DensityGrid:
         """Write the density to a file.
 
         Args:
-            path: File with the extension .vdb, for an OpenVDB volume, or .npz, for the NumPy arrays
-                `density`, `origin`, and `spacing`.
+            path: File with the extension .vdb, for an OpenVDB volume.
 
         Raises:
             InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
-        check_extension(path, "density", ".npz", ".vdb")
+        check_extension(path, "density", ".vdb")
         with appearing(path) as partial:
-            if path.suffix.lower() == ".vdb":
-                write_vdb(partial, self.density, self.origin, self.spacing)
-            else:
-                np.savez_compressed(partial, **vars(self))
+            write_vdb(partial, self.density, self.origin, self.spacing)
 
 
 def extract_density(

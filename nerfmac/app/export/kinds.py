@@ -79,7 +79,7 @@ KINDS = {
     "mesh": Kind(_mesh, (".glb", ".ply", ".obj")),
     "points": Kind(_points, (".ply",)),
     "cameras": Kind(_cameras, (".json",)),
-    "density": Kind(_density, (".npz", ".vdb")),
+    "density": Kind(_density, (".vdb",)),
     "page": Kind(_page, (".html", ".htm")),
 }
 """Kinds of export, keyed by name."""

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pose_differences import differences
 
 from nerfmac.app.capture import capture_scene, focal, structure
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.inspection.cameras import differences
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.app.video.encoding import write_video

@@ -1,18 +1,16 @@
 """Wrong words, flags, and values, and common mistakes, are refused with the right ones."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 
 import nerfmac as package
-from nerfmac.app.cli import COMMANDS, GROUPS, synonyms
-from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.declared import declared, flags_of
+from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.options import Train
-from nerfmac.app.cli.synonyms import known_command, known_flag, similar
+from nerfmac.app.cli.parsing import built, given_by, similar
 from nerfmac.backend.device import gpu
-from nerfmac.common.checks import InputError
-from nerfmac.config import Config, MarchConfig, RefineConfig
+from nerfmac.config import Config, MarchConfig
 from nerfmac.version import version
 from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
@@ -28,48 +26,37 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
 
 
 @pytest.mark.parametrize(
-    ("given", "word", "value"),
+    ("words", "name", "value"),
     [
-        (["--refine.exposures"], "on", True),
-        (["--refine.exposures", "on"], "on", True),
-        (["--refine.exposures=off"], "off", False),
-        (["--refine.exposures", "auto"], "auto", None),
+        (["--refine.exposures", "--resume"], "--refine.exposures", True),
+        (["--refine.exposures", "on"], "--refine.exposures", True),
+        (["--refine.exposures=off"], "--refine.exposures", False),
+        (["--refine.exposures", "auto"], "--refine.exposures", None),
+        (["--march.near", "auto"], "--march.near", None),
+        (["--march.near", "0.7"], "--march.near", 0.7),
+        (["--no-video"], "--video", False),
+        (["--no-refine.poses"], "--refine.poses", False),
+        (["--seed", "-1"], "--seed", -1),
+        (["--up", "-y"], "--up", "-y"),
+        (["--up", "-1,0,0.5"], "--up", "-1,0,0.5"),
+        (["--steps", "1", "--steps", "2"], "--steps", 2),
+        (["--out=~/run"], "--out", Path("/home/me/run")),  # shells do not expand this one
+        (["--split", "~/names"], "--split", "~/names"),
     ],
 )
-def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
-    words = checked("train", Train, [*given, "--refine.poses", "scene"])
-    assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
-    assert parsed(RefineConfig, [f"--exposures={word}"]) == RefineConfig(exposures=value)
-
-
-@pytest.mark.parametrize(("word", "value"), [("auto", None), ("0", 0.0), ("0.7", 0.7)])
-def test_a_setting_that_is_a_number_or_left_open_takes_a_number_or_auto(word, value):
-    words = checked("train", Train, ["--march.near", word, "scene"])
-    assert words == [f"--march.near={word}", "scene"]
-    before = Config(march=MarchConfig(near=0.5))
-    default = Train(**vars(before))
-    assert parsed(Train, words, default).march.near == value
-
-
-@pytest.mark.parametrize(
-    ("flag", "expected"),
-    [
-        ("--grid.finest", "an integer without a unit, or auto"),
-        ("--march.near", "a number without a unit, or auto"),
-    ],
-)
-def test_a_number_that_may_be_automatic_refuses_other_words(flag, expected):
-    for word in ("none", "Auto", "1m"):
-        with pytest.raises(InputError, match=f"{flag} is '{word}'; expected {expected}"):
-            checked("train", Train, [flag, word, "scene"])
-    with pytest.raises(InputError, match=r"--march\.cone is 'auto'; expected a number"):
-        checked("train", Train, ["--march.cone", "auto", "scene"])
-
-
-def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
+def test_an_option_has_the_value_that_was_typed(words, name, value, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    words = checked("train", Train, ["a", "--out=~/run", "--split", "~/names", "--up", "z"])
-    assert words == ["--out=/home/me/run", "--split=~/names", "--up=z", "a"]
+    for order in (["scene", *words], [*words, "--device", "cpu", "scene"]):
+        given = given_by("train", Train, order)
+        assert given[name] == value
+        assert given["SCENE"] == Path("scene")
+
+
+def test_settings_keep_the_values_that_were_not_typed():
+    default = Train(**vars(Config(march=MarchConfig(near=0.5, steps=512))))
+    given = given_by("train", Train, ["--march.near", "auto"])
+    assert built(Train, given, default).march == MarchConfig(near=None, steps=512)
+    assert built(Train, {}, default) == default
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--help-all",)])
@@ -93,49 +80,38 @@ def test_the_version_is_told(capsys, flag):
 
 
 MISTAKES = {
-    "scene/": "`nerfmac train scene/`",
-    "run": "`nerfmac view run`",
     "trian scene": "did you mean train?",
-    "process-data scene": "`nerfmac capture`",
-    "gui": "`nerfmac view`",
-    "mesh run": "`nerfmac export RUN mesh.ply`",
-    "ns-train nerfacto --data scene": "`nerfmac train`",
-    "train nerfacto --data scene": "`nerfmac train SCENE`",
-    "view --load-config run/config.json": "`nerfmac view RUN|SCENE`",
-    "render --load-config run/config.json": "`nerfmac render RUN`",
-    "train scene --lr 0.01": "type --optimizer.rate: Learning rate",
-    "train scene --iterations 1000": "type --steps: ",
-    "train scene --gpu 0": "type --device auto: ",
-    "train scene --resolution 400": "type --downscale: ",
-    "render run --resolution 400": "type --size: ",
-    "train scene --batch-size 4096": "type --march.max-samples: ",
-    "train scene --output-dir out": "type --out: Run folder to write",
-    "train scene --save_mesh mesh.ply": "`nerfmac export RUN mesh.ply`",
+    "mesh run": "expected one of: data, capture",
+    "train scene --step 5": "did you mean --steps?",
+    "train -x": "nerfmac train has no option -x",
+    "train scene -o out": "nerfmac train has no option -o",
     "train scene --levels 8": "type --grid.levels",
-    "train scene --verbose": "NERFMAC_LOG=debug before `nerfmac`",
     "train scene --frobnicate 1": "`nerfmac train --help-all` lists the options",
     "train scene --seconds 1m": "expected a number without a unit",
     "train scene --seconds -5": "at least 0.001",
     "train scene --steps 1k": "expected an integer without a unit",
+    "train scene --grid.finest none": "expected an integer without a unit, or auto",
+    "train scene --march.near 1m": "expected a number without a unit, or auto",
+    "train scene --march.cone auto": "--march.cone is 'auto'; expected a number",
     "train scene --preset huge": "one of: auto, tiny, small, base, big",
     "train scene --device gpu": "one of: auto, metal, cuda, cpu",
     "train scene --steps 0": "steps is 0; expected at least 1",
     "train scene --seconds nan": "seconds is nan",
     "train scene --steps 5 --seconds 5": "steps and seconds",
     "train scene --split 1": "split=1 holds out all",
-    "train scene --split=": "--split is ''",
+    "train scene --split=": "--split is ''; expected a value",
     "train scene --split some": "split is 'some', which is not a file",
     "train scene --extent 0": "extent is 0; expected a value above 0",
     "train scene --up -w": "up is '-w'",
-    "train --preset": "--preset has no value",
+    "train --preset": "--preset: expected one argument",
     "train --seed -1": "seed is -1",
     "train --grid.levels 0": "grid.levels is 0",
     "render run --path tour.json": "tour.json cannot be read",
     "info --loud": "no option --loud",
     "info cpu": "unexpected argument 'cpu'",
-    "train one two": "at most one argument: SCENE",
-    "train --out --resume": "--out has no value",
-    "train --resume=yes": "--resume does not accept a value, but got 'yes'",
+    "train one two": "accepts only SCENE",
+    "train --out --resume": "--out: expected one argument",
+    "train --resume=yes": "ignored explicit argument 'yes'",
     "train missing": "pass the folder of a scene or of photos, or a video",
     "train empty": "`nerfmac capture FOLDER`",
     "train scene.zip": "unpack it",
@@ -173,24 +149,6 @@ def desk(scene, run, tmp_path, monkeypatch):
 def test_a_mistake_is_answered_with_what_to_type(desk, capsys):
     for typed, answer in MISTAKES.items():
         refused(capsys, desk, *typed.split(), names=[answer])
-
-
-@pytest.mark.parametrize("answer", synonyms.COMMANDS)
-def test_each_command_that_a_synonym_stands_for_is_one(answer):
-    assert answer.split()[0] in COMMANDS
-    for word in synonyms.COMMANDS[answer].split():
-        assert word not in COMMANDS
-        assert f"`nerfmac {answer}`" in known_command(word, COMMANDS)
-
-
-@pytest.mark.parametrize("answer", [meant for meant in synonyms.FLAGS if meant.startswith("--")])
-def test_each_flag_that_a_synonym_stands_for_is_one(answer):
-    flags = {argument.name: "Text." for argument in declared(Train)}
-    flags |= {"--size": "Text.", "--path": "Text.", "--overwrite": "Text."}  # of render
-    assert answer.split()[0] in flags
-    for word in synonyms.FLAGS[answer].split():
-        assert word not in flags_of(Train)
-        assert known_flag("train", word, flags, "SCENE").startswith("type --")
 
 
 def test_what_is_far_from_all_that_there_is_gets_no_guess():

@@ -68,7 +68,6 @@ def test_an_existing_file_is_replaced_only_on_request(run, tmp_path, capsys):
     file.write_text("kept")
     names = [f"{file} already exists; choose another name, or replace it with --overwrite"]
     refused(capsys, tmp_path, "export", run, file, names=names)
-    refused(capsys, tmp_path, "export", run, file, "--force", names=["type --overwrite"])
     assert nerfmac("export", run, file, "--overwrite") == 0
     assert len(json.loads(file.read_text())["frames"]) == 5
 

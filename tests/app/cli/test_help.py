@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from nerfmac.app.cli import COMMANDS
-from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.declared import declared, flags_of
+from nerfmac.app.cli.declared import declared
 from nerfmac.app.cli.help import COMMON, EXAMPLES
 from nerfmac.app.cli.options import OPTIONS
+from nerfmac.app.cli.parsing import built, given_by
 from nerfmac.config import Config
 from tests.scene_factory import nerfmac
 
@@ -21,6 +21,10 @@ def page(capsys, *words):
     told = capsys.readouterr()
     assert told.err == ""
     return told.out
+
+
+def flags_of(command):
+    return {argument.name for argument in declared(OPTIONS[command]) if argument.is_flag}
 
 
 def shown_flags(text):
@@ -33,8 +37,8 @@ def shown_flags(text):
 def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command):
     text = page(capsys, command, "--help-all")
     shown = set(shown_flags(text))
-    off = {f"--no-{name.removeprefix('--')}" for name in shown}
-    assert shown <= flags_of(OPTIONS[command]).keys() <= shown | off
+    off = {f"--no-{name.removeprefix('--')}" for name in flags_of(command)}
+    assert flags_of(command) <= shown <= flags_of(command) | off
     assert max(map(len, text.splitlines())) <= 80
     for word in ("MISSING", "[default: None]", "[default: True]", "[default: False]"):
         assert word not in text
@@ -52,7 +56,7 @@ def test_trainings_page_is_short_and_shows_what_most_need(capsys):
     assert shown == {f"--{name}" for name in COMMON["train"].split()}
     assert 12 <= len(shown) <= 17
     for command, names in COMMON.items():
-        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
+        assert {f"--{name}" for name in names.split()} <= flags_of(command)
     assert [line for line in lines if line.startswith("  nerfmac train ")] == lines[-3:]
     assert "--help-all" in text
 
@@ -87,9 +91,9 @@ def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
 def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:
         arguments = OPTIONS[command]
-        written = checked(command, arguments, shlex.split(words))
+        given = given_by(command, arguments, shlex.split(words))
         whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
-        assert isinstance(parsed(arguments, written, **whole), arguments)
+        assert isinstance(built(arguments, given, **whole), arguments)
 
 
 HELP = [[command, "--help"] for command in COMMANDS]

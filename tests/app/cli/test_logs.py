@@ -109,7 +109,10 @@ def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog
 
 def test_a_log_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for words, told in (((), "--log-file has no value"), (("no/a.log",), "cannot write no/a.log")):
+    for words, told in (
+        ((), "--log-file: expected one argument"),
+        (("no/a.log",), "cannot write no/a.log"),
+    ):
         assert nerfmac("info", "--log-file", *words) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert told in line

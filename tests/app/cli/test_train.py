@@ -143,7 +143,7 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
         (("--split", 4), "--split sets split to 4, but the run"),
         (("--no-masks",), "--no-masks sets masks to False, but the run"),
         (("--grid.levels", 4), "remove --grid.levels, or start"),
-        (("--no-refine.poses", "--seed", 3), "remove --no-refine.poses and --seed, or start"),
+        (("--no-refine.poses", "--seed", 3), "remove --refine.poses and --seed, or start"),
         (("--model", "vanilla"), "remove --model, or start"),
     )
     for flags, why in refused_to_resume:

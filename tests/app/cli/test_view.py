@@ -140,21 +140,6 @@ def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, u
     assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
 
 
-def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, run, tmp_path):
-    opened = "--OpenedNotebook.notebook=view.ipynb"
-    assert opened in view(tmp_path, run).started
-    assert opened in view(tmp_path, run).started
-    notebook = run / "view.ipynb"
-    written = json.loads(notebook.read_text())
-    for change in ("import os\n", ""):
-        values = json.loads(json.dumps(written))
-        values["cells"][0]["source"].insert(0, change)
-        notebook.write_text(json.dumps(values))
-        assert (opened in view(tmp_path, run).started) == (change == "")
-    notebook.write_text(json.dumps({**written, "cells": []}))
-    assert opened not in view(tmp_path, run).started
-
-
 @pytest.mark.parametrize("what", ["run", "scene"])
 def test_a_notebook_that_the_user_has_changed_is_kept(view, made, run, tmp_path, what):
     path = run if what == "run" else made / NAME

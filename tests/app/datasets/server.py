@@ -14,29 +14,19 @@ class Server:
     files: dict[str, bytes] = field(default_factory=dict)
     break_after: int | None = None
     """Bytes of each answer after which the connection is closed; None: all are sent."""
-    knows_ranges: bool = True
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and range of each request."""
+    asked: list[str] = field(default_factory=list)  # Path of each request.
     address: str = ""
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        wanted = handler.headers["Range"] if self.knows_ranges else None
-        self.asked.append((handler.path, handler.headers["Range"]))
+        self.asked.append(handler.path)
         content = self.files.get(handler.path)
         if content is None:
             handler.send_error(404)
             return
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
-        if start >= len(content) > 0:
-            handler.send_response(416)
-            handler.send_header("Content-Range", f"bytes */{len(content)}")
-            handler.end_headers()
-            return
-        handler.send_response(206 if wanted else 200)
-        handler.send_header("Content-Length", str(len(content) - start))
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
         handler.end_headers()
-        end = None if self.break_after is None else start + self.break_after
-        handler.wfile.write(content[start:end])
+        handler.wfile.write(content[: self.break_after])
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     assert "in file coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
-    assert "images/004.png is too dark: mean 5 of 255" in told
+    assert "images/004.png is blurred: 0% of the median sharpness" in told
     with Image.open(tmp_path / "yard-cameras.png") as drawn:
         assert drawn.size == (1280, 640)
 
@@ -55,7 +55,7 @@ def test_findings_name_the_users_files(tmp_path, named):
     write_json(path, values)
     save(tmp_path / "images/004.png", np.full((16, 24, 3), 5, np.uint8))
     found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
-    assert any(line.startswith("images/004.png is too dark") for line in found)
+    assert any(line.startswith("images/004.png is blurred") for line in found)
     assert "someone" not in " ".join(found)
 
 

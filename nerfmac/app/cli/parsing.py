@@ -1,0 +1,139 @@
+"""Parsing of command-line arguments with `argparse`, according to the dataclass of a command. This
+module does not import MLX."""
+
+from __future__ import annotations
+
+import re
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+
+from nerfmac.app.cli.declared import Argument, NumberOrAuto, Switch, declared, positionals_of
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+
+Record = TypeVar("Record")
+
+LOG_FILE = "--log-file"  # Option of every command.
+SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
+NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
+
+
+class Parser(ArgumentParser):
+    """Parser for the options of a command. Errors are raised as `InputError`."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, argument_default=SUPPRESS)
+        # Values may start with a hyphen, such as `--up -y` and `--crop -1,-1,0,1,1,2`.
+        self._negative_number_matcher = re.compile("^-[^-]")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `InputError`."""
+        raise InputError(message.removeprefix("argument ").replace(": is ", " is ", 1))
+
+
+def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of the options and positional arguments in `words`, keyed by names such as
+    `--grid.levels` and `SCENE`."""
+    parser = Parser()
+    parser.add_argument(LOG_FILE, dest=LOG_FILE, type=_converter(Path))
+    flags = [argument for argument in declared(arguments) if argument.is_flag]
+    for flag in flags:
+        add_option(parser, flag)
+    known, rest = parser.parse_known_args(words)
+    # All positional arguments are single words, and `argparse` returns these words unparsed.
+    for word in rest:
+        if word.startswith("-"):
+            name = word.partition("=")[0]
+            advice = _instead(command, name, [flag.name for flag in flags])
+            raise InputError(f"nerfmac {command} has no option {name}; {advice}")
+    names = positionals_of(arguments)
+    usage = " ".join(argument.value.strip("[]") for argument in names)
+    if len(rest) > len(names):
+        accepted = f"only {usage}" if names else "options only"
+        extra = rest[len(names)]
+        raise InputError(f"unexpected argument {extra!r}; nerfmac {command} accepts {accepted}")
+    for argument in names[len(rest) :]:
+        if argument.default is MISSING:
+            raise InputError(f"{argument.value} is missing; type `nerfmac {command} {usage}`")
+    given = {name.name: name.kind(word) for name, word in zip(names, rest, strict=False)}
+    return vars(known) | given
+
+
+def built(arguments: type[Record], given: Mapping[str, Any], default: Any = None) -> Record:
+    """Create an instance of the dataclass `arguments` from the values that `given_by` returned.
+    `default` has the other values."""
+    return _built(arguments, "--", given, default)
+
+
+def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
+    changes: dict[str, Any] = {}
+    for field in fields(owner):
+        name = field.name.rstrip("_").replace("_", "-")
+        if any(flag.startswith(f"{prefix}{name}.") for flag in given):
+            part = getattr(default if default is not None else owner(), field.name)
+            changes[field.name] = _built(type(part), f"{prefix}{name}.", given, part)
+        for key in (f"{prefix}{name}", *((name.upper(),) if prefix == "--" else ())):
+            if key in given:
+                changes[field.name] = given[key]
+    return owner(**changes) if default is None else replace(default, **changes)
+
+
+def add_option(group: Any, argument: Argument, text: str = "", *, negated: bool = True) -> None:
+    """Add an option with a help text to an `argparse` parser or group. An option without a value
+    also has the form --no-NAME if `negated` is true."""
+    words: dict[str, Any] = {"dest": argument.name, "help": text}
+    if argument.kind is bool:
+        words["action"] = BooleanOptionalAction if negated else "store_true"
+    else:
+        words |= {"type": _converter(argument.kind), "metavar": argument.value.strip("[]")}
+    if argument.kind is Switch:
+        words |= {"nargs": "?", "const": True}
+    group.add_argument(argument.name, **words)
+
+
+def similar(word: str, known: Collection[str], otherwise: str) -> str:
+    """Return a question with the known word that is most similar to `word`, or `otherwise` if no
+    word is similar. Leading dashes are ignored."""
+    bare = {name.lstrip("-"): name for name in known}
+    near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=NEAREST)
+    return f"did you mean {bare[near[0]]}?" if near else otherwise
+
+
+def _instead(command: str, name: str, flags: Sequence[str]) -> str:
+    """Suggest what to type instead of an unknown option."""
+    of_a_part = [flag for flag in flags if flag.rpartition(".")[2] == name.removeprefix("--")]
+    if of_a_part:
+        return f"type {' or '.join(of_a_part)}"
+    return similar(name, flags, f"`nerfmac {command} --help-all` lists the options")
+
+
+def _converter(kind: Any) -> Callable[[str], Any]:
+    """Return a function that converts the text of a value to the type `kind`."""
+
+    def convert(text: str) -> Any:
+        try:
+            if kind is Switch:
+                return SWITCHED[text]
+            if get_origin(kind) is Literal and text in get_args(kind):
+                return text
+            if text and get_origin(kind) is not Literal:  # An empty path is the working directory.
+                # Shells do not expand the ~ in --out=~/run.
+                return user_path(text) if kind is Path else kind(text)
+        except (KeyError, ValueError):
+            pass
+        raise ArgumentTypeError(f"is {text!r}; expected {_expected(kind)}")
+
+    return convert
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of: {', '.join(get_args(kind))}"
+    if isinstance(kind, NumberOrAuto):
+        return f"{_expected(kind.number)}, or auto"
+    number = {int: "an integer without a unit", float: "a number without a unit"}
+    return number.get(kind, "a value")

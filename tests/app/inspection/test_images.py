@@ -1,0 +1,51 @@
+"""Blurred and equal images are named."""
+
+import numpy as np
+from PIL import Image, ImageFilter
+from tqdm import tqdm
+
+from nerfmac.app.inspection.images import image_findings, measure_images
+from nerfmac.app.scenes import Frame
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+
+LENS = Lens.from_fov(1.0, 96, 64)
+
+
+def texture(seed):
+    random = np.random.default_rng(seed)
+    coarse = random.integers(60, 190, (8, 12, 3), np.uint8)
+    smooth = np.asarray(Image.fromarray(coarse).resize((96, 64)), float)
+    return np.clip(smooth + random.normal(0, 12, smooth.shape), 0, 255).astype(np.uint8)
+
+
+def findings(**changed):
+    """Inspect eight textures, some of them `changed`, and return the findings by letters."""
+    images = {name: texture(index) for index, name in enumerate("abcdefgh")} | changed
+    camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), LENS)
+    frames = [Frame(camera, image, name) for name, image in images.items()]
+    with tqdm(disable=True) as bar:
+        return image_findings(list(images), measure_images(frames, bar))
+
+
+def blurred(image):
+    return np.asarray(Image.fromarray(image).filter(ImageFilter.GaussianBlur(2)))
+
+
+def test_a_blurred_image_is_named():
+    (line,) = findings(c=blurred(texture(2)))
+    assert line.startswith("c is blurred")
+
+
+def test_many_findings_of_one_kind_are_counted_and_a_few_named():
+    video = {name: texture(0) for name in "abcdefgh"}
+    (line,) = findings(**video)
+    assert line.startswith("7 images are the same as an earlier one, such as: b is the same")
+    assert "d is the same" in line
+    assert "e shows" not in line
+    few = {name: texture(0) for name in "abcdef"}
+    assert len(findings(**few)) == 5
+    noise = np.random.default_rng(0).integers(-2, 3, (64, 96, 3))
+    noisy = np.clip(texture(1).astype(int) + noise, 0, 255).astype(np.uint8)
+    assert findings(g=noisy) == ["g is the same image as b"]
+    assert findings() == []
