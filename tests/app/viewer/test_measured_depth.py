@@ -55,7 +55,8 @@ def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
     assert len(photos(page)) == 2
     page.say("set", values={"mode": "depth"}, t=5)
     page.settle()
-    assert photos(page)[-1][0]["width"] == DEPTH_SIZE[0]
+    (content, _) = photos(page)[-1]
+    assert (content["width"], content["content"]) == (DEPTH_SIZE[0], "measured depth")
 
 
 def test_measured_depth_has_the_colors_of_rendered_depth(run):
