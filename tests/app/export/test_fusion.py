@@ -8,13 +8,13 @@ import pytest
 
 from nerfmac.app.export import extract_mesh
 from nerfmac.app.export.density import Lattice
-from nerfmac.app.export.fusion import TRUNCATION, DepthView, _near_surfaces, depth_views, fused
+from nerfmac.app.export.fusion import DepthView, depth_views, fused
 from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
-from tests.app.export.egg import Egg, distance_to, egg_run, size_of
+from tests.app.export.egg import Egg, distance_to, egg_run
 
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
@@ -71,6 +71,11 @@ def test_points_of_a_view_are_on_the_ball_and_distances_to_it_are_along_rays():
     np.testing.assert_allclose(weight[inner], cosine[inner], atol=0.03)
 
 
+def all_positions() -> np.ndarray:
+    index = np.stack(np.meshgrid(*map(np.arange, LATTICE.shape), indexing="ij"), axis=-1)
+    return PLACEMENT.to_scene(LATTICE.position(index.astype(float)))
+
+
 def test_the_zero_of_the_fused_distance_is_the_ball():
     values, is_known = fused(
         [ball_view(eye) for eye in around(24)], LATTICE, PLACEMENT, progress=False
@@ -85,23 +90,6 @@ def test_the_zero_of_the_fused_distance_is_the_ball():
     assert (is_outside == (away > 0))[np.abs(away) > 0.75].mean() > 0.98
     assert (is_outside == (away > 0))[np.abs(away) > 1.5].all()
     assert not is_known[np.linalg.norm(all_positions() - CENTER, axis=-1) < RADIUS / 2].any()
-
-
-def test_all_points_within_the_truncation_of_a_surface_are_computed():
-    view = ball_view((1.4, 0.2, 0.9))
-    near = _near_surfaces([view], LATTICE, PLACEMENT)
-    place = (PLACEMENT.to_file(view.points()) - LATTICE.origin) / LATTICE.spacing
-    for corner in np.ndindex(2, 2, 2):
-        up = np.floor(place + 0.999 * TRUNCATION).astype(int)
-        down = np.ceil(place - 0.999 * TRUNCATION).astype(int)
-        index = np.where(np.array(corner) > 0, up, down)
-        assert near[tuple(index.T)].all()
-    assert near.mean() < 0.5
-
-
-def all_positions() -> np.ndarray:
-    index = np.stack(np.meshgrid(*map(np.arange, LATTICE.shape), indexing="ij"), axis=-1)
-    return PLACEMENT.to_scene(LATTICE.position(index.astype(float)))
 
 
 def test_a_floater_that_one_view_sees_is_no_surface():
@@ -139,26 +127,6 @@ def test_the_mesh_of_a_scene_is_what_its_cameras_see(mesh, surrounded):
     corner = mesh.vertices[mesh.faces]
     facing = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
     assert (np.einsum("ij,ij->i", facing, outwards[mesh.faces[:, 0]]) > 0).mean() > 0.98
-
-
-def test_a_line_says_how_the_mesh_was_made_and_another_how_good_it_is(surrounded, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    random = np.random.default_rng(3)
-    direction = random.normal(size=(4000, 3)) * [0.21, 0.13, 0.16]
-    middle = np.array([0.53, 0.46, 0.51])
-    reach = direction / size_of(middle + direction)[:, None]
-    on_egg = middle + reach[direction[:, 2] > 0][:500]  # the cameras look down
-    points = np.concatenate([on_egg, on_egg + [0.0, 0.0, 0.08]])  # 2 % of the cameras' distance
-    surrounded.source = replace(surrounded.source, points=points)
-    arguments = {"resolution": RESOLUTION, "crop": CROP, "progress": False}
-    extract_mesh(surrounded, **arguments)
-    assert "rendered depth of the training cameras" in caplog.text
-    (told,) = (line for line in caplog.messages if "sparse points" in line)
-    share = int(told.split(" %")[0])
-    assert 35 < share < 65
-    caplog.clear()
-    extract_mesh(surrounded, **arguments, threshold=100.0)
-    assert "rendered depth" not in caplog.text
 
 
 def test_a_scene_in_which_nothing_is_seen_has_no_mesh(scene):
