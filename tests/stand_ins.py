@@ -1,42 +1,7 @@
 """Programs that stand in for what only a Mac has, or for what takes long."""
 
 import stat
-import sys
 from pathlib import Path
-
-XCRUN = """#!/bin/sh
-[ "$1 $2" = "-sdk macosx" ] || exit 9
-case "$3" in metal | metallib | metal-tt) ;; *) exit 9;; esac
-case "$*" in
-  *--version) echo "Apple metal version 32023.404 (a stand-in)"; exit;;
-  *-std=metal4.0*) echo "error: invalid value 'metal4.0'" >&2; exit 1;;
-esac
-while [ $# -gt 0 ]; do
-  case "$1" in -c) [ -r "$2" ] || exit 8;; -o) : > "$2"; exit;; esac
-  shift
-done
-exit 7
-"""
-NERFMAC = f"""#!{sys.executable}
-# Long commands are only asked whether they know their flags; the others do what they are told.
-import sys
-import nerfmac.app.cli
-from nerfmac.app.cli.arguments import checked, parsed
-from nerfmac.app.cli.printing import without_log_file
-from nerfmac.app.cli.options import OPTIONS
-command, *words = sys.argv[1:]
-if command == "info" or "--dump-metal" in words:
-    raise SystemExit(nerfmac.app.cli.main([command, *words]))
-words, _ = without_log_file(words)
-arguments = OPTIONS[command]
-parsed(arguments, checked(command, arguments, words))
-print("known:", command, *words)
-"""
-PYTHON = f"""#!/bin/sh
-# Installs and tests nothing.
-case "$2" in venv) mkdir -p .venv/bin; cp "$0" .venv/bin/python; exit;; pip | pytest) exit;; esac
-exec {sys.executable} "$@"
-"""
 
 
 def write_programs(folder: Path, programs: dict[str, str]) -> Path:
