@@ -180,3 +180,10 @@ def test_a_gpu_too_old_for_the_kernels_runs_the_reference_and_says_so_once(gpu, 
     (said,) = caplog.records
     assert said.levelname == "WARNING"
     assert why in said.getMessage()
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 1)])
+def test_a_gpu_that_is_new_enough_runs_kernels(gpu, caplog, capability):
+    gpu(*capability)
+    assert backend() == "cuda"
+    assert not caplog.records

@@ -118,7 +118,7 @@ def test_time_in_which_the_process_is_stopped_is_not_training_time(monkeypatch):
 
 
 MOST = 20.0  # allowed memory growth in MB: a kernel, a longer list; not something at each step
-COUNTS = {"train": 150, "viewers": 3}
+COUNTS = {"train": 300, "viewers": 4}
 
 
 @pytest.mark.parametrize("part", COUNTS)
