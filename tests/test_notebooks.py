@@ -1,7 +1,6 @@
 """The notebooks, and how the public objects are shown in them."""
 
 import io
-import json
 import math
 import re
 import shutil
@@ -12,13 +11,12 @@ import nbformat
 import numpy as np
 import pytest
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 from nerfmac import Evaluation, Rendered, ViewQuality
 from nerfmac.config import PRESETS, override
 from nerfmac.config.presets import vanilla
-from scripts.strip_notebooks import METADATA, NOTEBOOKS, main
+from scripts.strip_notebooks import NOTEBOOKS, main
 from tests.app.viewer.notebook.lab import jupyter_environment
 
 IN_FULL = "1_quick_start.ipynb"  # by tests/app/viewer/notebook/test_quick_start.py, in a browser
@@ -106,48 +104,6 @@ def test_a_notebook_runs_from_top_to_bottom(run, path, tmp_path):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     printed = [each for cell in code for each in cell.outputs if each.get("name") == "stderr"]
     assert printed == [], "a reader would see this in red"
-
-
-FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hidden"]}
-FAULTY = nbformat.v4.new_notebook(
-    cells=[
-        nbformat.v4.new_markdown_cell("Look into /home/ada/images."),
-        nbformat.v4.new_code_cell(
-            "1 + 1", execution_count=7, metadata={"scrolled": True, **FOLDED}
-        ),
-        nbformat.v4.new_code_cell("print('out')\n1 / 0"),
-    ],
-    metadata={"language_info": {"name": "python", "version": "3.14"}},
-)
-FAULTY.cells[1].outputs = [nbformat.v4.new_output("stream", name="stdout", text="2")]
-
-
-@pytest.fixture
-def faulty(tmp_path) -> Path:
-    """Return a notebook with outputs, with a path from another machine, and with an error."""
-    path = tmp_path / "faulty.ipynb"
-    nbformat.write(FAULTY, path)
-    return path
-
-
-def test_stripping_leaves_the_cells_and_does_nothing_twice(faulty, capsys):
-    main([str(faulty)])
-    assert capsys.readouterr().out == "stripped faulty.ipynb\n"
-    held = json.loads(faulty.read_text(encoding="utf-8"))
-    sources = ["".join(cell["source"]) for cell in held["cells"]]
-    assert sources == [cell.source for cell in FAULTY.cells]
-    for cell in held["cells"][1:]:
-        assert (cell["outputs"], cell["execution_count"]) == ([], None)
-    assert [cell["metadata"] for cell in held["cells"]] == [{}, FOLDED, {}]
-    assert held["metadata"] == METADATA
-    main([str(faulty)])
-    assert capsys.readouterr().out == ""
-
-
-def test_an_error_and_a_path_of_a_machine_in_a_notebook_are_found(run, faulty):
-    assert machine_paths(faulty) == ["Look into /home/ada/images."]
-    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
-        run(faulty)
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -1,22 +1,16 @@
 """Depth of a run at sparse points, on the ground plane, and in the built-in scene."""
 
-import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import mlx.core as mx
 import numpy as np
 import pytest
-import still_life_surfaces
-from still_life_surfaces import compare, true_surface
 
-from nerfmac import builtin_scene_path
 from nerfmac.app.run import Run, surface_quality
 from nerfmac.app.run.configuration import surface_losses_for_views
-from nerfmac.app.run.outputs import metrics, surface_summary
-from nerfmac.app.scenes import load_scene
+from nerfmac.app.run.outputs import surface_summary
 from nerfmac.config import Config, override
-from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.ops.composite import Composited
 from tests.app.scenes.projection import project
@@ -75,17 +69,6 @@ def test_a_field_that_is_right_has_no_error_and_one_too_far_has_its_own(run, mon
         assert values[f"plane_within_5_percent_{split}"] == within_5
 
 
-def test_points_outside_the_cube_do_not_count(run, monkeypatch):
-    monkeypatch.setattr(Run, "renderer", lambda self: FloorRenderer(0.0))
-    held_out = run.source.held_out["train"]
-    points = held_out.points.copy()
-    points[::2, 2] -= 7.0
-    run.source = replace(run.source, held_out={"train": held_out._replace(points=points)})
-    values = surface_quality(run, "train")
-    assert values["depth_points_train"] == (held_out.point % 2).sum()
-    assert values["depth_error_p90_train"] < 1e-4
-
-
 def test_without_tracks_only_the_plane_is_compared_and_without_points_nothing(run, scene):
     run.source = replace(run.source, held_out={})
     plane = {f"plane_within_{number}_percent_test" for number in (3, 5)}
@@ -93,17 +76,6 @@ def test_without_tracks_only_the_plane_is_compared_and_without_points_nothing(ru
     run.source = scene
     assert surface_quality(run, "test") == {}
     assert surface_summary({}, "test") == []
-
-
-def test_the_summary_and_the_json_of_a_run_have_the_values(run, monkeypatch):
-    monkeypatch.setattr(Run, "renderer", lambda self: FloorRenderer(0.02))
-    depth, plane = surface_summary(surface_quality(run, "test"), "test")
-    assert "median 2.00 %, 90th percentile 2.0 %; 100 % of the observations" in depth
-    assert "100 % of the pixels have a depth error of at most 3 %" in plane
-    values = json.loads(json.dumps(metrics(run, [], 2, wall_seconds=1.0)))
-    for split in ("test", "train"):
-        assert values[f"depth_error_median_{split}"] == pytest.approx(0.02, abs=1e-4)
-        assert values[f"plane_within_5_percent_{split}"] == 1.0
 
 
 @pytest.fixture
@@ -152,49 +124,3 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
     want = (0.0, 0.02, 0.05) if has_floor else (0.01, 0.0, 0.0)
     assert (train.occlusion, train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
-
-
-@pytest.fixture(scope="module")
-def built_in():
-    return load_scene(builtin_scene_path(), max_images=2, downscale=4)
-
-
-def test_the_truth_is_where_the_photos_show_objects_and_faces_the_camera(built_in):
-    views = built_in.views("test", progress=False)
-    for index, camera in enumerate(built_in.cameras("test")):
-        distance, normal = true_surface(camera, built_in.placement)
-        alpha = np.array(views.image(index))[..., 3].ravel()
-        seen = np.isfinite(distance)
-        assert 0.1 < seen.mean() < 0.9
-        assert seen[alpha == 255].all()
-        assert not seen[alpha == 0].any()
-        rays = camera_rays(camera)
-        facing = np.einsum("ij,ij->i", normal, np.array(rays.direction))[seen]
-        assert (facing < 0.0).mean() > 0.99
-        at = np.array(rays.origin)[seen] + distance[seen, None] * np.array(rays.direction)[seen]
-        assert (np.abs(at - 0.5) < 0.5).all()
-
-
-def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatch):
-    def renderer(*_):
-        def render(camera):
-            distance, normal = true_surface(camera, built_in.placement)
-            depth = np.where(np.isfinite(distance), 1.02 * distance, 0.0)
-            return SimpleNamespace(depth=mx.array(depth), values=mx.array(turned(normal, 10.0)))
-
-        return SimpleNamespace(render=render)
-
-    monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
-    monkeypatch.setattr(still_life_surfaces, "placement_of", lambda run: built_in.placement)
-    run = SimpleNamespace(trainer=SimpleNamespace(trained=lambda state: None), state=None)
-    errors, angle = compare(run, built_in.cameras("test"))
-    assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
-    assert angle == pytest.approx(10.0, abs=0.1)
-
-
-def turned(normal: np.ndarray, degrees: float) -> np.ndarray:
-    """Return unit vectors (n, 3) at an angle from the normals; a normal may be 0."""
-    across = np.cross(normal, [0.3, 0.5, 0.81])
-    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
-    angle = np.radians(degrees)
-    return np.cos(angle) * normal + np.sin(angle) * across

@@ -1,19 +1,16 @@
 """Cached files of the compiler: complete keys, atomic writes, and concurrent processes."""
 
 import ctypes
-import logging
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, extension, host
+from nerfmac.backend import build, host
 from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 
-ANNOUNCED = "compiling kernels, once for this machine; this takes about 20 s ..."
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})
 
@@ -72,63 +69,6 @@ def test_processors_of_one_name_and_other_features_have_other_libraries(
         assert host.processor_name() == "Intel(R) Xeon(R) Processor"
         assert host.processor_features() == features
     assert names[0] != names[1]
-
-
-def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
-    monkeypatch.setattr(build, "processors", lambda: 3)
-    together, real = threading.Barrier(3), Library.compile
-
-    def compile_together(library, path):
-        together.wait(60)
-        real(library, path)
-
-    monkeypatch.setattr(Library, "compile", compile_together)
-    libraries = [Library(f"toy{i}", {"toy.cpp": SOURCE}) for i in range(3)]
-    build.compile_together([*libraries, *libraries])
-    assert sorted(cache.iterdir()) == sorted(each.path() for each in libraries)
-    assert [answer(each.path()) for each in libraries] == [42] * 3
-
-
-def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
-    bad = Library("bad", {"bad.cpp": "no program"})
-    with pytest.raises(build.BuildError, match="bad-"):
-        build.compile_together([bad, TOY])
-    assert list(cache.iterdir()) == [TOY.path()]
-
-
-def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(cache, caplog):
-    build.announce_compiling.cache_clear()
-    caplog.set_level(logging.INFO, "nerfmac")
-    for name in ("one", "two"):
-        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
-    assert caplog.messages == [ANNOUNCED]
-
-
-def test_a_second_command_compiles_more_kernels_and_does_not_say_once(cache, caplog):
-    caplog.set_level(logging.INFO, "nerfmac")
-    for name in ("one", "two", "two"):
-        build.announce_compiling.cache_clear()  # another process
-        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
-    more = "compiling more kernels, which no command has used on this machine before ..."
-    assert caplog.messages == [ANNOUNCED, more]
-
-
-@pytest.mark.parametrize("package", ["mlx", "nanobind"])
-def test_another_version_of_what_it_is_built_against_is_another_extension(monkeypatch, package):
-    seen = []
-
-    def remember(library):
-        seen.append(library)
-        raise build.BuildError("not built")
-
-    monkeypatch.setattr(extension, "shared_library", remember)
-    fitting = extension._fitting_version
-    for other in (fitting, lambda name: "99" if name == package else fitting(name)):
-        monkeypatch.setattr(extension, "_fitting_version", other)
-        with pytest.raises(build.BuildError):
-            extension.extension.__wrapped__()
-    assert seen[0].path() != seen[1].path()
-    assert f"{package} 99" in str(seen[1])
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):

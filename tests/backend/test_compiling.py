@@ -7,22 +7,17 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import (
-    Traces,
     build,
-    choose_device,
     compile_ahead,
     compile_seldom,
-    compiling,
     cpu_kernel,
     kernels_disabled,
     runs_kernel,
-    uncompiled,
     unfused,
 )
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.device import pretended
 from nerfmac.backend.kernel import launched_by
-from nerfmac.backend.metal_text import on_metal
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
@@ -53,54 +48,6 @@ def test_what_runs_seldom_is_not_fused_on_cuda(fused):
             assert not fused(mx.compile(curve))
         assert fused(mx.compile(curve))
     assert fused(compile_seldom(curve))
-
-
-def test_where_compiling_is_off_it_stays_off():
-    traced = []
-
-    def noted(x: mx.array) -> mx.array:
-        traced.append(x)
-        return x * 2.0
-
-    with pretended("cuda"):
-        seldom = compile_seldom(noted)
-        with uncompiled():
-            seldom(mx.ones(1))
-            with uncompiled():
-                pass
-            seldom(mx.ones(1))
-        assert len(traced) == 2
-        seldom(mx.ones(1))
-        seldom(mx.ones(1))
-    assert len(traced) == 3
-
-
-def test_without_the_function_of_mlx_all_is_fused(fused, monkeypatch):
-    monkeypatch.setattr(compiling.mx, "__file__", "/nowhere/core.so")
-    compiling._compile_mode.cache_clear()
-    with pretended("cuda"):
-        assert fused(compile_seldom(curve))
-    monkeypatch.undo()
-    compiling._compile_mode.cache_clear()
-    choose_device("cpu")
-
-
-def test_each_trace_is_counted_and_a_second_one_is_a_fault(caplog):
-    traces = Traces()
-    twice = traces.compiled(lambda x: x * 2.0, "double")
-    thrice = traces.compiled(lambda x: x * 3.0, "triple")
-    with uncompiled():
-        assert twice(mx.ones(1)).tolist() == [2.0]
-    assert traces.counts.total() == 0
-    for _ in range(2):
-        assert (twice(mx.ones(1)) + thrice(mx.ones(1))).tolist() == [5.0]
-    assert traces.counts == {"double": 1, "triple": 1}
-    assert traces.needless == 0
-    assert not caplog.records
-    twice(mx.ones((2, 2)))
-    assert traces.needless == 1
-    (record,) = caplog.records
-    assert (record.levelname, *record.args) == ("WARNING", "double", 2)
 
 
 def graphs():
@@ -138,23 +85,6 @@ def test_what_was_compiled_ahead_is_all_that_is_launched(compiled, monkeypatch):
         want = graphs()
     np.testing.assert_allclose(np.array(gradient), np.array(want[0]), rtol=1e-5, atol=1e-6)
     assert bits.tolist() == want[1].tolist() == [2**32 - 1]
-
-
-def test_where_the_system_compiles_kernels_nothing_is_compiled(compiled):
-    def unwanted():
-        pytest.fail("traced")
-
-    with kernels_disabled():
-        compile_ahead(unwanted)
-    with on_metal(lambda launch, _: launch.zeros()):
-        compile_ahead(unwanted)
-    assert compiled() == set()
-
-
-def test_after_a_graph_that_fails_launches_are_as_before(compiled):
-    with pytest.raises(KeyError):
-        compile_ahead(lambda: {}["no such graph"])
-    assert peaks() == [0.0, 3.0, 0.0]
 
 
 def peaks():

@@ -171,15 +171,3 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
         for each, add in zip(got, (0, 1), strict=True):
             np.testing.assert_array_equal(np.array(each).ravel()[done], (want + add)[done])
             assert not np.array(each).ravel()[done.stop :].any()
-
-
-def test_compiled_launches_that_do_the_same_are_merged():
-    # A kernel that counts its launches shows this independently of the results.
-    count = CpuKernel(
-        "toy_launches", ["x"], ["y"], "y[0] = ++launches;", HEADER + "static int launches = 0;"
-    )
-    call = {"output_shapes": [(1,)], "output_dtypes": [mx.int32], "grid": (1, 1, 1)}
-    both = [count(inputs=[mx.zeros(1)], **call)[0] for _ in range(2)]
-    assert sorted(int(each) for each in both) == [1, 2]
-    compiled = mx.compile(lambda x: [abs(count(inputs=[x], **call)[0]) for _ in range(2)])
-    assert [int(each) for each in compiled(mx.zeros(1))] == [3, 3]

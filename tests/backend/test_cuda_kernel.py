@@ -3,7 +3,7 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import Kernel, compile_ahead, cuda_kernel, kernel
+from nerfmac.backend import Kernel, cuda_kernel, kernel
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import pretended
 from nerfmac.common.checks import InputError
@@ -83,13 +83,6 @@ def test_each_program_is_compiled_once_and_kept(power, cuda, tmp_path):
     programs.clear()
     run(power, mx.zeros((5, 7)))
     assert not programs
-
-
-def test_kernels_are_compiled_ahead_without_a_launch(power, cuda):
-    programs, calls = cuda
-    compile_ahead(lambda: run(power, mx.zeros((5, 7))))
-    assert len(programs) == 1
-    assert not calls
 
 
 def test_a_users_kernel_that_does_not_compile_is_his_mistake(power, cuda, monkeypatch):

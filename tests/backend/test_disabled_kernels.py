@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError
-from nerfmac.app.run.reporting import log_backends
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import (
     Kernel,
@@ -35,15 +34,6 @@ VARIABLE = "NERFMAC_DISABLE_KERNELS"
 @pytest.fixture(autouse=True)
 def nothing_disabled(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
-
-
-def test_operations_disabled_for_one_reason_are_told_in_one_line(monkeypatch, caplog):
-    monkeypatch.setenv(VARIABLE, "march,adam")
-    with caplog.at_level("INFO", "nerfmac"):
-        log_backends(0.0)
-    (told,) = caplog.messages
-    assert "adam, march" in told
-    assert told.endswith(f": {VARIABLE}=march,adam")
 
 
 def test_operations_are_disabled_by_name(monkeypatch):

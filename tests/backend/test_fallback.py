@@ -13,10 +13,10 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, choose_device, fallback, working_dtype
+from nerfmac.backend import backend, fallback, working_dtype
 from nerfmac.backend import extension as building
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.device import compute_capability, pretended
+from nerfmac.backend.device import pretended
 from nerfmac.backend.extension import VERSIONS
 from nerfmac.backend.sources import operations
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
@@ -187,9 +187,3 @@ def test_a_gpu_that_is_new_enough_runs_kernels(gpu, caplog, capability):
     gpu(*capability)
     assert backend() == "cuda"
     assert not caplog.records
-
-
-@pytest.mark.cuda
-def test_mlx_tells_the_compute_capability_of_this_gpu():
-    choose_device("cuda")
-    assert compute_capability() >= (5, 0)

@@ -4,7 +4,6 @@ Bytes of another format, as a coverage-guided fuzzer may hand in, are changed as
 """
 
 import ast
-import io
 import json
 import math
 import random
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-import numpy as np
 
 import nerfmac
 
@@ -191,55 +189,6 @@ def mutate_safetensors(data: bytes, rng: random.Random) -> bytes:
         return mutate_bytes(data, rng)
 
 
-def mutate_npy(data: bytes, rng: random.Random) -> bytes:
-    try:
-        table = np.array(np.load(io.BytesIO(data), allow_pickle=False))
-        if (kind := rng.randrange(4)) == 0 and table.size and table.dtype.kind == "f":
-            for _ in range(rng.choice((1, 3))):
-                table.flat[rng.randrange(table.size)] = rng.choice(NUMBERS)
-        elif kind == 1:
-            table = np.resize(table, (rng.choice((0, 2, 3)), rng.choice((16, 17))))
-            table = table.astype(rng.choice(("f2", ">f8", "i4", "c16", "S3", "U2", "b1", "f4")))
-            table = table[rng.choice((..., 0, None))] if len(table) else table
-        elif kind == 2:
-            return mutate_text(data[:128], rng).replace(b"\xef\xbf\xbd", b"\x93") + data[128:]
-        else:
-            return mutate_bytes(data, rng)
-        file = io.BytesIO()
-        np.save(file, table)
-        return file.getvalue()
-    except Exception:  # it is no such array: whatever NumPy makes of it
-        return mutate_bytes(data, rng)
-
-
-def mutate_png(data: bytes, rng: random.Random) -> bytes:
-    """Change the chunks of a PNG and correct their checksums; sometimes change bytes instead."""
-    chunks, at = [], 8
-    while at + 12 <= len(data):
-        (length,) = struct.unpack(">I", data[at : at + 4])
-        chunks.append((data[at + 4 : at + 8], data[at + 8 : at + 8 + length]))
-        at += 12 + length
-    if not chunks or rng.random() < 0.25:
-        return mutate_bytes(data, rng)
-    index = rng.randrange(len(chunks))
-    kind, body = chunks[index]
-    kinds = b"IHDR IDAT PLTE tRNS iCCP eXIf tEXt zTXt acTL fdAT".split()
-    match rng.randrange(5):
-        case 0:
-            chunks.insert(rng.randrange(len(chunks)), (rng.choice(kinds), rng.randbytes(26)))
-        case 1:
-            del chunks[index]
-        case 2:
-            chunks[index] = rng.choice(kinds), body
-        case _:
-            chunks[index] = kind, mutate_bytes(body, rng)
-    parts = [
-        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-        for kind, body in chunks
-    ]
-    return data[:8] + b"".join(parts)
-
-
 BY_ENDING: dict[str, Mutation] = {
     ".json": mutate_json,
     ".txt": mutate_text,
@@ -247,8 +196,6 @@ BY_ENDING: dict[str, Mutation] = {
     ".ingp": mutate_msgpack,
     ".msgpack": mutate_msgpack,
     ".safetensors": mutate_safetensors,
-    ".npy": mutate_npy,
-    ".png": mutate_png,
     "": mutate_json,  # Record3D's metadata
 }
 

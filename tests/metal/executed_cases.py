@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,14 +16,12 @@ from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal
 from tests.chosen_cases import all_cases, function, launches_of_cases
 from tests.metal.execute import ExecutionError, Executor
-from tests.metal.execute_program import parameters
 
 
 class Run(NamedTuple):
     case: str
     launched: set[str]  # specializations
     unwritten: set[str]  # functions that left elements of an output without a value
-    inputs: set[tuple[bool, bool]]  # whether an input has fewer than 8 elements; is `constant`
     outcomes: list[Outcome]
     tolerance: float
     error: str  # of an execution that broke a rule of Metal's
@@ -53,12 +51,11 @@ def run(name: str, folder: Path, **executors: Any) -> Run:
     choose_device("cpu")
     executor = Executor(folder, **executors)
     case = all_cases()[name]
-    found = Run(name, set(), set(), set(), [], 0.0, "")
+    found = Run(name, set(), set(), [], 0.0, "")
 
     def execute(launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
         outputs = executor(launch, inputs)
         found.launched.add(launch.specialization)
-        found.inputs.update(_inputs(launch, inputs))
         if any(executor.unwritten.values()):
             found.unwritten.add(function(launch))
         return outputs
@@ -70,10 +67,3 @@ def run(name: str, folder: Path, **executors: Any) -> Run:
         return found._replace(error=str(error))
     finally:
         mx.enable_compile()
-
-
-def _inputs(launch: Launch, inputs: Sequence[mx.array]) -> Iterator[tuple[bool, bool]]:
-    types = {parameter.name: parameter.type for parameter in parameters(launch.text)}
-    given = [name for name in types if not name.endswith(("_shape", "_strides", "_ndim"))]
-    for name, array in zip(given, inputs, strict=False):  # outputs follow
-        yield array.size < 8, "constant" in types[name].split()

@@ -14,8 +14,6 @@ from nerfmac.ops.networks import NetworksShape, networks
 from nerfmac.ops.occupancy_update import pack_bits
 from tests.chosen_cases import function
 from tests.metal.execute import Executor
-from tests.metal.executed_cases import run
-from tests.metal.trials import COUNT, Trial
 
 pytestmark = pytest.mark.slow
 
@@ -84,14 +82,6 @@ def test_steps_that_grow_have_the_same_samples_in_both_passes(executor):
     assert width.all()
 
 
-@pytest.mark.parametrize("case", ["march-object-301-0.2", "march-scene-301-0.2"])
-def test_results_hold_when_it_is_the_other_pass_that_rounds(executor, case):
-    found = run(case, executor.folder, rounded=["march_write"])
-    assert not found.error, found.error
-    assert not found.unwritten
-    assert all(outcome.passed for outcome in found.outcomes), found.outcomes
-
-
 LEVELS = HashLevels(2, 4, 3, 1.5)
 
 
@@ -148,14 +138,3 @@ def test_a_gradient_beyond_half_precision_becomes_its_largest_number(executor):
     assert np.isfinite(got).all()
     assert np.abs(got[3]).max() == 65504
     assert not got[np.arange(rows) != 3].any()
-
-
-@pytest.mark.parametrize("name", ["min", "max"])
-@pytest.mark.parametrize("operands", ["in[i], nan", "nan, in[i]"])
-def test_the_fast_minimum_and_maximum_of_nan_are_either_operand(executor, name, operands):
-    body = f"const float nan = as_type<float>(0x7fc00000u);\nout[i] = {name}({operands});"
-    got = Trial(body)(executor)
-    assert 8 < np.isnan(got).sum() < 56
-    assert np.array_equal(got[~np.isnan(got)], COUNT[~np.isnan(got)])
-    precise = Trial(body.replace(f"{name}(", f"precise::{name}("))(executor)
-    assert np.array_equal(precise, COUNT)

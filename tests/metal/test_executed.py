@@ -104,32 +104,12 @@ def test_outputs_are_written_whole(runs):
     assert set().union(*(runs[case].unwritten for case in CASES)) == LEAVES_ROWS
 
 
-# Launched by whole threadgroups, or for one thread.
-WHOLE = {
-    f"networks_{name}" for name in ("store", "density", "forward", "gradient", "gradient_apart")
-}
-WHOLE |= {"trace", "packing_samples_per_ray", "loss_scale"}
-WHOLE |= {"masked_mean_forward"}
-FUNCTIONS = {function(each) for some in launches_of_cases().values() for each in some}
-
-
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_grid_that_is_no_multiple_of_the_threadgroup_is_run(name):
-    launches = [each for case in CASES for each in launches_of_cases()[case]]
-    sizes = [(each.grid[0], each.group[0]) for each in launches if function(each) == name]
-    assert any(grid > group and grid % group for grid, group in sizes) == (name not in WHOLE)
-
-
 def test_threadgroups_are_at_most_256_wide_and_grids_fit_32_bits():
     launches = [*specializations().values()]
     launches += [launch for some in launches_of_cases().values() for launch in some]
     for launch in launches:
         assert np.prod(launch.group) <= 256, launch.name
         assert max(launch.grid) < 2**32, launch.name
-
-
-def test_inputs_of_fewer_than_eight_elements_arrive_as_constant(runs):
-    assert set().union(*(runs[case].inputs for case in CASES)) == {(True, True), (False, False)}
 
 
 def test_empty_inputs_launch_nothing_and_give_zeros(executor):

@@ -16,7 +16,6 @@ COUNT = np.arange(64, dtype=np.float32)
 
 # Common parts of several kernels.
 THREADGROUP = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
-SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
 PLAIN = "reinterpret_cast<device float*>(out)"
 ADD = "atomic_fetch_add_explicit(&out[0], 1.0f, memory_order_relaxed);\n"
 HELD = "threadgroup float held[64];\n"
@@ -65,10 +64,6 @@ SHARED = "threadgroup float shared[64];\nshared[i % 64] = in[i];\n"
 
 # Simdgroup 1 of the 40 threads is partial: it has 8 lanes.
 RIGHT = {
-    "sum over a simdgroup": (
-        Trial("out[i] = simd_sum(in[i]);"),
-        np.repeat([COUNT[:32].sum(), COUNT[32:].sum()], 32),
-    ),
     "sum over a partial simdgroup": (
         Trial("out[i] = simd_sum(in[i]);", grid=40, size=40, group=40),
         np.repeat([COUNT[:32].sum(), COUNT[32:40].sum()], [32, 8]),
@@ -77,21 +72,9 @@ RIGHT = {
         Trial("out[i] = 0; if (i % 2) return; out[i] = simd_sum(in[i]);", size=32, grid=32),
         np.where(np.arange(32) % 2, 0, COUNT[:32:2].sum()),
     ),
-    "shuffle": (
-        Trial("out[i] = simd_shuffle_xor(in[i], 5);"),
-        COUNT[np.arange(64) ^ 5],
-    ),
-    "shuffle from a lane that has returned": (
-        Trial("out[i] = 0; if (i > 7) return; out[i] = simd_shuffle(in[i], 9);", size=32, grid=32),
-        np.where(np.arange(32) > 7, 0, np.nan),
-    ),
     "prefix sum": (
         Trial("out[i] = simd_prefix_exclusive_sum(in[i]);"),
         np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:])]),
-    ),
-    "ballot": (
-        Trial("out[i] = uint((simd_vote::vote_t)simd_ballot(in[i] > 35)) >> 20;"),
-        np.repeat([0, 0xFFF], 32),
     ),
     "reduction over a threadgroup": (
         Trial(
@@ -100,10 +83,6 @@ RIGHT = {
             "if (i == 0) out[0] = shared[0];", size=1,
         ),
         [COUNT.sum()],
-    ),
-    "threadgroups of which the last is smaller": (
-        Trial("out[i] = threads_per_threadgroup.x;", grid=50, size=50, group=32),
-        np.repeat([32, 18], [32, 18]),
     ),
     "floats below the normal ones, which are zero": (
         Trial("out[i] = in[i] * 1e-30f * 1e9f;", given=COUNT * np.float32(1e-15)),

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,14 +97,6 @@ def test_a_warning_about_poses_is_logged_and_stored(photos, tmp_path, judged, ca
     assert "07.png is far away\n" in capsys.readouterr().out
 
 
-def test_training_reports_a_stored_warning(photos, tmp_path, judged, caplog, on_the_cpu):
-    scene = capture_scene(photos, tmp_path / "scene", progress=False)
-    caplog.clear()
-    flags = "--preset", "tiny", "--steps", 1, "--no-video"
-    assert nerfmac("train", scene, "--out", tmp_path / "run", *flags) == 0
-    assert "07.png is far away" in caplog.text
-
-
 def test_wrong_poses_are_refused_with_what_was_tried_and_can_be_kept(
     photos, tmp_path, judged, solved, capsys, caplog
 ):
@@ -125,15 +116,6 @@ def test_wrong_poses_are_refused_with_what_was_tried_and_can_be_kept(
     assert ORDER.evidence in caplog.text
     assert stored_verdict(out).is_refused
     assert (out / "transforms.json").exists()
-
-
-def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
-    random = np.random.default_rng(0)
-    frames = random.integers(0, 255, (12, 48, 64, 3), np.uint8)
-    write_video(tmp_path / "walk.mp4", frames, fps=8)
-    judged.insert(0, ORDER)
-    with pytest.raises(InputError, match=r"or extract more frames, .* --frames 10"):
-        capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
 
 
 def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
@@ -224,14 +206,6 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 
 
-def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    solved["cameras"] = 9
-    capture_scene(photos, tmp_path / "scene", progress=False)
-    (line,) = [line for line in caplog.messages if "no camera" in line]
-    assert line.startswith("3 of 12 images have no camera: ")
-
-
 @pytest.mark.parametrize(
     ("name", "count", "told"),
     [
@@ -249,14 +223,6 @@ def test_photos_that_no_option_helps_leave_no_folder(tmp_path, solved, capsys, n
     assert told in error
     assert "matches are in" not in error
     assert not (tmp_path / "captures").exists()
-
-
-def test_a_refusal_says_what_it_keeps(photos, tmp_path, solved, capsys):
-    solved["cameras"] = 2
-    assert nerfmac("capture", photos) == 2
-    told = capsys.readouterr().err
-    assert "the images and their matches are in captures/garden; another attempt" in told
-    assert (tmp_path / "captures" / "garden" / "capture" / "images.json").is_file()
 
 
 @pytest.mark.parametrize(
@@ -277,11 +243,6 @@ def test_an_interrupted_capture_says_in_one_line_what_is_kept(
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
     assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
-
-
-def test_photos_beside_another_programs_capture_file_are_captured(photos, solved):
-    (photos / "capture.json").write_text('{"device": "phone"}')
-    assert captured(photos) == Path("captures/garden")
 
 
 def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, capsys):

@@ -7,7 +7,6 @@ import pytest
 from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 
-from nerfmac.app.capture import video
 from nerfmac.app.capture.focal import (
     ENOUGH,
     TRIAL_IMAGES,
@@ -161,21 +160,6 @@ def test_a_wide_gamut_video_is_converted_to_srgb(tmp_path, colors, primaries, ma
     assert caplog.messages == [
         f"{path} is a wide-gamut video ({name}); converting its frames to sRGB"
     ]
-
-
-def test_without_the_filters_it_is_said_that_colors_are_pale(tmp_path, colors, caplog, monkeypatch):
-    path = tmp_path / "clip.mkv"
-    write_video(path, colors, "arib-std-b67")
-    program = tmp_path / "ffmpeg"
-    stub = 'case "$*" in *-filters*) echo " .. scale " ;; *) exec {} "$@";; esac'
-    program.write_text(f"#!/bin/sh\n{stub.format(get_ffmpeg_exe())}")
-    program.chmod(0o755)
-    monkeypatch.setattr(video, "ffmpeg", lambda: str(program))
-    report_conversions(path)
-    (frame,) = full_frames(path, [0], 640)
-    assert frame.shape == (48, 64, 3)
-    (line,) = caplog.messages
-    assert "will be pale" in line
 
 
 def test_a_usual_video_is_left_as_it_is(tmp_path, colors, caplog):

@@ -49,13 +49,6 @@ def trials(monkeypatch):
     return done
 
 
-def test_a_guess_is_held_while_mapping(solver, trials):
-    found = solver(focal=1.4, depth=0.4)._map("sequential")
-    far, near = trials
-    assert far.observations < near.observations
-    assert found.focal == pytest.approx(1.4, rel=0.005)
-
-
 def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     found = solver(focal=1.4)._map("sequential")
     least = min(trials, key=lambda trial: trial.error)

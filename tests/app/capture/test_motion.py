@@ -5,13 +5,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
+from PIL import Image
 
 from nerfmac.app.capture import video
-from nerfmac.app.capture.pairs import MATCHED, VERIFIED, in_sequence, is_walk, linked
+from nerfmac.app.capture.pairs import MATCHED, VERIFIED, in_sequence, is_walk
 from nerfmac.app.capture.video import (
     FrameMeasures,
-    laplacian_variance,
     measure_frames,
     select_frames,
 )
@@ -43,11 +42,6 @@ def test_the_way_grows_by_the_shift_of_each_frame_in_longer_sides(ground, step):
     assert traveled[-1] * WIDTH == pytest.approx(8 * np.hypot(*step), abs=3.0, rel=0.05)
 
 
-def test_a_slow_motion_is_not_lost_in_rounding(ground):
-    frames = [frame(ground, number // 3, 0) for number in range(60)]
-    assert measure_frames(frames).traveled[-1] * WIDTH == pytest.approx(59 // 3, abs=3.0)
-
-
 def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
     random = np.random.default_rng(3)
     frames = []
@@ -58,38 +52,10 @@ def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
     assert measure_frames(frames).traveled[-1] == 0
 
 
-def test_blur_is_less_sharp_whichever_way_it_goes(ground):
-    sharp = Image.fromarray(frame(ground, 0, 0))
-    blurred = np.asarray(sharp.filter(ImageFilter.GaussianBlur(1.5)), np.float32)
-    assert laplacian_variance(blurred) < 0.5 * laplacian_variance(np.asarray(sharp, np.float32))
-
-
-def test_black_frames_have_no_contrast_and_no_motion():
-    frames = measure_frames([np.full((HEIGHT, WIDTH), 4, np.uint8)] * 3)
-    assert frames.contrast.max() == 0
-    assert frames.traveled.tolist() == [0, 0, 0]
-
-
-def test_there_may_be_no_frames():
-    assert len(measure_frames([]).sharpness) == 0
-
-
 def frames(traveled, sharpness=None):
     traveled = np.asarray(traveled, float)
     sharpness = np.ones(len(traveled)) if sharpness is None else np.asarray(sharpness, float)
     return FrameMeasures(sharpness, traveled, np.full(len(traveled), 40.0))
-
-
-def test_as_many_are_taken_as_the_motion_asks_for():
-    way = 80 * video.SPACING
-    assert len(select_frames(frames(np.linspace(0, way, 700)))) == 80
-    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == video.MAX_STRETCHES
-    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == video.MIN_STRETCHES
-    assert len(select_frames(frames(np.linspace(0, way, 700)), count=33)) == 33
-
-
-def test_a_video_of_few_frames_gives_no_frame_twice():
-    assert select_frames(frames(np.linspace(0, 3, 20) ** 2)) == list(range(20))
 
 
 def test_a_camera_at_rest_gives_few_frames_and_a_moving_one_many():
@@ -119,12 +85,6 @@ def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
     assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text
 
 
-def test_frames_that_do_not_move_at_all_are_divided_by_time():
-    chosen = select_frames(frames(np.zeros(500)), count=5)
-    assert len(chosen) == 5
-    assert np.ptp(np.diff(chosen)) < 100
-
-
 NAMES = [f"{number}.jpg" for number in range(24)]
 """Names in image order. The alphabetical order differs, because 10.jpg follows 9.jpg."""
 
@@ -142,14 +102,3 @@ def test_an_order_is_a_walk_if_most_neighbors_show_the_same():
     every = {(min(pair), max(pair)): 50 for pair in combinations(NAMES, 2)}
     assert not is_walk(NAMES, every)
     assert not is_walk(NAMES[:1], {})
-
-
-def test_a_walk_is_linked_up_to_where_it_breaks_off():
-    assert linked(NAMES, alike(1)) == 24
-    matches = alike(2)
-    for pair in (("15.jpg", "16.jpg"), ("14.jpg", "16.jpg"), ("15.jpg", "17.jpg")):
-        matches[pair] = MATCHED - 1
-    assert linked(NAMES, matches) == 16
-    assert linked(NAMES, matches | {("12.jpg", "20.jpg"): MATCHED}) == 24
-    assert linked(NAMES, matches | {("1.jpg", "20.jpg"): MATCHED}) == 16, "too far apart in order"
-    assert linked([], {}) == 0

@@ -96,12 +96,6 @@ def test_images_of_two_lenses_have_each_their_own(tmp_path):
 NAMES = [f"{number:02}.jpg" for number in range(24)]
 
 
-def test_each_is_compared_with_those_that_follow_it_and_no_further():
-    pairs = in_sequence(NAMES, 3)
-    assert pairs[:4] == [(NAMES[0], NAMES[k]) for k in (1, 2, 3)] + [(NAMES[1], NAMES[2])]
-    assert len(pairs) == 3 * 21 + 2 + 1
-
-
 def ring(turns):
     """Return cameras on a circle of radius 2 that look at its middle."""
     poses = {}
@@ -119,10 +113,6 @@ def test_a_ring_is_closed_where_it_ends_and_not_across():
     assert (NAMES[0], NAMES[12]) not in pairs, "these see two sides"
     assert not {*pairs} & {*known}
     assert {(int(other[:2]) - int(one[:2])) % 24 for one, other in pairs} <= {*range(20, 24)}
-
-
-def test_a_half_ring_is_not_closed():
-    assert in_space(ring(0.5), 0.6, in_sequence(NAMES, 6)) == []
 
 
 def test_cameras_in_one_place_that_look_apart_are_not_compared():

@@ -12,7 +12,6 @@ from nerfmac.app.capture import capture_scene, captured, colmap_process
 from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
 from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
@@ -65,17 +64,6 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     shutil.rmtree("captures/garden")
     solved["cameras"] = 12 + (how == "added") - (how == "removed")
     assert len(load_scene(captured(photos), split="none").cameras("train")) == solved["cameras"]
-
-
-def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, solved):
-    random = np.random.default_rng(1)
-    for _ in range(2):
-        ground = random.integers(0, 255, (48, 300, 3), np.uint8)
-        write_video(tmp_path / "walk.mp4", (ground[:, 3 * k : 3 * k + 64] for k in range(40)), 20)
-        if not solved["calls"]:
-            capture_scene("walk.mp4", frames=12, progress=False)
-    with pytest.raises(InputError, match=r"changed since: 1 changed \(walk\.mp4\); to capture it"):
-        capture_scene("walk.mp4", frames=12, progress=False)
 
 
 def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):
@@ -145,17 +133,3 @@ def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photos):
         is_masked = (points[:, 0] < 29) & (points[:, 1] < 19)
         assert is_masked.any() == (number == 1)
         assert len(points)
-
-
-def test_an_image_that_colmap_cannot_read_has_no_features(tmp_path, photos):
-    pycolmap = pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
-    (photos / "00.png").write_bytes(b"an image in another format")
-    lens = {"images": ["00.png", *NAMES[1:3]], "parameters": []}
-    unread = {"images": ["00.png"], "parameters": []}
-    plan = {"images": str(photos), "masks": "", "lenses": [unread, lens], "focal_guess": 0.85}
-    colmap_process.find_features(pycolmap, tmp_path, plan)
-    with pycolmap.Database.open(tmp_path / "database.db") as opened:
-        assert {image.name for image in opened.read_all_images()} == {*NAMES[1:3]}
-    assert colmap_process._hold_lens(
-        pycolmap, tmp_path / "database.db", plan | {"lens": [1.0, 0.0, 0.0]}
-    ) == {1}

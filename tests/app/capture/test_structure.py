@@ -1,17 +1,14 @@
 """Sequential matching of ordered images, its fallback, and images without a camera."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
-from nerfmac.app.capture.colmap_process import LENS_MODEL, _Progress
-from nerfmac.app.capture.focal import Trial
+from nerfmac.app.capture.colmap_process import LENS_MODEL
 from nerfmac.app.capture.inputs import CapturedImage
-from nerfmac.app.capture.stages import step_name
 from nerfmac.app.capture.structure import NoCamerasError, Solver
 from nerfmac.app.capture.unregistered import missing_images
 from nerfmac.app.capture.verdict import Finding, Verdict
@@ -19,14 +16,6 @@ from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
-
-
-def test_too_few_cameras_do_not_contradict_the_trial_of_the_focal_length(tmp_path):
-    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
-    solver = Solver(tmp_path, tmp_path, images, None)
-    assert "COLMAP found no two of the 20 images that show" in str(solver._no_cameras())
-    solver._trial = Trial(1.2, 1.2, 0.0, 0.0, 0.5, 900, 14)
-    assert "COLMAP found only 14 of the 20 images that show" in str(solver._no_cameras())
 
 
 @pytest.fixture
@@ -89,12 +78,6 @@ def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
     assert caplog.messages == [f"using {matching} matching, because {told}"]
 
 
-def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
-    photos["neighbors"] = 3
-    monkeypatch.setattr(structure, "ALL_BELOW", 20)
-    assert photos["solver"].solve("auto").matching == "window"
-
-
 @pytest.mark.parametrize(
     ("in_order", "in_any", "chosen"),
     [
@@ -118,23 +101,6 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     )
 
 
-@pytest.mark.parametrize(
-    ("in_any", "chosen", "mapped"),
-    [
-        ((20, 0), "exhaustive", ["exhaustive"]),
-        ((20, 1), "sequential", ["exhaustive", "sequential"]),
-        ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
-    ],
-)
-def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
-    photos, in_any, chosen, mapped
-):
-    photos["broken_at"] = "12.png"
-    photos["sequential"], photos["any"] = (12, 0), in_any
-    assert photos["solver"].solve("auto").matching == chosen
-    assert photos["mapped"] == mapped
-
-
 def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(photos):
     photos["sequential"] = 20, 1
     photos["repaired-3"], photos["repaired-2"] = (20, 1), (20, 0)
@@ -142,22 +108,6 @@ def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(
     assert photos["mapped"] == ["sequential", "draft", "repaired-3", "draft", "repaired-2"]
     assert not found.verdict.is_refused
     assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
-
-
-@pytest.mark.parametrize("repaired", [(20, 1), (9, 0)])
-def test_the_first_cameras_are_refused_if_no_other_ones_are_better(photos, repaired):
-    photos["sequential"] = 20, 1
-    photos |= dict.fromkeys(("repaired-3", "repaired-2", "repaired-4"), repaired)
-    found = photos["solver"].solve("sequential")
-    assert found.verdict.is_refused
-    assert len(found.model.images) == 20
-    assert len(found.tried) == 3
-
-
-def test_a_walk_that_ends_a_image_early_is_not_broken(photos):
-    photos["broken_at"] = "19.png"
-    photos["solver"].solve("auto")
-    assert photos["mapped"] == ["sequential"]
 
 
 def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle():
@@ -179,26 +129,6 @@ def images(tmp_path):
             image = image.filter(ImageFilter.GaussianBlur(2))
         image.save(tmp_path / name)
     return tmp_path
-
-
-def test_steps_never_go_back(tmp_path, monkeypatch):
-    names = []
-
-    class Bar:
-        def __init__(self, name, _):
-            names.append(step_name(name, of_video=True))
-
-        __enter__ = __exit__ = lambda *_: None
-
-    monkeypatch.setattr(structure, "run_stage", lambda *_: None)
-    images = [CapturedImage(name, 64, 48, 60.0) for name in NAMES]
-    solver = Solver(tmp_path, tmp_path, images, Bar, is_video=True)
-    solver._match([("00.png", "01.png")])
-    solver.run("mapping", 20)
-    solver._match([("00.png", "02.png")])
-    assert names[0] == "4 of 5: matching"
-    assert names[2] == "5 of 5: estimating cameras, matching more images"
-    assert [name[0] for name in names] == ["4", "5", "5"]
 
 
 @pytest.mark.parametrize(
@@ -232,54 +162,3 @@ def test_blurred_images_are_called_blurred(images, missing, said, unsaid, caplog
     assert told.startswith(f"{len(missing)} of 20 images have no camera: ")
     assert said in told
     assert unsaid not in told
-
-
-def test_models_that_are_begun_again_are_not_counted_twice(capsys):
-    progress = _Progress()
-    progress.begin()
-    progress.add()
-    progress.begin()
-    progress.add()
-    progress.add()
-    progress.add()
-    lines = [int(line) for line in capsys.readouterr().out.split()]
-    assert lines == [2, 1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("stage", "of_video", "text"),
-    [
-        ("frames", True, "1 of 5: selecting frames"),
-        ("matches", True, "4 of 5: matching"),
-        ("images", False, "1 of 4: writing images"),
-        ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
-    ],
-)
-def test_steps_are_counted(stage, of_video, text):
-    assert step_name(stage, of_video=of_video) == text
-
-
-def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_order(
-    photos, monkeypatch
-):
-    names = [f"{number}.png" for number in range(7, 13)]
-    solver = Solver(
-        photos["solver"].folder,
-        Path("images"),
-        [CapturedImage(n, 64, 48, 0.0) for n in names],
-        None,
-    )
-    ring = ring_of(3, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
-    wrong = ring._replace(verdict=Verdict((Finding("order", "two sides", "record again"),)))
-    kept = []
-
-    def mapped(self, matching, to="sparse", pairs=None):
-        kept.append(pairs)
-        return wrong
-
-    monkeypatch.setattr(Solver, "_map", mapped)
-    monkeypatch.setattr(Solver, "_model", lambda *_, **__: (wrong.model, {}))
-    monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
-    solver._repaired(wrong)
-    assert kept == [[("10.png", "9.png")]] * 3

@@ -73,12 +73,6 @@ def test_equal_names_in_two_folders_stay_apart_with_their_masks(tmp_path, bar):
             assert np.asarray(opened).all() == (image.name != "a/b/1.jpg")
 
 
-def test_one_subfolder_with_all_photos_is_their_root(tmp_path, bar):
-    paths = [photo(tmp_path / f"source/walk/{index}.png") for index in range(3)]
-    taken = take_images(paths, tmp_path / "images", 64, bar, {})
-    assert [image.name for image in taken] == ["0.png", "1.png", "2.png"]
-
-
 def test_edited_photos_of_an_iphone_are_taken_once(tmp_path, bar, caplog):
     files = ("IMG_7.JPG", "IMG_8.JPG", "IMG_E7.JPG", "IMG_E9.JPG")
     paths = [photo(tmp_path / "p" / name) for name in files]

@@ -39,14 +39,6 @@ class Egg(Field):
         return FieldOutput(density, color_of(samples.position, mx))
 
 
-class Glossy(Egg):
-    """Egg with a color that is the viewing direction."""
-
-    def __call__(self, parameters, samples, directions):
-        output = super().__call__(parameters, samples, directions)
-        return output._replace(color=0.5 + 0.5 * directions[samples.ray])
-
-
 def size_of(position, library=np):
     """Return the scale of an egg with `position` (..., 3) on its surface, relative to its size."""
     place = (position - library.array(MIDDLE)) / library.array(RADII)

@@ -57,22 +57,6 @@ def test_a_density_is_a_volume_only(grid, tmp_path):
         grid.save(tmp_path / "density.npz")
 
 
-def test_slabs_make_no_difference(grid, run, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.export.density.SLAB", 900)
-    monkeypatch.setattr("nerfmac.app.export.density.BATCH", 130)
-    again = extract_density(run, resolution=30, crop=CROP, progress=False)
-    assert np.array_equal(again.density, grid.density)
-
-
-def test_a_crop_ends_where_the_scenes_cube_does(run):
-    half = 0.5 / run.scene.placement.scale
-    crop = ((-99.0, -0.1, -0.1), (0.0, 0.1, 99.0))
-    grid = extract_density(run, resolution=10, crop=crop, progress=False)
-    assert grid.origin == pytest.approx([-half, -0.1, -0.1], abs=1e-6)
-    last = grid.origin + grid.spacing * (np.array(grid.density.shape) - 1)
-    assert last == pytest.approx([0.0, 0.1, half], abs=grid.spacing)
-
-
 ORIGIN, SPACING = np.array([1.5, -2.0, 0.25]), 0.125
 
 
@@ -161,8 +145,3 @@ def test_each_point_has_its_density_as_fog_in_the_coordinates_of_the_files(densi
     assert said == {b"class": b"fog volume", b"name": b"density"}
     assert np.array_equal(shift, ORIGIN)
     assert np.array_equal(scales, np.outer([0.125, 0.125, 8, 64, 4], np.ones(3)))
-
-
-def test_an_empty_grid_is_a_file_too(tmp_path):
-    DensityGrid(np.zeros((3, 9, 4), np.float32), ORIGIN, SPACING).save(tmp_path / "d.VDB")
-    assert not read(tmp_path / "d.VDB")[2]

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.export import extract_mesh
 from nerfmac.app.export.density import Lattice
-from nerfmac.app.export.fusion import TRUNCATION, DepthView, _near_surfaces, depth_views, fused
+from nerfmac.app.export.fusion import DepthView, depth_views, fused
 from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
@@ -71,6 +71,11 @@ def test_points_of_a_view_are_on_the_ball_and_distances_to_it_are_along_rays():
     np.testing.assert_allclose(weight[inner], cosine[inner], atol=0.03)
 
 
+def all_positions() -> np.ndarray:
+    index = np.stack(np.meshgrid(*map(np.arange, LATTICE.shape), indexing="ij"), axis=-1)
+    return PLACEMENT.to_scene(LATTICE.position(index.astype(float)))
+
+
 def test_the_zero_of_the_fused_distance_is_the_ball():
     values, is_known = fused(
         [ball_view(eye) for eye in around(24)], LATTICE, PLACEMENT, progress=False
@@ -85,23 +90,6 @@ def test_the_zero_of_the_fused_distance_is_the_ball():
     assert (is_outside == (away > 0))[np.abs(away) > 0.75].mean() > 0.98
     assert (is_outside == (away > 0))[np.abs(away) > 1.5].all()
     assert not is_known[np.linalg.norm(all_positions() - CENTER, axis=-1) < RADIUS / 2].any()
-
-
-def test_all_points_within_the_truncation_of_a_surface_are_computed():
-    view = ball_view((1.4, 0.2, 0.9))
-    near = _near_surfaces([view], LATTICE, PLACEMENT)
-    place = (PLACEMENT.to_file(view.points()) - LATTICE.origin) / LATTICE.spacing
-    for corner in np.ndindex(2, 2, 2):
-        up = np.floor(place + 0.999 * TRUNCATION).astype(int)
-        down = np.ceil(place - 0.999 * TRUNCATION).astype(int)
-        index = np.where(np.array(corner) > 0, up, down)
-        assert near[tuple(index.T)].all()
-    assert near.mean() < 0.5
-
-
-def all_positions() -> np.ndarray:
-    index = np.stack(np.meshgrid(*map(np.arange, LATTICE.shape), indexing="ij"), axis=-1)
-    return PLACEMENT.to_scene(LATTICE.position(index.astype(float)))
 
 
 def test_a_floater_that_one_view_sees_is_no_surface():

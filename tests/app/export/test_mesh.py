@@ -1,7 +1,6 @@
 """Meshes of a field with a known surface."""
 
 import os
-import re
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -18,7 +17,6 @@ from tests.app.export.egg import (
     MIDDLE,
     ON_SURFACE,
     Egg,
-    Glossy,
     color_of,
     distance_to,
     egg_run,
@@ -104,11 +102,6 @@ def test_normals_and_colors_are_those_of_the_surface(mesh, placement):
     assert mesh.colors == pytest.approx(255 * color_of(position), abs=1)
 
 
-def test_colors_are_seen_against_the_normal(scene):
-    mesh = extract_mesh(egg_run(scene, Glossy()), resolution=24, crop=CROP, progress=False)
-    assert mesh.colors == pytest.approx(255 * (0.5 - 0.5 * mesh.normals), abs=1)
-
-
 def test_a_crop_that_cuts_the_egg_closes_it_there(run, placement):
     crop = (CROP[0], (0.1, 0.46, 0.63))
     mesh = extract_mesh(run, resolution=RESOLUTION, crop=crop, progress=False)
@@ -131,24 +124,6 @@ def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
     mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
     assert solid(mesh).is_watertight
     assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)
-
-
-class Faint(Egg):
-    """Nowhere denser than 40 per scene unit, so light goes some way into it."""
-
-    def density(self, parameters, position):
-        return mx.minimum(super().density(parameters, position), 40.0)
-
-
-def test_the_surface_of_a_faint_field_is_where_light_ends(scene, placement, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    run = egg_run(scene, Faint())
-    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
-    away = np.abs(distance_to(placement.to_scene(mesh.vertices)))
-    assert away.mean() < cell(placement)
-    assert solid(mesh).body_count == 1
-    (told,) = (line for line in caplog.messages if "at density" in line)
-    assert 10 < float(re.search(r"at density ([\d.]+)", told)[1]) < 40
 
 
 def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):

@@ -11,7 +11,6 @@ from nerfmac.app.export import extract_cameras, extract_points
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
-from scripts import blender_cameras
 from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms
 from tests.scene_factory import CONFIG, nerfmac
@@ -81,23 +80,11 @@ def test_where_nothing_is_seen_there_are_no_points(run):
         extract_points(run, crop=((1.3, 1.3, 1.3), (1.4, 1.4, 1.4)), progress=False)
 
 
-def test_a_batch_without_points_is_not_the_end(run, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.export.points.RAYS", 4)
-    monkeypatch.setattr("nerfmac.app.export.points.FRUITLESS", 100)
-    assert len(extract_points(run, count=20, progress=False).positions) == 20
-
-
 class Haze(Egg):
     """An egg that some light passes, thin at its rim."""
 
     def density(self, parameters, position):
         return mx.where(size_of(position, mx) < 1.0, 12.0, 0.0)
-
-
-def test_the_depth_of_a_haze_is_in_the_haze(scene):
-    run = egg_run(scene, Haze())
-    points = extract_points(run, count=500, progress=False)
-    assert size_of(run.scene.placement.to_scene(points.positions)).max() < 1.03
 
 
 class Pair(Haze):
@@ -144,13 +131,6 @@ def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu)
     assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
 
 
-def test_without_the_images_the_views_are_numbered(capture, caplog):
-    _, run = capture
-    run.source, run.scene = None, replace(run.scene, path="/nowhere")
-    assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"
-    assert "only training cameras are exported, with numbered views" in caplog.text
-
-
 def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
     _, run = capture
     want = extract_cameras(run)
@@ -189,19 +169,3 @@ def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
         for got, want in zip(again.splits[split], scene.splits[split], strict=True):
             assert got.name == want.name
             assert got.camera.pose == pytest.approx(want.camera.pose, abs=1e-6)
-
-
-def test_blender_s_cameras_see_points_where_the_run_s_do(capture):
-    _, run = capture
-    values = extract_cameras(run)
-    for frame in values["frames"]:
-        settings = blender_cameras.settings(frame)
-        point = np.array(frame["transform_matrix"]) @ [0.2, -0.1, -2.0, 1.0]
-        local = np.linalg.inv(np.array(frame["transform_matrix"])) @ point
-        # Blender's projection: the sensor's width spans the image's longer side.
-        side = max(frame["w"], frame["h"])
-        scale = side * settings["lens"] / settings["sensor_width"]
-        x = frame["w"] / 2 + scale * local[0] / -local[2] - settings["shift_x"] * side
-        y = frame["h"] / 2 - scale * local[1] / -local[2] + settings["shift_y"] * side
-        assert x == pytest.approx(frame["cx"] + frame["fl_x"] * local[0] / -local[2])
-        assert y == pytest.approx(frame["cy"] - frame["fl_x"] * local[1] / -local[2])

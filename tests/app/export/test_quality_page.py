@@ -10,9 +10,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.export import evaluate_to_page
-from nerfmac.app.export.pages import worst
 from nerfmac.common.checks import InputError
-from nerfmac.rendering.evaluation import ViewQuality
 from tests.scene_factory import HEIGHT, WIDTH
 
 
@@ -71,23 +69,6 @@ def test_names_are_shown_as_they_are(run, tmp_path, monkeypatch):
     text = (tmp_path / "a.html").read_text()
     assert "&lt;b&gt;&amp;test/r_0" in text
     assert "<b>" not in text
-
-
-def test_the_worst_views_are_listed_first_and_lead_to_theirs(quality):
-    text, found = quality
-    line = re.search(r"Worst views: (.*)</p>", text)[1]
-    links = re.findall(r'href="#view-(\d)">(.*?)</a> \((.*?) dB', line)
-    least = sorted(found, key=lambda view: view.psnr)[:4]
-    assert [name for _, name, _ in links] == [view.name for view in least]
-    for number, name, psnr in links:
-        assert f'<section id="view-{number}"><h2>{name}: {psnr} dB' in text
-
-
-def test_the_worst_are_at_most_half_and_at_most_five():
-    views = [ViewQuality(f"view {each}", 20.0 + each * 7 % 20, 0.9) for each in range(20)]
-    assert [view.psnr for view in worst(views)] == [20.0, 21.0, 22.0, 23.0, 24.0]
-    assert len(worst(views[:5])) == 2
-    assert worst(views[:1]) == []
 
 
 def test_another_ending_and_an_absent_folder_are_refused(run, tmp_path):

@@ -41,33 +41,12 @@ def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
     )
 
 
-def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
-    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), split=3)
-    assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
-    assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
-    assert not {*scene.splits["test"]} & {*scene.splits["train"]}
-
-
 def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
     scene = load_scene(write_blender(tmp_path, train=9))
     assert sizes(scene) == {"train": 9}
     with pytest.raises(InputError, match=r"no 'test' views; available splits: train.*--split 8"):
         scene.views("test")
     assert sizes(load_scene(tmp_path, split=8)) == {"train": 7, "test": 2}
-
-
-def test_missing_images_are_left_out_with_a_line_a_split(tmp_path, caplog):
-    write_blender(tmp_path, train=3, test=2, val=2)
-    for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
-        (tmp_path / f"{name}.png").unlink()
-    assert sizes(load_scene(tmp_path)) == {"train": 2, "test": 1}
-    train, val, test = (str(tmp_path / f"transforms_{s}.json") for s in ("train", "val", "test"))
-    told = caplog.messages
-    assert len(told) == 3
-    assert told[0] == f"1 of 3 images of {train} do not exist; using the other 2"
-    assert told[1].startswith(f"none of the 2 images of {val} exist in")
-    assert told[1].endswith("without these images, there are no 'val' views to evaluate")
-    assert told[2] == f"1 of 2 images of {test} do not exist; using the other 1"
 
 
 @pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])

@@ -1,6 +1,5 @@
 """Images that a scene contains but that are not used are counted."""
 
-import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
@@ -30,13 +29,6 @@ def test_images_without_a_camera_are_counted_in_every_format(tmp_path, write, im
     (line,) = lines_of(caplog, tmp_path)
     assert line.startswith("1 of ")
     assert line.endswith(f"are skipped, such as {tmp_path / image}")
-
-
-def test_masks_and_maps_next_to_images_are_not_counted(tmp_path, caplog):
-    write_transforms(tmp_path, 9)
-    for name in ("000_depth", "000_normal_0001", "001_mask", "dynamic_mask_002"):
-        save(tmp_path / f"images/{name}.png", np.full((16, 24), 255, np.uint8))
-    assert not [line for line in lines_of(caplog, tmp_path) if "no camera" in line]
 
 
 def test_images_in_a_format_that_is_not_read_are_no_missing_files(tmp_path, caplog):

@@ -151,17 +151,6 @@ def test_the_up_that_is_asked_for_goes_before_the_files(tmp_path, up, axis):
     np.testing.assert_allclose(load_scene(blender, up=up).up, axis, atol=1e-12)
 
 
-@pytest.mark.parametrize("up", ["-z", (0.48, 0.6, -0.64)])
-def test_coordinates_of_no_meaning_are_turned_so_that_the_asked_up_is_z(tmp_path, up):
-    folder = write_colmap(tmp_path)
-    scene = load_scene(folder, up=up)
-    assert scene.up == (0.0, 0.0, 1.0)
-    asked = (0.0, 0.0, -1.0) if up == "-z" else up
-    np.testing.assert_allclose(scene.placement.turned_to_file([0, 0, 1]), asked, atol=1e-9)
-    one, other = (each.splits["train"][2].camera.pose for each in (scene, load_scene(folder)))
-    assert np.abs(one - other).max() > 0.1
-
-
 def image(index: int) -> str:
     return f"images/{index:03d}.png"
 

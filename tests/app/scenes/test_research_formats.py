@@ -9,7 +9,7 @@ from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Placement
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
 
 K = np.array([[30.0, 0, 11.0], [0, 29.0, 8.5], [0, 0, 1]])
 OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -117,15 +117,3 @@ def test_a_format_that_is_not_read_is_named_with_advice_and_is_not_captured(tmp_
         assert "`nerfmac capture " in text
     assert not holds_scene(tmp_path / "scene")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [{"camera_model": "SPHERICAL"}, {"camera_model": "equirectangular"}, {"latlong": True}],
-)
-def test_panoramas_are_named_before_anything_that_they_lack(tmp_path, keys):
-    save(tmp_path / "a.png", pixels(0, width=32))
-    frames = [{"file_path": "a.png", "transform_matrix": matrix(0)}]
-    path = write_json(tmp_path / "transforms.json", {**keys, "frames": frames})
-    with pytest.raises(InputError, match="does not read 360-degree images, so first cut each"):
-        load_scene(path)

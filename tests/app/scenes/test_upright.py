@@ -168,15 +168,6 @@ def test_colmap_ignores_the_tag(tmp_path, orientation, caplog):
     assert "1 of 4 images" in caplog.text
 
 
-def test_an_image_whose_size_decides_is_followed_by_those_whose_size_does_not(tmp_path):
-    for name, stored in (("a", True), ("b", False)):
-        path = write_transforms(tmp_path / name, 3)
-        turned = pixels(0) if stored else STORED[QUARTER](pixels(0))
-        tag(tmp_path / name / "images/000.png", turned, QUARTER)
-        tag(tmp_path / name / "images/001.png", pixels(1), HALF)
-        assert readings(path) == [not stored, not stored, True]
-
-
 AXES = {
     "x": np.diag([-1.0, 1, 1]),
     "y": np.diag([1.0, -1, 1]),

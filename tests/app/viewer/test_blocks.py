@@ -103,14 +103,6 @@ def test_between_the_faces_of_one_wall_there_is_no_seam(camera):
     assert len(np.unique(axis[is_clear])) >= 2
 
 
-def test_who_stands_in_a_cell_sees_it_from_as_near_as_anything():
-    inside = Camera.look_at((0.53, 0.47, 0.55), (0.9, 0.3, 0.4), (0, 0, 1), LENS)
-    occupied = np.ones((1, 16, 16, 16), bool)
-    hit, depth, _, _ = seen(CUBE, inside, occupied)
-    assert hit.all()
-    assert depth == pytest.approx(np.full(depth.shape, CUBE.near), abs=1e-5)
-
-
 @pytest.mark.parametrize("along", [0, 1, 2])
 def test_a_ray_along_an_axis_meets_what_stands_in_its_way(along):
     eye, up = np.array([0.47, 0.53, 0.59]), np.roll(np.eye(3)[along], 1)

@@ -21,7 +21,6 @@ from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.training.trainer import Trainer
 from tests.app.viewer.analytic import (
     BELOW,
-    CELLS,
     CUBE,
     FOCUS,
     FRONT,
@@ -106,16 +105,6 @@ def test_normals_point_out_of_an_ellipsoid_and_ripples_finer_than_a_cell_do_not_
     assert errors_of_normals(RippledEgg(), FRONT).mean() < 0.1
 
 
-def test_normals_look_no_farther_than_half_a_cell():
-    wall = ((0.2, 0.2, 0.45), (0.8, 0.8, 0.45 + 0.75 / CELLS), ORANGE)
-    got = drawn(Boxes(wall), "normal", background=(0.5, 0.5, 0.5))
-    origin, direction = pixel_rays(FRONT)
-    place = origin + got.depth[..., None] * direction
-    on_face = (np.abs(place - 0.5)[..., :2] < 0.3 - 0.6 / CELLS).all(axis=-1) & (got.depth > 0)
-    assert on_face.sum() > 30
-    assert np.abs(got.rgb[on_face] / 127.5 - 1.0 - [0.0, 0.0, 1.0]).max() < 0.01
-
-
 def test_opacity_is_gray(untrained):
     trainer, now = untrained
     got = Images(trainer, now, RenderOptions("opacity", BACKGROUND)).draw(BELOW, FOCUS)
@@ -141,17 +130,6 @@ def test_occupied_cells_are_blocks_shaded_by_the_face_that_is_seen():
     assert brightness.min() > 1.0 - CELL_VARIATION - 0.01
     assert len(np.unique(axis[sure])) >= 2
     assert len(np.unique(np.round(brightness, 2))) > 4, "cells can be told apart"
-
-
-def test_a_cascades_blocks_have_its_color():
-    occupied = np.zeros((3, 16, 16, 16), bool)
-    occupied[1, 2, 6, 9] = True
-    got = drawn(Boxes(), "occupancy", geometry=SCENE, occupied=occupied)
-    hit = got.depth > 0
-    assert hit.sum() > 3
-    hue = got.rgb[hit] / got.rgb[hit].max(axis=1, keepdims=True)
-    want = np.array(CASCADE_COLORS[1]) / max(CASCADE_COLORS[1])
-    assert hue == pytest.approx(np.tile(want, (len(hue), 1)), abs=0.01)
 
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])

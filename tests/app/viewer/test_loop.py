@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.viewer import screen as screen_module
-from nerfmac.app.viewer.pixel_budget import SCALES
 from tests.scene_factory import HEIGHT, WIDTH
 
 
@@ -57,20 +56,6 @@ def test_moves_that_came_meanwhile_are_answered_by_one_image_of_the_newest(page)
     assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
 
 
-def test_an_image_that_answers_nothing_new_says_so(page):
-    page.open().settle()
-    page.turn(t=5)
-    page.say("move", t=7, moving=False)
-    page.take("frame")
-    page.settle()
-    assert page.take("frame")[0]["t"] == 7
-    page.say("set", values={"mode": "depth"})
-    page.settle()
-    frames = page.take("frame")
-    assert frames
-    assert {frame["t"] for frame in frames} == {None}
-
-
 def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
     page.open().settle()
@@ -81,22 +66,6 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     page.say("move", t=2, moving=False)
     page.settle()
     assert page.take("frame")[-1]["still"]
-
-
-@pytest.mark.parametrize(
-    ("scale", "scales"), [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])]
-)
-def test_between_a_small_image_and_the_full_one_comes_one_of_half_its_side(
-    page, monkeypatch, scale, scales
-):
-    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: scale)
-    page.open(61, 37).settle()
-    page.take("frame")
-    page.turn(0.1, 0.0, t=1, moving=False)
-    page.settle()
-    frames = page.take("frame")
-    assert [frame["scale"] for frame in frames] == pytest.approx(scales, abs=1 / 61)
-    assert [frame["still"] for frame in frames] == [False] * (len(scales) - 1) + [True]
 
 
 def test_a_page_that_does_not_answer_has_two_images_under_way_until_a_while_has_passed(

@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.run import Run
 from nerfmac.app.viewer import loop as loop_module
-from nerfmac.app.viewer.loop import DeviceTime, WatchedTime
+from nerfmac.app.viewer.loop import DeviceTime
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
@@ -79,28 +79,6 @@ def test_training_that_is_paused_goes_on_from_there(page):
     page.say("train")
     page.settle()
     assert page.session.run.state.step == step + 5
-
-
-def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
-    # JupyterLab delays all messages of the kernel until it has loaded the code of a bar's widget
-    bars = []
-    monkeypatch.setattr(
-        "nerfmac.app.scenes.scene.tqdm",
-        lambda items, *_, **options: bars.append(options["disable"]) or items,
-    )
-    page = Page(Run.begin(scene, COARSE))
-    page.open().settle()
-    page.take("state")
-    bars.clear()
-    monkeypatch.delitem(scene._views, "train")
-    page.loop._status._when = 0.0
-    page.session.start()
-    page.work()
-    assert [state["training"]["message"] for state in page.take("state")] == ["reading images"]
-    page.work()
-    assert bars == [True]
-    page.say("pause")
-    page.settle()
 
 
 def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
@@ -219,23 +197,3 @@ def test_training_gets_its_share_whatever_a_slice_takes(share):
         account.spend(seconds, training=training)
         spent[training] += seconds
     assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)
-
-
-@pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (600.0, 1.8)])
-def test_after_a_slow_image_the_next_is_due_soon_at_first_and_later_after_longer(trained, wait):
-    watched = WatchedTime()
-    watched.draw(60.0, trained)
-    watched.train(0.99 * wait)
-    assert not watched.is_left
-    watched.train(0.02 * wait)
-    assert watched.is_left
-
-
-def test_what_was_long_ago_gives_no_claim():
-    account = DeviceTime()
-    account.spend(100.0, training=True)
-    taken = 0
-    while account.viewing_is_due(0.5):
-        account.spend(0.1, training=False)
-        taken += 1
-    assert taken < 20

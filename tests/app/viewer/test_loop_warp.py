@@ -76,25 +76,6 @@ def test_a_move_without_a_place_only_tells_whether_more_follow(page):
     assert page.session.view is before
 
 
-def test_on_the_cpu_a_page_that_warps_has_time_to_draw_between_images(page, monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(screen_module.time, "monotonic", lambda: now)
-    page.open(warps=True).settle()
-    frames(page)
-    now += 10.0
-    page.turn(t=1)
-    page.work()
-    assert len(frames(page)) == 1
-    page.turn(t=2)
-    pause = page.loop.work()
-    assert frames(page) == []
-    assert 0.0 < pause < 10.0
-    now += pause
-    page.turn(t=3)
-    page.work()
-    assert [message["t"] for message, _ in frames(page)] == [3]
-
-
 @pytest.mark.parametrize(("seconds", "share", "longest"), [(0.15, 0.1, 2.0), (3.0, 1.0, 2.0)])
 def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seconds(
     page, monkeypatch, seconds, share, longest
@@ -145,42 +126,3 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     assert page.take("frame")
     page.say("pause")
     page.settle()
-
-
-@pytest.mark.parametrize("kind", ["train", "pause"])
-def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page, kind):
-    page.open(48, 64).settle()
-    session = page.session
-    if kind == "pause":
-        session.start()
-    session.screen._job = object()  # partly drawn
-    page.say(kind)
-    page.loop._take(page.loop._messages.popleft())
-    assert session.training.is_running == (kind == "train")
-    assert not session.screen.is_drawing
-    session.pause()
-
-
-def test_the_first_trained_image_waits_for_no_image_of_before(page):
-    """An image that took an hour, before training, delays none of the images in training."""
-    page.open(warps=True).settle()
-    page.loop._watched_time.draw(3600.0, trained=60.0)
-    page.take("frame")
-    page.say("train")
-    while page.session.run.state.step == 120:
-        page.work()
-    page.work(2)
-    assert [frame["step"] > 120 for frame in page.take("frame")] == [True]
-    page.say("pause")
-    page.settle()
-
-
-@pytest.mark.parametrize(("step", "is_small"), [(1, True), (127, True), (128, False), (500, False)])
-def test_images_of_the_first_steps_are_small(page, step, is_small):
-    page.open(400, 300).settle()
-    screen, session = page.session.screen, page.session
-    state = replace(session.run.state, step=step)
-    screen._budget(session.target(), screen_module.REFRESH)._pixels = 400.0 * 300.0
-    job = screen._begin(session.run.trainer, session.target(), state, screen_module.REFRESH)
-    pixels = job.camera.lens.width * job.camera.lens.height
-    assert (pixels <= screen_module.HAZE_PIXELS) == is_small

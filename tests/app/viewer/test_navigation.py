@@ -37,15 +37,6 @@ def test_when_orbiting_what_is_in_front_follows_the_pointer(drag, axis):
         assert abs(moved[1 - axis]) < 0.1 * abs(moved[axis])
 
 
-def test_a_height_turns_by_half_a_turn_about_up():
-    offset = level().orbit(1.0, 0.0).pose[:, 3] - CENTER
-    before = EYE - CENTER
-    assert offset @ UP == pytest.approx(before @ UP)
-    assert np.allclose(offset + before, 2.0 * (before @ UP) * UP, atol=1e-9)
-    tilted = level().orbit(0.0, 0.1)
-    assert elevation(tilted) - elevation(level()) == pytest.approx(0.1 * math.pi)
-
-
 @pytest.mark.parametrize("drag", [(0.3, 0.2), (-1.7, 0.05), (0.0, 100.0), (100.1, -100.0)])
 def test_orbiting_keeps_distance_and_horizon_and_the_center_in_the_middle(drag):
     view = level().orbit(*drag)
@@ -90,16 +81,6 @@ def test_a_camera_overhead_is_hardly_turned_by_the_first_move(roll, tilt, side):
     moved = view.orbit(0.0, 0.0)
     assert_upright(moved)
     assert np.abs(moved.pose[:, :3] - view.pose[:, :3]).max() < 0.04  # 2 degrees and a bit
-
-
-@pytest.mark.parametrize("drag", [(0.2, 0.0), (0.0, 0.3), (-0.4, 0.1)])
-def test_what_is_as_far_as_the_center_follows_the_pointer_that_pans(drag):
-    view = level().pan(*drag)
-    point = CENTER + 0.3 * level().pose[:, 0] - 0.2 * level().pose[:, 1]
-    assert np.allclose(seen(view, point) - seen(level(), point), drag, atol=1e-9)
-    assert np.allclose(seen(view, view.center), 0.0, atol=1e-9)
-    assert view.distance == pytest.approx(level().distance)
-    assert np.array_equal(view.pose[:, :3], level().pose[:, :3])
 
 
 def test_dollying_closer_than_the_closest_goes_on_and_out_again():
@@ -192,13 +173,6 @@ def test_the_first_view_of_a_panorama_has_its_center_ahead():
     view = View.initial(rig([0, 50, 140, 170, 260, 300], True, scale=0.01), UP)
     assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
     assert np.linalg.norm(view.center - view.pose[:, 3]) == pytest.approx(CLOSEST)
-
-
-def test_far_outside_a_small_move_stays_small():
-    outside = level().look_at(EYE + [0.0, 1.1 * FARTHEST, 0.0]).orbit(1.0, 0.0)
-    assert np.linalg.norm(outside.pose[:, 3]) > 1.2 * FARTHEST
-    moved = outside.pan(1e-6, 0.0)
-    assert 1e-3 < np.linalg.norm(moved.pose[:, 3] - outside.pose[:, 3]) < 0.1
 
 
 @pytest.mark.parametrize("number", [100.0, -1e9, 1e200, -1e299])

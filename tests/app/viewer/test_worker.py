@@ -3,7 +3,6 @@
 import threading
 import time
 from concurrent.futures import Future
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -68,14 +67,6 @@ def test_an_activity_that_asks_for_no_more_gets_none_until_it_is_woken(worker):
     assert activity.has_worked()
     worker.submit(lambda: None).result(5.0)
     assert activity.slices == 2
-
-
-def test_an_activity_works_again_after_the_pause_it_asked_for(worker):
-    activity = Counting(0.02)
-    worker.add(activity)
-    assert activity.has_worked()
-    assert activity.has_worked()
-    assert np.diff(activity.times)[0] >= 0.02
 
 
 def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
@@ -189,36 +180,3 @@ def test_a_video_that_is_canceled_or_fails_leaves_no_file(tmp_path):
         with pytest.raises(error):
             each.result.result(60.0)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_time_left_follows_what_is_done(tmp_path, monkeypatch):
-    now = 100.0
-    monkeypatch.setattr(path_editor.time, "monotonic", lambda: now)
-    job = VideoJob(tmp_path / "tour.mp4", at_once, cameras(4), 12.0)
-    assert job.left is None
-    job.done, now = 3, 106.0
-    assert job.left == pytest.approx(2.0)
-
-
-def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch):
-    monkeypatch.setattr(path_editor, "STRIP", 4 * WIDTH)
-    worker, order = Worker(), []
-
-    def render(camera):
-        def strip():
-            order.append("strip")
-            return painted(camera)
-
-        return worker.submit(strip)
-
-    class Other:
-        def work(self):
-            order.append("other")
-            return 0.0
-
-    worker.add(Other())
-    VideoJob(tmp_path / "tour.mp4", render, cameras(3), 12.0).start().result.result(60.0)
-    worker.end()
-    strips = [place for place, each in enumerate(order) if each == "strip"]
-    assert len(strips) == 3 * HEIGHT // 4
-    assert all("other" in order[a:b] for a, b in pairwise(strips))

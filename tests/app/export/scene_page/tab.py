@@ -17,12 +17,6 @@ WEBGPU = (
 )
 """Chromium's flags for WebGPU and WebGL without a GPU."""
 
-WITH_CANVAS = (
-    *WEBGPU,
-    *("--use-gl=angle", "--use-angle=swiftshader", "--use-vulkan=swiftshader"),
-    "--enable-features=Vulkan,WebGPUService",
-)
-"""Flags for a WebGPU canvas. Headless Chromium supports it only with Vulkan, and it is slow."""
 
 WAIT = 120.0  # seconds; machines may be busy
 

@@ -76,22 +76,3 @@ def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
     assert np.linalg.norm(np.array(tab.view()["center"]) - point) < 0.02
     want = home.look_at(tab.view()["center"])
     assert np.abs(np.reshape(tab.view()["pose"], (3, 4)) - want.pose).max() < 1e-6
-
-
-def test_while_it_moves_images_are_as_large_as_there_is_time_for(tab, home):
-    screen = "document.body.nerfmac.flight.screen"
-    tab.page.set_viewport_size({"width": 80, "height": 40})
-    flight = "const flight = document.body.nerfmac.flight;"
-    tab.run(f"() => {{ {flight} flight.show(flight.view, true); }}")  # adds no more samples
-    tab.wait(f"{screen}.canvas.width === 80 && {screen}.shown && !{screen}.isRunning")
-    before = tab.run(f"{screen}.frames.length")
-    turned = "{...flight.home, pose: flight.home.pose.map((v, i) => (i === 3 ? v + 0.1 : v))}"
-    # In pixels a millisecond: 384 of the 3200 are in time for a frame.
-    tab.run(f"() => {{ {flight} {screen}.pace.whole = 16; flight.show({turned}, true); }}")
-    tab.wait(f"{screen}.frames.length > {before} && !{screen}.isRunning")
-    small = tab.run(f"{screen}.shown")
-    assert 200 < small["width"] * small["height"] < 420
-    assert small["samples"] == 1
-    tab.run(f"() => {{ {flight} flight.show(flight.view, false); }}")
-    tab.wait(f"{screen}.shown.samples > 1")
-    assert tab.run(f"{screen}.shown")["width"] == 80

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.export import PagePath, scene_page, write_scene_page
+from nerfmac.app.export import PagePath, write_scene_page
 from nerfmac.app.paths import View
-from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
-from nerfmac.common.page_modules import joined_modules
-from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
@@ -23,10 +20,9 @@ from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
-REST = 4e6
-"""Bytes of a page without its table: still image, networks, cells, and script."""
-WITH_A_GPU = """Object.defineProperty(
-  GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
+
+
+SMALL = {"viewport": {"width": 16, "height": 12}}
 
 
 def hide_words(tab) -> None:
@@ -37,14 +33,6 @@ def screenshot(tab) -> np.ndarray:
     """Return a screenshot of the tab, (h, w, 3) in [0, 1]."""
     image = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
     return np.asarray(image, np.float32) / 255
-
-
-def test_its_modules_are_joined_into_one_without_a_name_twice():
-    script = joined_modules(scene_page._read, "export/page/main.js")
-    names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
-    assert {"Tracer", "Screen", "Flight", "PointerInput", "walkByKeys"} <= set(names)
-    assert len(names) == len(set(names))
-    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -115,37 +103,6 @@ def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
     other.close()
 
 
-def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
-    from tests.app.export.scene_page.tab import WITH_CANVAS, Tab
-    from tests.app.viewer.notebook.browser import chromium
-
-    write_scene_page(trained, folder / "direct.html", background=(1.0, 1.0, 1.0))
-    kind = browser.browser_type
-    path = chromium(kind.executable_path)
-    other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
-    tab = Tab(other, folder / "direct.html", WITH_A_GPU, viewport={"width": 32, "height": 24})
-    tab.wait("document.body.nerfmac?.flight.screen?.shown?.samples > 0")
-    pixels = tab.run(
-        """async () => {
-          const { screen, view } = document.body.nerfmac.flight;
-          screen.close();
-          await screen.tracer.done();
-          const flat = Object.assign(document.createElement("canvas"), { width: 32, height: 24 });
-          const context = flat.getContext("2d");
-          screen.tracer.show(screen.images[0]); // what a canvas of WebGPU shows lasts a task
-          context.drawImage(screen.canvas, 0, 0);
-          return [screen.shown.width, [...context.getImageData(0, 0, 32, 24).data]];
-        }"""
-    )
-    assert pixels[0] == 32
-    seen = np.reshape(pixels[1], (24, 32, 4))[..., :3] / 255
-    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(128, 96)
-    want = trained.render(camera).color.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
-    assert psnr(seen.astype(np.float32), want) > 25  # with as many samples as there was time for
-    tab.close()
-    other.close()
-
-
 def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained, open_page):
     other = open_page(trained, before=WITHOUT_WEBGPU)
     assert other.shows() == "still"
@@ -163,23 +120,6 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
     other.close()
 
 
-def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
-    white = (1.0, 1.0, 1.0)
-    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
-    other.rest()
-    lens = other.run(
-        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
-        "(document.body.nerfmac.flight)"
-    )
-    assert lens[:2] == [48, 96]
-    hide_words(other)
-    view = View.initial(trained.scene.cameras, trained.scene.up)
-    want = trained.render(view.camera(48, 48)).color
-    seen = screenshot(other)[24:72]
-    assert psnr(seen.astype(np.float32), want) > 22
-    other.close()
-
-
 @pytest.mark.parametrize(("width", "height"), [(96, 72), (48, 96), (72, 144)])
 def test_the_still_is_what_the_field_will_show(trained, open_page, width, height):
     context = {"viewport": {"width": width, "height": height}}
@@ -191,41 +131,6 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     camera = view.with_fov(2.0 * np.arctan(slope)).camera(width, height)
     want = trained.render(camera, trained.scene.backdrop).color
     assert psnr(screenshot(other), want) > 25, "another part of the scene, or another background"
-    other.close()
-
-
-def test_the_background_is_the_backdrop_of_the_scene_and_the_title_the_runs_name(
-    trained, open_page, tmp_path
-):
-    color = (0.1, 0.3, 0.6)
-    run = replace(trained, scene=replace(trained.scene, mean_color=color))
-    run.save(tmp_path / "my-desk")
-    other = open_page(Run.load(tmp_path / "my-desk"))
-    other.rest()
-    scene = other.run("JSON.parse(document.getElementById('scene').textContent)")
-    assert scene["background"] == pytest.approx(color, abs=1e-3)
-    assert other.page.title() == "my-desk"
-    other.close()
-
-
-def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_hint(
-    trained, open_page
-):
-    untimed = "const soon = setTimeout; window.setTimeout = (f, ms) => ms < 8000 && soon(f, ms);"
-    other = open_page(trained, untimed, context={"viewport": {"width": 390, "height": 600}})
-    assert other.shows() == "field"
-    other.run("document.body.nerfmac.flight.screen.close()")  # the still image stays
-    name = other.run("document.querySelector('h1').getBoundingClientRect().bottom")
-    below = {"x": 8, "y": name + 3, "width": 374, "height": 90}
-    before = other.page.screenshot(clip=below)
-    other.page.mouse.move(200, 300)
-    other.page.mouse.down()
-    other.page.mouse.up()
-    hints = "[...document.querySelectorAll('header p')]"
-    other.wait(f"{hints}.every((hint) => getComputedStyle(hint).opacity === '0')")
-    after = other.page.screenshot(clip=below)
-    other.run("document.querySelectorAll('header p').forEach((p) => p.remove())")
-    assert other.page.screenshot(clip=below) == after != before
     other.close()
 
 
@@ -250,14 +155,6 @@ def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
     copy.close()
 
 
-@pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])
-def test_the_largest_table_of_a_preset_leaves_room_for_the_rest(preset, most):
-    grid = PRESETS[preset].grid
-    features = grid.levels * grid.features * 2**grid.log2_entries
-    codes = np.random.default_rng(0).bytes(features)  # a byte a feature, and none can be saved
-    assert len(scene_page._data_block("table", codes)) + REST < most
-
-
 def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
     for name in ("one.html", "two.html"):
         write_scene_page(trained, tmp_path / name, title="Balls")
@@ -280,8 +177,7 @@ def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_pa
 def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
     cameras = trained.orbit(24)
     frames = PagePath(cameras, fps=6.0, closed=True)
-    small = {"viewport": {"width": 16, "height": 12}}
-    other = open_page(trained, camera_path=frames, context=small)
+    other = open_page(trained, camera_path=frames, context=SMALL)
     flight = "document.body.nerfmac.flight"
     other.wait(f"{flight}?.isPlaying && {flight}.screen.frames.length > 1")
     between = other.run(f"{flight}.viewAt(0.5 / 6.0).pose")
@@ -319,7 +215,7 @@ def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
 
 
 def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
-    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
+    other = open_page(trained, context=SMALL)
     screen = "document.body.nerfmac.flight.screen"
     for shown in ("field", "still"):
         other.rest()

@@ -8,21 +8,16 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.app.export.scene_page import TracedField, quantized
-from nerfmac.app.run import Run
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves
-from nerfmac.config import override
-from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import cell_of, is_occupied
-from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Rendered
 from tests.app.export.scene_page.fields import CASES
-from tests.scene_factory import CONFIG
 
 ROUNDOFF = 2.0**-24
 POINTS = 300
@@ -141,28 +136,6 @@ def test_images_are_the_references(case, view):
     assert near.mean() > 0.98
     assert want.opacity.mean() > 0.02
     assert np.ptp(want.color, axis=(0, 1)).min() > 0.03
-
-
-def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
-    run, tab = case_of("hashed, one cascade")
-    camera, offsets = cameras(1.0)[1], ((0.5, 0.5), (0.1, 0.8), (0.9, 0.3))
-    sums, _ = tab.image(camera, offsets, strips=16)
-    lens = camera.lens
-    parts = []
-    for x, y in offsets:
-        moved = replace(lens, cx=lens.cx + 0.5 - x, cy=lens.cy + 0.5 - y)
-        image = seen(run, Camera(moved, camera.pose)).color
-        parts.append(np.array(srgb_to_linear(mx.array(image))))
-    assert (sums[..., 3] == 3).all()
-    assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
-    assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"
-
-
-@pytest.mark.parametrize(("near", "on_page"), [(0.4, NEAR), (0.02, 0.02)])
-def test_a_user_may_come_close_whatever_the_near_plane_of_training(scene, near, on_page):
-    run = Run.begin(scene, override(CONFIG, march={"near": near}), progress=False)
-    occupied = run.trainer.sampler.occupied(run.state.sampling)
-    assert TracedField.of(run, occupied).march["near"] == on_page
 
 
 def test_a_features_code_is_that_of_the_nearest_value():

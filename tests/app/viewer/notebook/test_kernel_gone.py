@@ -1,13 +1,10 @@
 """A viewer whose kernel is gone, one that is only watched, and troubles that fail a test."""
 
 import os
-import re
 import signal
 
 import pytest
 
-from tests.app.viewer.notebook.desk import at_desk
-from tests.app.viewer.notebook.kernel import KernelError
 from tests.app.viewer.notebook.sight import BEGIN, Sight, cell
 
 pytestmark = pytest.mark.slow
@@ -71,109 +68,3 @@ def test_a_restarted_kernel_is_reported_and_a_page_loaded_again_shows_the_saved_
     assert not tab.page.get_by_text("Error displaying widget").is_visible()
     assert not tab.page.get_by_text("model not found").is_visible()
     tab.screenshot("loaded-without-kernel")
-
-
-SLOW_IMAGES = """
-from nerfmac.app.viewer import images
-
-draw = images.Images.draw
-
-def slow(self, camera, focus):
-    # as long as haze takes on a real capture: a full image is not drawn within the test
-    time.sleep(2e-5 * camera.lens.width * camera.lens.height)
-    return draw(self, camera, focus)
-
-images.Images.draw = slow
-"""
-
-
-@pytest.fixture
-def sight(desk, balls):
-    """The first image of a new run, of a field that takes long to render."""
-    tab = desk.open_notebook([BEGIN + SLOW_IMAGES, cell(balls)])
-    tab.run_all()
-    shown = Sight(tab)
-    tab.wait_for(lambda: shown.last())
-    return shown
-
-
-def start_and_watch(desk, sight, delay):
-    """Start training after `delay` seconds, and wait for images, without touching the page."""
-    tab = sight.tab
-    tab.page.wait_for_timeout(1000.0 * delay)
-    sight.click("Start training")
-    for _ in range(3):
-        before = sight.last()["step"]
-        tab.wait_for(lambda before=before: sight.last()["step"] > before)
-    tab.wait_for(lambda: sight.last()["step"] > 50)
-    assert desk.run("viewer._loop._is_touched") is False
-
-
-def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight):
-    start_and_watch(desk, sight, 0.5)
-    desk.run("viewer.pause()")
-
-
-def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
-    start_and_watch(desk, sight, 4.0)
-    tab = sight.tab
-    sight.root.evaluate("root => { root.style.position = 'absolute'; root.style.top = '-9999px' }")
-    tab.wait_for(lambda: not desk.run("viewer._session.screen.is_visible"))
-    before = sight.last()["step"]
-    step = desk.run("viewer._session.run.state.step")
-    tab.wait_for(lambda: desk.run("viewer._session.run.state.step") > step + 100)
-    assert sight.last()["step"] <= max(before, step)
-    sight.root.evaluate("root => { root.style.position = ''; root.style.top = '' }")
-    tab.wait_for(lambda: sight.last()["step"] > step)
-    desk.run("viewer.pause()")
-
-
-ON_THE_PAGE = {
-    "console: a page is unhappy": "console.error('a page is unhappy')",
-    "page error: .*by a timer": "setTimeout(() => { throw Error('thrown by a timer') })",
-    "page error: .*promised": "Promise.reject(Error('promised')) && 0",
-    "console: .* 404": "fetch('/nowhere').then(() => 0)",
-}
-IN_THE_KERNEL = {
-    "printed as an error": "print('printed as an error', file=sys.stderr)",
-    "UserWarning: a warning": "warnings.warn('a warning')",
-    "ZeroDivisionError": "thread = threading.Thread(target=lambda: 1 / 0); thread.start()",
-}
-
-
-def test_each_kind_of_trouble_is_seen(desk):
-    tab = desk.open_notebook(["kept = 3"])
-    tab.run_all()
-    assert desk.run("doubled = 2 * kept\n{'doubled': [doubled, None]}") == {"doubled": [6, None]}
-    with pytest.raises(KernelError, match="OSError: 3"):
-        desk.run("raise OSError(3)\n1")
-    home = desk.run("import jupyter_core.paths as p; p.jupyter_config_dir()")
-    assert home.startswith(str(desk.lab.notebooks.parent)), "Jupyter would read the user's own"
-    desk.run("import sys, threading, warnings")
-    for script in ON_THE_PAGE.values():
-        tab.page.evaluate(script)
-    for code in IN_THE_KERNEL.values():
-        desk.run(code)
-    for pattern in [*ON_THE_PAGE, *IN_THE_KERNEL]:
-        tab.wait_for(lambda p=pattern: any(re.search(p, said) for said in desk.troubles))
-        desk.forgive(pattern)
-    assert desk.troubles == []
-
-
-def test_a_desk_that_is_left_in_trouble_fails_and_so_does_one_without_the_expected(lab, browser):
-    with pytest.raises(AssertionError, match="NameError: name 'nothing'"):  # noqa: SIM117
-        with at_desk(lab, browser) as desk:
-            assert desk.open_notebook(["nothing"]).command("notebook:run-all-cells") is False
-    with pytest.raises(AssertionError, match="did not come: a storm"):  # noqa: SIM117
-        with at_desk(lab, browser) as desk:
-            desk.expect("a storm")
-    assert lab.ask("kernels") == []
-
-
-def test_a_kernel_that_crashes_as_the_test_ends_is_trouble(desk):
-    desk.expect("the kernel is gone|restarting kernel")  # the latter once the server has noticed
-    desk.forgive("No such comm")  # a request of the page that the old kernel did not answer
-    crash = "import os, time\nprint('under way')\ntime.sleep(0.5)\nos.abort()"
-    tab = desk.open_notebook([crash])
-    tab.start("notebook:run-all-cells")
-    tab.wait_for(".jp-OutputArea-output:has-text('under way')")

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.sight import BEGIN, Sight, cell
 
 pytestmark = pytest.mark.slow
@@ -70,50 +69,18 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, balls):
     desk.run("viewer.pause()")
 
 
-@pytest.fixture(scope="module")
-def with_a_viewer(lab, browser, balls):
-    """A user with one viewer for all tests below; closing a desk of those above ends kernels."""
-    with at_desk(lab, browser) as desk:
-        tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls)])
-        tab.run_all()
-        Sight(tab).wait_for_rest()
-        tab.save()
-        yield desk
-
-
-@pytest.fixture
-def viewing(with_a_viewer):
-    """That desk, with the image at rest in its last page; any error fails the test."""
-    Sight(with_a_viewer.tabs[-1]).wait_for_rest()
-    yield with_a_viewer
-    # A failed test must not fail those that follow; a restarted kernel has no viewer.
-    with_a_viewer.run("'viewer' in globals() and viewer.pause()")
-    with_a_viewer.check()
-
-
-def test_a_page_loaded_again_while_it_trains_shows_everything(viewing):
-    tab = viewing.tabs[-1]
-    viewing.run("viewer.train()")
-    trains_on(viewing, tab)
-    before = step(viewing)
+def test_a_page_loaded_again_while_it_trains_shows_everything(desk, balls):
+    tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls)])
+    tab.run_all()
+    Sight(tab).wait_for_rest()
+    tab.save()
+    desk.run("viewer.train()")
+    trains_on(desk, tab)
+    before = step(desk)
     tab.reload()
     sight = Sight(tab)
     tab.wait_for(lambda: sight.last())
     tab.wait_for(lambda: sight.step() > before)
     sight.turn((90, 20))
-    trains_on(viewing, tab)
-
-
-def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
-    tab = viewing.tabs[-1]
-    sight = Sight(tab)
-    viewing.run("viewer.train()")
-    trains_on(viewing, tab)
-    sight.drag((60, 10), hold=True)
-    tab.close()
-    other = viewing.open_tab()
-    trains_on(viewing, other)
-    sight = Sight(other)
-    other.wait_for(lambda: sight.last())
-    assert viewing.run("viewer._session.notice") is None
-    sight.turn((90, 20))
+    trains_on(desk, tab)
+    desk.run("viewer.pause()")

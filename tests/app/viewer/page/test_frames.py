@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.app.viewer.page.driver import POSE
-
 RED, BLUE, GREEN = (200, 30, 30), (30, 30, 200), (30, 160, 30)
 DARK = [0x14, 0x16, 0x1A]
 
@@ -37,19 +35,6 @@ def test_what_is_no_image_is_acked_and_the_frame_before_stays(view):
     assert color_at(view, 20, 10) == list(RED)
 
 
-def test_a_frame_that_is_decoded_late_is_skipped_and_acked_first(view):
-    view.run("held = []")
-    for number, color in enumerate((RED, GREEN, BLUE)):
-        view.frame(number, [color])
-    view.page.wait_for_function("held.length === 3")
-    view.run("held[2]()")
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
-    view.run("held[0](); held[1]()")
-    assert acks(view) == [0, 1, 2]
-    assert color_at(view, 320, 240) == list(BLUE)
-    assert view.run("document.querySelector('.nerfmac-viewer').nerfmac.frames.length") == 1
-
-
 def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view):
     view.run("held = []")
     for number, color in enumerate((RED, GREEN, BLUE, RED)):
@@ -65,23 +50,6 @@ def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view
     colors = [DARK, list(GREEN), list(GREEN), list(RED)]
     assert seen == [pytest.approx(each, abs=12) for each in colors]
     assert acks(view) == [0, 1, 2, 3]
-
-
-def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
-    view.show(1)
-    asked = view.run("performance.now()") - 1000.0
-    view.show(2, t=asked, scale=0.5)
-    record = view.run("document.querySelector('.nerfmac-viewer').nerfmac")
-    assert len(record["frames"]) == 2
-    assert record["latencies"] == [pytest.approx(record["frames"][1] - asked)]
-    assert record["latencies"][0] > 1000.0
-    assert record["pose"] == POSE
-    assert record["lastFrame"]["id"] == 2
-    bar = view.page.locator(".nerfmac-status")
-    assert bar.get_attribute("title") == "50 % of the full resolution"
-    assert bar.evaluate("bar => bar.getBoundingClientRect().width") == pytest.approx(320, abs=2)
-    view.show(3)
-    assert not bar.is_visible()
 
 
 @pytest.mark.parametrize(

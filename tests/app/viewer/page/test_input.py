@@ -43,34 +43,6 @@ def test_a_drag_orbits_or_pans_by_all_its_travel(shown, button, keys, kind):
     assert shown.has_moved(getattr(START, kind)(130 / HEIGHT, -40 / HEIGHT))
 
 
-def test_a_camera_that_is_dragged_is_moving_until_the_button_is_up(shown):
-    drag(shown, end=False)
-    shown.page.wait_for_timeout(100)
-    moving = shown.moves()["moving"]
-    assert moving == [True] * len(moving)
-    assert moving
-    shown.page.mouse.up()
-    assert shown.moves()["moving"][-1] is False
-    count = shown.moves()["count"]
-    shown.page.mouse.move(500, 200)
-    assert shown.moves()["count"] == count
-
-
-def test_one_animation_frame_sends_one_motion(shown):
-    shown.run(
-        FIRE
-        + """
-          await new Promise(requestAnimationFrame);
-          fire("pointerdown", 100);
-          for (let x = 101; x <= 220; x += 1) fire("pointermove", x);
-          await new Promise(requestAnimationFrame);
-        }"""
-    )
-    moves = shown.moves()
-    assert moves["count"] == 1
-    assert moves["pose"] == pytest.approx(START.orbit(120 / HEIGHT, 0).pose.ravel())
-
-
 def test_a_click_is_no_motion(shown):
     shown.page.mouse.click(200, 300)
     # In the page: from here, the button may be down for longer than a click's.
@@ -159,31 +131,6 @@ def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
     assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
 
 
-def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
-    shown.page.locator(".nerfmac-image").focus()
-    shown.page.keyboard.down("w")
-    shown.page.keyboard.down("d")
-    shown.page.wait_for_timeout(50)
-    shown.run("document.activeElement.blur()")
-    for key in ("w", "d"):
-        shown.page.keyboard.up(key)
-    moves = shown.moves()
-    right, _, forward = walked(moves)
-    assert min(right, forward) > 0.03
-    assert moves["moving"][-1] is False
-    shown.forget()
-    shown.page.wait_for_timeout(50)
-    assert shown.sent() == []
-
-
-def test_keys_act_only_while_the_image_has_the_focus(shown):
-    shown.button("Training panel").click()
-    shown.control("Stop after steps").focus()
-    shown.page.keyboard.press("w")
-    shown.page.keyboard.press("r")
-    assert shown.sent() == []
-
-
 def test_no_key_gets_past_the_viewer(shown):
     """JupyterLab would insert a cell for A and delete one for D, D."""
     shown.run("window.heard = 0; document.addEventListener('keydown', () => (heard += 1))")
@@ -226,29 +173,6 @@ def test_a_page_at_rest_follows_another_page_but_not_while_it_moves_itself(shown
     drag(shown)
     assert shown.has_moved(START.orbit(130 / HEIGHT, -40 / HEIGHT))
     assert {each["version"] for each in shown.sent("move") if "pose" in each} == {1}
-
-
-def test_a_page_that_warps_tells_where_it_is_a_few_times_a_second_and_before_all_else(shown):
-    shown.run(
-        FIRE
-        + """
-          fire("pointerdown", 100);
-          window.began = performance.now();
-          for (let x = 106; performance.now() < window.began + 400; x += 1) {
-            fire("pointermove", x);
-            window.last = x;
-            await new Promise(requestAnimationFrame);
-          }
-          window.lasted = performance.now() - window.began;
-        }"""
-    )
-    assert 2 <= len(shown.sent("move")) <= shown.run("lasted") / 50 + 1
-    shown.button("Path panel").evaluate("(button) => button.click()")
-    shown.button("Add the current view to the path").evaluate("(button) => button.click()")
-    move, keyframe = shown.sent()[-2:]
-    assert (move["kind"], keyframe["kind"]) == ("move", "keyframe")
-    travel = (shown.run("last") - 100) / HEIGHT
-    assert move["pose"] == pytest.approx(START.orbit(travel, 0).pose.ravel())
 
 
 @pytest.fixture

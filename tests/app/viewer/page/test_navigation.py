@@ -1,16 +1,11 @@
 """The page's modules compute what the package does, and are joined to one in a working order."""
 
 import math
-import re
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nerfmac.app import viewer
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
-from nerfmac.common.page_modules import joined_modules
 from tests.app.viewer.page.driver import LENS, POSE
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 
@@ -111,24 +106,6 @@ def test_a_ray_passes_through_the_point_that_is_seen_there(call):
     assert reached == pytest.approx(point)
 
 
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_along_an_axis_one_comes_to_where_the_ray_points(call, axis):
-    start = [0.3, -0.4, 0.9]
-    aim = list(start)
-    aim[axis] += 0.35
-    x, y, _ = call(PROJECTION, "projectPoint", ASKEW, LENS, aim, 0.1)
-    ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
-    assert call(PROJECTION, "alongAxis", start, axis, ray) == pytest.approx(0.35)
-
-
-def test_a_camera_sees_the_corners_of_its_own_image_at_its_corners(call):
-    corners = call(PROJECTION, "imageCorners", ASKEW, LENS, 0.7)
-    seen = [call(PROJECTION, "projectPoint", ASKEW, LENS, corner, 0.1) for corner in corners]
-    assert np.array(seen) == pytest.approx(
-        np.array([[0, 0, 0.7], [1, 0, 0.7], [1, 1, 0.7], [0, 1, 0.7]]), abs=1e-9
-    )
-
-
 @pytest.mark.parametrize(
     ("area", "image", "rectangle"),
     [
@@ -144,20 +121,6 @@ def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image
     assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
         list(rectangle), rel=1e-5
     )
-
-
-@pytest.mark.parametrize(
-    ("area", "size"),
-    [
-        ((640, 480), [640, 480]),
-        ((0.3, 0.2), [1, 1]),
-        ((7680, 2160), [3840, 1080]),
-        ((3000, 4320), [1500, 2160]),
-        ((0, 480), None),
-    ],
-)
-def test_the_size_asked_for_is_within_limits_at_the_same_aspect(call, area, size):
-    assert call("./stage", "deviceSize", *area) == size
 
 
 NUMBERS = "controls/numbers"
@@ -185,28 +148,3 @@ NUMBERS = "controls/numbers"
 def test_numbers_ticks_and_names_read_as_people_write_them(call, function, values, want):
     got = call(NUMBERS, function, *values)
     assert got == (want if isinstance(want, str) else pytest.approx(want))
-
-
-PAGE = Path(viewer.__file__).parent / "page"
-MODULES = [path for path in sorted(PAGE.rglob("*.js")) if path.parent.name != "alone"]
-TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
-
-
-def test_every_module_is_in_it_once_and_after_what_it_imports():
-    script = joined_modules(lambda name: (PAGE / name).read_text(), "main.js")
-    assert not re.search(r"^import ", script, re.MULTILINE)
-    assert re.findall(r"^export .*", script, re.MULTILINE) == ["export default { render };"]
-    places = {}
-    for path in MODULES:
-        declared = TOP_LEVEL.search(path.read_text())[0].removeprefix("export ")
-        assert len(re.findall(rf"^{declared}\b", script, re.MULTILINE)) == 1, path.name
-        places[path] = script.index(declared)
-    for path in MODULES:
-        for name in re.findall(r'from "(.+\.js)"', path.read_text()):
-            imported = (path.parent / name).resolve()
-            assert places[imported] < places[path], f"{path.name} before {imported.name}"
-
-
-def test_no_two_modules_use_one_name():
-    names = Counter(name for path in MODULES for name in TOP_LEVEL.findall(path.read_text()))
-    assert [name for name, count in names.items() if count > 1] == []

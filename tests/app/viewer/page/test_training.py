@@ -48,13 +48,6 @@ def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
     assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
 
 
-def test_what_is_not_known_is_a_dash(panel):
-    panel.state(training=dict.fromkeys(("left", "loss", "psnr", "held_out", "progress")))
-    assert [number(panel, name) for name in ("left", "loss", "psnr", "held-out")] == ["–"] * 4
-    bar = panel.page.get_by_role("progressbar", name="Progress of training")
-    assert bar.get_attribute("aria-valuenow") is None
-
-
 def test_one_button_starts_and_pauses(view):
     view.state(training={"step": 0})
     view.button("Start training").click()
@@ -91,63 +84,6 @@ def test_the_curve_is_read_at_the_nearest_point_and_points_are_appended_or_repla
     assert readout(panel, 0.2).startswith("step 700 ")
     panel.page.mouse.move(5, 5)
     assert panel.page.locator(".nerfmac-readout").inner_text() == ""
-
-
-def test_over_seconds_the_points_lie_at_their_seconds(panel):
-    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
-    panel.button("Curves over seconds").click()
-    assert readout(panel, 0.3) == "step 100 · 1.5 s · 0.02 · 19 dB"
-    panel.button("Curves over steps").click()
-    assert readout(panel, 0.3) == "step 0 · 0.0 s · 0.2 · 9 dB"
-
-
-def heights(view, place):
-    """How far down the chart's upper plot its curve is, at parts of the width; None: nowhere."""
-    return view.run(
-        """(parts) => {
-          const { width, height } = document.querySelector("canvas.nerfmac-curve");
-          const pixels = pixelsOf("curve", 0, 0, width, height).data;
-          const isCurve = (x, y) => {
-            const [red, green, blue] = pixels.slice(4 * (y * width + x), 4 * (y * width + x) + 3);
-            return blue > 150 && red < 90 && green < 160;
-          };
-          return parts.map((part) => {
-            const x = Math.round(40 + part * (width - 48));
-            for (let y = 18; y < 92; y += 1) if (isCurve(x, y)) return y;
-            return null;
-          });
-        }""",
-        place,
-    )
-
-
-def test_the_loss_is_drawn_on_a_logarithmic_axis(panel):
-    """Equal factors are equal heights: this curve is a straight line."""
-    panel.say({"kind": "curve", "fresh": True, "points": CURVE})
-    first, second, third = heights(panel, [0.1, 0.5, 0.9])
-    assert 15 < second - first == pytest.approx(third - second, abs=2)
-
-
-def test_the_axis_has_round_numbers(panel):
-    panel.run(
-        """() => {
-          window.written = [];
-          const write = CanvasRenderingContext2D.prototype.fillText;
-          CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
-            written.push(text);
-            write.call(this, text, ...place);
-          };
-          window.endWriting = () => { CanvasRenderingContext2D.prototype.fillText = write; };
-        }"""
-    )
-    panel.say({"kind": "curve", "fresh": True, "points": [*CURVE, [2400, 400.0, 0.0015, 31.0]]})
-    assert panel.run("written") == [
-        "loss", "0.01", "0.1", "PSNR (dB)", "10", "20", "30", "0", "1 k", "2 k",
-    ]  # fmt: skip
-    panel.run("written = []")
-    panel.button("Curves over seconds").click()
-    assert panel.run("written")[-4:] == ["0 min", "2 min", "4 min", "6 min"]
-    panel.run("endWriting()")
 
 
 def test_what_is_refined_is_chosen_before_the_first_step_and_told_afterwards(panel):
