@@ -91,6 +91,18 @@ def test_a_public_callable_documents_its_arguments_result_and_exceptions(name):
     assert faults(CALLABLES[name], docstring(name)) == []
 
 
+def test_what_is_missing_in_a_docstring_is_found():
+    def half(number: float, *, exact: bool) -> float:
+        if not exact:
+            raise ValueError(number)
+        return number / 2
+
+    part = "Halve.\n\nArgs:\n    number: A number, exact:\n        exact: Or not."
+    assert faults(half, part) == ["exact", "Returns", "Raises"]
+    complete = "Halve.\n\nArgs:\n    number, exact: A.\n\nReturns:\n    B.\n\nRaises:\n    C."
+    assert faults(half, complete) == []
+
+
 SCRIPT = ROOT / "tests" / "typed_script.py"
 SLIPS = """
 nerfmac.load_scenes("lego")

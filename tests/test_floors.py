@@ -256,3 +256,67 @@ def overloaded(package: Path) -> list[str]:
                 if count > MOST_PARAMETERS:
                     found.append(f"{path.relative_to(package)}: {node.name}")
     return found
+
+
+PLANTED = [
+    ("geometry/rays.py", "from nerfmac.training.trainer import fit", "rays.py:1: geometry may not"),
+    ("geometry/rays.py", "from nerfmac import training", "geometry may not import training"),
+    ("geometry/rays.py", "def f():\n    import nerfmac.app.run", "rays.py:2: geometry may"),
+    ("geometry/rays.py", "from nerfmac.backend import Kernel", "backend, which is beside it"),
+    ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
+    ("app/viewer/video.py", "from nerfmac.app.video.frames import F", "stands in its __init__"),
+    ("app/run/start.py", 'import_module("nerfmac.app.cli.view").main()', "start.py:1: run may"),
+    ("app/run/start.py", 'def f():\n    __import__("nerfmac.app.cli")', "start.py:2: run may"),
+    ("app/run/start.py", 'import_module(f"nerfmac.app.cli.{name}")', "run may not import cli"),
+    ("training/step.py", "import nerfmac.app", "training may not import __init__, which is above"),
+    ("sky.py", "", "sky.py: sky stands on no floor"),
+]
+
+
+@pytest.mark.parametrize(("name", "source", "fault"), PLANTED)
+def test_a_planted_fault_is_found(tmp_path, name, source, fault):
+    planted = tmp_path / "nerfmac" / name
+    planted.parent.mkdir(parents=True)
+    planted.write_text(source)
+    (found,) = faults(tmp_path / "nerfmac")
+    assert fault in found
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("training/step.py", "from nerfmac.geometry.rays import Rays\nimport nerfmac.ops.march"),
+        ("training/step.py", "from nerfmac import config, training"),
+        ("app/cli/view.py", "from nerfmac.app.viewer import Viewer"),
+        ("app/cli/dispatch.py", 'import_module(f"nerfmac.app.cli.{command}").main()'),
+        ("__init__.py", "from nerfmac.training.trainer import fit"),
+    ],
+)
+def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
+    allowed = tmp_path / "nerfmac" / name
+    allowed.parent.mkdir(parents=True)
+    allowed.write_text(source)
+    assert faults(tmp_path / "nerfmac") == []
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "from nerfmac.ops.march import march",
+        "from nerfmac.ops import march",
+        "import nerfmac.ops.march",
+        "if TYPE_CHECKING:\n    from nerfmac.ops.march import March",
+        'def late():\n    import_module("nerfmac.ops.march").march()',
+    ],
+)
+def test_a_circle_of_imports_is_found(tmp_path, closing):
+    ops = tmp_path / "nerfmac" / "ops"
+    ops.mkdir(parents=True)
+    (ops / "march.py").write_text("from nerfmac.ops import COUNT, pack")
+    (ops / "__init__.py").write_text("")
+    (ops / "pack.py").write_text("from nerfmac.ops.bits import bits\nfrom nerfmac.ops import COUNT")
+    (ops / "bits.py").write_text("import numpy")
+    assert circle(tmp_path / "nerfmac") == []
+    (ops / "bits.py").write_text(closing)
+    names = ["nerfmac.ops.bits", "nerfmac.ops.march", "nerfmac.ops.pack"]
+    assert sorted(set(circle(tmp_path / "nerfmac"))) == names

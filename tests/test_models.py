@@ -1,7 +1,9 @@
 """Each model and encoding trains, is saved, and is looked at; one that does not learn warns."""
 
 import logging
+from dataclasses import replace
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -9,9 +11,12 @@ import nerfmac
 from nerfmac import Run
 from nerfmac.app.export import extract_density, extract_mesh
 from nerfmac.app.run import reporting
+from nerfmac.app.run.reporting import constant_psnr
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, vanilla
+from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
 from tests.scene_factory import CONFIG
 
@@ -74,6 +79,16 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
             assert shape == (camera.lens.height, camera.lens.width, 3)
 
 
+def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():
+    for name in PRESETS:
+        config = override(PRESETS[name], encoding="dense")
+        levels = encoding_of(config, Bounds(1.7)).levels
+        assert not any(map(levels.is_hashed, range(levels.levels)))
+        vertices, _, _ = levels.shapes[-1]
+        assert (vertices + 2) ** 3 > 2**config.grid.log2_entries
+        assert levels.shapes[0][0] == config.grid.coarsest
+
+
 def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
     monkeypatch.setattr(reporting, "CHECKED_AT", 150)
     run = Run.begin(scene, override(CONFIG, **changes), progress=False)
@@ -90,3 +105,17 @@ def test_a_field_that_learns_nothing_is_said_once_with_what_to_try(scene, caplog
 
 def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
     assert warned(scene, caplog, monkeypatch, 220) == []
+
+
+def opaque(views, colors):
+    return replace(views, pixels=mx.array(colors.astype(np.uint8)))
+
+
+def test_a_constant_images_psnr_is_that_of_the_colors_variance(scene):
+    views = scene.views("train")
+    drawn = np.random.default_rng(5).integers(0, 2, (views.pixels.shape[0], 1))
+    colors = np.where(drawn, [[200, 40, 120]], [[100, 60, 20]])
+    variance = ((np.array([100, 20, 100]) / 255 / 2) ** 2).mean()
+    assert constant_psnr(opaque(views, colors), "srgb") == pytest.approx(
+        -10 * np.log10(variance), abs=0.1
+    )

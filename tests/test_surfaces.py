@@ -1,14 +1,19 @@
 """Depth of a run at sparse points, on the ground plane, and in the built-in scene."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mlx.core as mx
 import numpy as np
 import pytest
+import still_life_surfaces
+from still_life_surfaces import compare, true_surface
 
+from nerfmac import builtin_scene_path
 from nerfmac.app.run import Run, surface_quality
 from nerfmac.app.run.configuration import surface_losses_for_views
 from nerfmac.app.run.outputs import surface_summary
+from nerfmac.app.scenes import load_scene
 from nerfmac.config import Config, override
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.tracks import Tracks
@@ -124,3 +129,33 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
     want = (0.0, 0.02, 0.05) if has_floor else (0.01, 0.0, 0.0)
     assert (train.occlusion, train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
+
+
+@pytest.fixture(scope="module")
+def built_in():
+    return load_scene(builtin_scene_path(), max_images=2, downscale=4)
+
+
+def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatch):
+    def renderer(*_):
+        def render(camera):
+            distance, normal = true_surface(camera, built_in.placement)
+            depth = np.where(np.isfinite(distance), 1.02 * distance, 0.0)
+            return SimpleNamespace(depth=mx.array(depth), values=mx.array(turned(normal, 10.0)))
+
+        return SimpleNamespace(render=render)
+
+    monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
+    monkeypatch.setattr(still_life_surfaces, "placement_of", lambda run: built_in.placement)
+    run = SimpleNamespace(trainer=SimpleNamespace(trained=lambda state: None), state=None)
+    errors, angle = compare(run, built_in.cameras("test"))
+    assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
+    assert angle == pytest.approx(10.0, abs=0.1)
+
+
+def turned(normal: np.ndarray, degrees: float) -> np.ndarray:
+    """Return unit vectors (n, 3) at an angle from the normals; a normal may be 0."""
+    across = np.cross(normal, [0.3, 0.5, 0.81])
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
+    angle = np.radians(degrees)
+    return np.cos(angle) * normal + np.sin(angle) * across

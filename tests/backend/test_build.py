@@ -1,7 +1,9 @@
 """Cached files of the compiler: complete keys, atomic writes, and concurrent processes."""
 
 import ctypes
+import logging
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 
+ANNOUNCED = "compiling kernels, once for this machine; this takes about 20 s ..."
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})
 
@@ -69,6 +72,36 @@ def test_processors_of_one_name_and_other_features_have_other_libraries(
         assert host.processor_name() == "Intel(R) Xeon(R) Processor"
         assert host.processor_features() == features
     assert names[0] != names[1]
+
+
+def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
+    monkeypatch.setattr(build, "processors", lambda: 3)
+    together, real = threading.Barrier(3), Library.compile
+
+    def compile_together(library, path):
+        together.wait(60)
+        real(library, path)
+
+    monkeypatch.setattr(Library, "compile", compile_together)
+    libraries = [Library(f"toy{i}", {"toy.cpp": SOURCE}) for i in range(3)]
+    build.compile_together([*libraries, *libraries])
+    assert sorted(cache.iterdir()) == sorted(each.path() for each in libraries)
+    assert [answer(each.path()) for each in libraries] == [42] * 3
+
+
+def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
+    bad = Library("bad", {"bad.cpp": "no program"})
+    with pytest.raises(build.BuildError, match="bad-"):
+        build.compile_together([bad, TOY])
+    assert list(cache.iterdir()) == [TOY.path()]
+
+
+def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(cache, caplog):
+    build.announce_compiling.cache_clear()
+    caplog.set_level(logging.INFO, "nerfmac")
+    for name in ("one", "two"):
+        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
+    assert caplog.messages == [ANNOUNCED]
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):

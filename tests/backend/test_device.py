@@ -65,6 +65,13 @@ def test_auto_is_the_gpu_again_after_nerfmac_was_asked_for_the_cpu(machine):
     assert list(map(choose_device, asked)) == given
 
 
+def test_the_one_of_several_gpus_that_the_user_made_the_default_stays(machine, monkeypatch):
+    machine("cuda")
+    monkeypatch.setattr(mx, "set_default_device", lambda kind: pytest.fail("replaced"))
+    choose_device("auto")
+    choose_device("cuda")
+
+
 def test_windows_is_refused_at_first_use(tmp_path, monkeypatch):
     monkeypatch.setattr(device.platform, "system", lambda: "Windows")
     out = tmp_path / "out"

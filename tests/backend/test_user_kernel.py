@@ -129,7 +129,51 @@ def test_what_the_compiler_refuses_is_told_with_the_users_own_line(tmp_path, whe
         launch(kernel(tmp_path / "mine.metal"))
 
 
-@pytest.mark.parametrize("dialect", ["metal", "cuda", "cpu"])
+DIALECTS = ("metal", "cuda", "cpu")
+
+
+FILES = [p for p in sources.kernels_folder().rglob("*") if p.suffix in {".metal", ".h", ".wgsl"}]
+
+# A number that only a shared constant has, and definitions of numbers for a whole file.
+DISTINCT = (
+    r"\b(?:1e-0?4|0\.0001|1e-0?9|1e\+?0?9|15\.0|16777216(?:\.0)?|2654435761|805459861)[fu]?\b"
+    r"|>> 5\b|& 31\b|\b32 \* (?:brick|word|low)\b"
+)
+DEFINED = r"^(?:#define|const|(?:constant )?constexpr) .*\b{name}\b"
+
+
+def typed_constants(text: str) -> list[str]:
+    """Numbers and definitions in a kernel that belong to `nerfmac.common.constants`."""
+    code = re.sub(r"//.*", "", text)
+    names = "|".join([*constants.shared_constants(), *constants.OF_DEVICES])
+    return re.findall(DISTINCT, code) + re.findall(
+        DEFINED.format(name=f"(?:{names})") + r"\s*=?\s*[\d.]+", code, re.MULTILINE
+    )
+
+
+def test_no_kernel_types_a_number_that_python_declares():
+    assert len(FILES) > 30
+    assert {
+        str(path): found for path in FILES if (found := typed_constants(path.read_text()))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "const bool ends = light < 1e-4f;",
+        "x = y * 2654435761u;",
+        "constant constexpr int THINNING_UNITS = 32;",
+        "#define TILE_SIMDGROUPS 4",
+        "const BRICK_WIDTH = 4;",
+        "word = bits[cell.index >> 5];",
+    ],
+)
+def test_a_number_that_is_typed_again_is_found(line):
+    assert typed_constants(f"// 1e-4\n{line}")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_constant_has_its_value_in_front_of_each_kernel(dialect):
     declared = constants.shared_constants()
     declared |= {name: values[dialect] for name, values in constants.OF_DEVICES.items()}

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.paths.curve import matrices
+from nerfmac.app.paths.formats import read_path
+from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.masks import mask_of
+from nerfmac.app.scenes.placement import rotation_of
+from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.files import leads_out
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config
 from tests.fuzzing.mutations import mutation_of
@@ -20,7 +26,7 @@ from tests.fuzzing.readers import READERS, attempt
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 a_few = settings(
-    max_examples=50,
+    max_examples=100,
     derandomize=True,
     deadline=None,
     database=None,
@@ -35,6 +41,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=4),
     max_leaves=20,
 )
+PARTS = st.sampled_from(["..", ".", "", "a", "images", "a.png", "/", "\\..\\", "~", "a\0b", "ü"])
+PATHS = st.lists(PARTS, max_size=6).map("/".join) | st.text(max_size=20)
 
 
 def outcome(read):
@@ -63,6 +71,36 @@ def test_a_field_has_the_type_asked_for_or_is_refused_by_its_key(value, length):
         got, message = outcome(read)
         assert message.startswith("a.json") if message else is_right(got)
         assert not message or "key" in message
+
+
+@a_few
+@given(values=VALUES)
+def test_any_json_is_a_configuration_a_record_a_path_or_refused(values):
+    file = Fields(values if isinstance(values, dict) else {"path": values}, "a.json")
+    outcome(lambda: Config.from_json(values))
+    outcome(lambda: SceneRecord.from_json(values, Path("a.json")))
+    outcome(lambda: read_path(file))
+
+
+@pytest.mark.parametrize("folder", [".", "scene", "/elsewhere/scene"])
+@a_few
+@given(name=PATHS)
+def test_no_name_leads_to_a_file_outside_the_scene(folder, name):
+    seen, folder = [], Path(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.path.isfile", lambda path: bool(seen.append(Path(path))))
+        ImageSearch(folder, roots=[folder / "images"])._named(name)
+    assert not [path for path in seen if leads_out(path, folder)]
+    mask, _ = outcome(lambda: mask_of(Fields({"mask_path": name}, "a.json"), folder))
+    assert mask is None or not leads_out(mask, folder)
+
+
+@a_few
+@given(quaternion=st.tuples(*[st.floats(allow_nan=True)] * 4))
+def test_a_quaternion_is_a_rotation_or_refused(quaternion):
+    rotation, _ = outcome(lambda: rotation_of(quaternion, "a"))
+    if rotation is not None:
+        assert rotation.T @ rotation == pytest.approx(np.eye(3), abs=1e-9)
 
 
 @a_few

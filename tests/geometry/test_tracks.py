@@ -128,6 +128,25 @@ def test_a_transforms_json_has_the_points_of_the_model_that_it_was_made_of(tmp_p
     np.testing.assert_allclose(own.points, own.placement.to_scene(listed), atol=1e-6)
 
 
+def test_an_image_that_was_cut_since_has_no_tracks(tmp_path):
+    beside(tmp_path, turned)
+    save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
+    values = json.loads((tmp_path / "transforms.json").read_text())
+    values["frames"][3]["w"] = WIDTH // 2
+    write_json(tmp_path / "transforms.json", values)
+    tracks = load_scene(tmp_path, split="none").tracks
+    assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
+
+
+def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path, caplog):
+    beside(tmp_path, turned)
+    images = tmp_path / "sparse/0/images.bin"
+    images.write_bytes(images.read_bytes()[:-30])
+    assert load_scene(tmp_path).tracks is None
+    assert "images.bin" in caplog.text
+    assert "without its sparse points" in caplog.text
+
+
 @pytest.mark.parametrize("name", ["mouse_colmap", "phone_beer/sparse/0"])
 def test_real_tracks_are_where_their_cameras_see_the_points(real_scenes, name):
     scene = load_scene(real_scenes / name, split=8, downscale=4)

@@ -1,5 +1,6 @@
 """A full disk, or a killed command, loses nothing that was saved before."""
 
+import json
 import resource
 import signal
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 import crash
 import pytest
 
+from nerfmac.app.capture import capture
 from nerfmac.app.run import Run, train
 from nerfmac.app.run.reporting import NAME, read_scalars
 from tests.app.capture.structures import write_images
@@ -110,9 +112,10 @@ def test_a_line_of_the_scalars_that_is_cut_short_stops_nothing(scene, tmp_path, 
 def test_images_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, capsys):
     write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
     words = ("capture", tmp_path / "photos", "--out", tmp_path / "scene")
-    with room_for(2000):
-        assert nerfmac(*words) == 2
-    assert "0.png cannot be written" in told(capsys)
+    for _ in range(2):  # once repeated, the same
+        with room_for(2000):
+            assert nerfmac(*words) == 2
+        assert "0.png cannot be written" in told(capsys)
     assert nerfmac(*words) == 2
     assert "no two of the 3 images" in told(capsys), "noise has no cameras"
 
@@ -122,8 +125,9 @@ def jobs(tmp_path_factory):
     return {job.name: job for job in crash.jobs(tmp_path_factory.mktemp("jobs"))}
 
 
-def test_a_killed_training_is_repeated_to_the_same_bits(jobs, tmp_path):
-    job = jobs["train"]
+@pytest.mark.parametrize("name", ["train", "video"])
+def test_a_killed_job_is_repeated_to_the_same_bits(jobs, tmp_path, name):
+    job = jobs[name]
     folders = [tmp_path / word for word in ("whole", "killed")]
     for folder in folders:
         folder.mkdir()
@@ -146,3 +150,37 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(balls, t
     assert "is not a run" in line or "has no checkpoint" in line
     assert nerfmac(*words) == 0
     assert Run.load(out).state.step == 2
+
+
+def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(12)])
+    out = tmp_path / "scene"
+    words = ("capture", tmp_path / "photos", "--out", out)
+    assert nerfmac(*words) == 2
+    record = (out / capture.RECORD).read_text()
+    capture.shutil.rmtree(out / capture.WORK)
+    (out / ".lock").touch()
+    for matching in ("auto", "exhaustive"):
+        capsys.readouterr()
+        assert nerfmac(*words, "--matching", matching) == 2
+        assert "no two of the 12 images" in capsys.readouterr().err
+    assert json.loads((out / capture.RECORD).read_text()) == {
+        **json.loads(record),
+        "matching": "exhaustive",
+    }
+
+
+def test_a_video_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
+    jobs, tmp_path, monkeypatch
+):
+    words = [str(word) for word in jobs["video"].command(tmp_path)]
+
+    def end(folder):
+        assert not list(folder.glob("frame_*")), "without its record they would not be resumed"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nerfmac.app.video.rendering.shutil.rmtree", end)
+    assert nerfmac(*words) == 130
+    monkeypatch.undo()
+    assert nerfmac(*words) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"video.mp4"}

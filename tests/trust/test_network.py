@@ -66,6 +66,7 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
         ("render", run, "--frames", 2, "--out", tmp_path / "video.mp4", *cpu),
         ("export", run, tmp_path / "page.html", *cpu),
         ("export", run, tmp_path / "cameras.json", *cpu),
+        ("profile", run, "--steps", 2, *cpu),
     ]
     words = json.dumps([[str(word) for word in command] for command in commands])
     command = [sys.executable, "-c", COMMANDS, words]
@@ -96,6 +97,22 @@ def test_only_datasets_can_ask_the_network():
     )
     found = [path for path in package.rglob("*.py") if asking.search(path.read_text())]
     assert [str(path.relative_to(package)) for path in found] == ["app/datasets/fetching.py"]
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "socket.create_connection(('192.0.2.1', 80), 0.1)",
+        "socket.socket().bind(('', 0))",
+        "subprocess.run([sys.executable, '-c', 'import socket; socket.gethostbyname(\"a.b\")'])",
+    ],
+)
+def test_a_use_of_the_network_is_noted(watched, planted):
+    environment, log = watched
+    code = "import contextlib, socket, subprocess, sys, urllib.request\n"
+    code += f"with contextlib.suppress(OSError):\n    {planted}"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert len(log.read_text().splitlines()) == 1
 
 
 def test_view_listens_on_the_loopback_interface_alone(balls, tmp_path, watched):

@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import nerfmac as library
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import images
 from nerfmac.backend import variants
@@ -17,7 +19,7 @@ from nerfmac.config import Config
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.killed import held
-from tests.scene_factory import nerfmac
+from tests.scene_factory import CONFIG, nerfmac
 
 
 def test_of_two_captures_into_one_folder_the_second_is_refused(tmp_path, capsys):
@@ -44,6 +46,20 @@ def test_of_two_videos_that_resume_each_other_the_second_is_refused(trained, tmp
     assert nerfmac(*words, "--resume") == 0
     assert list(tmp_path.iterdir()) == [out]
     assert run.state.step == 10
+
+
+def test_a_video_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, capsys):
+    run = Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
+    reports = run.fit(library.Goal(steps=40))
+    words = ("render", tmp_path / "run", "--frames", 1, "--device", "cpu", "--out")
+    for _ in range(2):
+        next(reports)
+        run.save_checkpoint(run.folder)
+        assert nerfmac(*words, tmp_path / f"{run.state.step}") == 0
+    reports.close()
+    images = [np.asarray(Image.open(path)) for path in tmp_path.glob("*/frame_00000.png")]
+    assert len(images) == 2
+    assert not np.array_equal(*images)
 
 
 def keep_variants(index):
@@ -96,7 +112,7 @@ for _ in range(int(sys.argv[3])):
 """
 
 
-@pytest.mark.parametrize(("name", "times"), [("variants", 20), ("kernels", 2), ("images", 20)])
+@pytest.mark.parametrize(("name", "times"), [("variants", 60), ("kernels", 4), ("images", 60)])
 def test_a_cache_is_whole_while_two_processes_write_it(tmp_path, monkeypatch, name, times):
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
     _, read, path = CACHES[name]

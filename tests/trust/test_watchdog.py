@@ -4,13 +4,19 @@ import time
 from collections import Counter
 from math import ceil
 
+import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.app.run import Run
+from nerfmac.app.video import frames as video_frames
+from nerfmac.app.video.frames import FrameRenderer
+from nerfmac.app.viewer.images import Images
 from nerfmac.backend import watchdog
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.fields.encodings import HashGrid
+from nerfmac.rendering.metrics import Sums
+from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training import checkpoint
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import StepQueue, Trainer
@@ -98,6 +104,16 @@ def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
     assert count["trial"] >= 3
 
 
+def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
+    monkeypatch.setattr(watchdog, "_is_relaxed", True)
+    awaited = []
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = StepQueue()
+    for number in range(4):
+        queue.add(trained.state)
+        assert len(awaited) == number
+
+
 def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):
     run = Run.begin(scene, CONFIG, out=tmp_path / "run")
     fail_at(monkeypatch, StepQueue, "add", set(range(20, 99)))
@@ -105,6 +121,59 @@ def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_p
         run.train(steps=STEPS, progress=False)
     assert 0 < run.state.step < 20
     assert Run.load(tmp_path / "run").state.step == run.state.step
+
+
+@pytest.mark.parametrize("calls", [{1}, {5}, {4, 5, 6}])
+def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, calls):
+    want = trained.evaluate("train", progress=False)
+    renderers = fail_at(monkeypatch, Trainer, "renderer", ())
+    fail_at(monkeypatch, Sums, "mean", calls)
+    assert list(trained.evaluate("train", progress=False)) == list(want)
+    # Arrays that the old renderer was computing are lost.
+    assert renderers["renderer"] == 1 + len(calls)
+
+
+@pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 5}])
+@pytest.mark.parametrize("part", ["images", "values"])
+def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls, part):
+    frames = [(camera,) for camera in trained.orbit(frames=5)]
+
+    def drawn():
+        found = getattr(FrameRenderer(trained, RenderOptions()), part)(frames)
+        return [np.array(each if part == "images" else each.values) for each in found]
+
+    want = drawn()
+    views = fail_at(monkeypatch, video_frames.ViewRenderer, "__init__", ())
+    count, to_numpy = Counter(), video_frames.to_numpy
+
+    def failing(array):
+        count["calls"] += 1
+        if count["calls"] in calls:
+            raise RuntimeError(FAILURE)
+        return to_numpy(array)
+
+    monkeypatch.setattr(video_frames, "to_numpy", failing)
+    got = drawn()
+    assert len(got) == len(want) == 5
+    assert all(map(np.array_equal, got, want))
+    assert views["__init__"] == 2 + len(calls)
+
+
+def test_the_viewer_draws_again(trained, monkeypatch):
+    page, draw, failed = Page(trained), Images.draw, []
+
+    def failing(self, *arguments):
+        assert self not in failed  # arrays that it was computing are lost
+        if len(failed) < 2:
+            failed.append(self)
+            raise RuntimeError(FAILURE)
+        return draw(self, *arguments)
+
+    monkeypatch.setattr(Images, "draw", failing)
+    page.open(48, 32).settle()
+    assert len(failed) == 2
+    assert page.images()[-1][0]["still"]
+    assert page.session.notice is None
 
 
 def test_the_viewer_trains_on(scene, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +117,15 @@ def test_wrong_poses_are_refused_with_what_was_tried_and_can_be_kept(
     assert ORDER.evidence in caplog.text
     assert stored_verdict(out).is_refused
     assert (out / "transforms.json").exists()
+
+
+def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
+    random = np.random.default_rng(0)
+    frames = random.integers(0, 255, (12, 48, 64, 3), np.uint8)
+    write_video(tmp_path / "walk.mp4", frames, fps=8)
+    judged.insert(0, ORDER)
+    with pytest.raises(InputError, match=r"or extract more frames, .* --frames 10"):
+        capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
 
 
 def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
@@ -243,6 +253,11 @@ def test_an_interrupted_capture_says_in_one_line_what_is_kept(
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
     assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
+
+
+def test_photos_beside_another_programs_capture_file_are_captured(photos, solved):
+    (photos / "capture.json").write_text('{"device": "phone"}')
+    assert captured(photos) == Path("captures/garden")
 
 
 def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, capsys):

@@ -10,7 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.app.capture.inputs import choose_frames, take_frames, take_images
+from nerfmac.app.capture.inputs import choose_frames, images_in, take_frames, take_images
 from nerfmac.app.capture.video import full_frames, open_video
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -84,6 +84,12 @@ def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
         assert stored.mode == "RGBA"
 
 
+def test_a_format_that_colmap_does_not_read_is_converted(tmp_path, bar):
+    paths = [photo(tmp_path / "a.webp"), photo(tmp_path / "b.png")]
+    taken = take_images(paths, tmp_path / "images", 64, bar, {})
+    assert [image.name for image in taken] == ["a.jpg", "b.png"]
+
+
 def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
     paths = [photo(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
     taken = take_images(paths, tmp_path / "images", 64, bar, {})
@@ -91,6 +97,13 @@ def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog)
     (line,) = caplog.messages
     assert line.startswith("skipping 1 of 3 images")
     assert line.endswith(f"{paths[1]} and IMG_1.JPG")
+
+
+def test_photos_are_in_the_order_of_their_numbers(tmp_path):
+    for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
+        (tmp_path / name).touch()
+    names = [path.name for path in images_in(tmp_path)]
+    assert names == ["IMG_9.jpg", "IMG_9b.jpg", "IMG_10.jpg", "a.png"]
 
 
 def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
@@ -124,6 +137,18 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
         assert np.argmin(errors) == number
     (small,) = take_frames(path, numbers[:1], tmp_path / "images", 32, bar)
     assert small[1:3] == (32, 24)
+
+
+def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog):
+    path = tmp_path / "video.mp4"
+    write_video(path, moving(120, step=3), fps=30)
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(content[:middle] + bytes(len(content) - middle))
+    numbers = choose_frames(path, 10, bar)
+    assert numbers
+    assert numbers[-1] < 100
+    assert "is truncated" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from nerfmac.app.capture import capture_scene, captured, colmap_process
 from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
 from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
@@ -64,6 +65,17 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     shutil.rmtree("captures/garden")
     solved["cameras"] = 12 + (how == "added") - (how == "removed")
     assert len(load_scene(captured(photos), split="none").cameras("train")) == solved["cameras"]
+
+
+def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, solved):
+    random = np.random.default_rng(1)
+    for _ in range(2):
+        ground = random.integers(0, 255, (48, 300, 3), np.uint8)
+        write_video(tmp_path / "walk.mp4", (ground[:, 3 * k : 3 * k + 64] for k in range(40)), 20)
+        if not solved["calls"]:
+            capture_scene("walk.mp4", frames=12, progress=False)
+    with pytest.raises(InputError, match=r"changed since: 1 changed \(walk\.mp4\); to capture it"):
+        capture_scene("walk.mp4", frames=12, progress=False)
 
 
 def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):

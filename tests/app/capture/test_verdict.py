@@ -86,6 +86,15 @@ def test_similar_sides_are_reported_if_the_images_are_not_in_order():
     assert not found.is_refused
 
 
+def test_a_missing_image_between_opposing_cameras_is_refused_and_a_small_step_is_not():
+    captured = around_a_can(12, background=0)
+    poses, kept = folded(captured), [0, 1, 2, 3, 4, 7, 8, 9, 10, 11]
+    model = model_of(captured, poses, kept, [0] * 6 + [1] * 6)
+    assert kinds(captured, model, reach=1) == ["jump"]
+    near = around_a_can(40)
+    assert kinds(near, model_of(near, kept=[i for i in range(40) if i not in (19, 20)])) == []
+
+
 def test_photos_may_be_taken_from_two_separate_sides():
     ring = around_a_can(24, background=900, alike=False)
     chosen = [*range(6), *range(12, 18)]
@@ -123,6 +132,15 @@ def test_a_camera_that_turns_in_place_is_refused_and_one_that_walks_is_not():
     jittered = [pose + np.eye(3, 4, 3) * 1e-3 * i for i, pose in enumerate(in_place.poses)]
     assert kinds(in_place, model_of(in_place, jittered))[0] == "turned"
     assert kinds(turning(0.1), model_of(turning(0.1))) == []
+
+
+def test_the_focal_length_of_a_turning_camera_is_not_needed():
+    captured = turning(0.0)
+    wide = {
+        pair: (some - [WIDTH / 2, HEIGHT / 2] * 2) * 0.6 + [WIDTH / 2, HEIGHT / 2] * 2
+        for pair, some in matches_of(captured).items()
+    }
+    assert turned_share(wide, dict.fromkeys(captured.names, (WIDTH, HEIGHT))) > 0.9
 
 
 def test_different_backgrounds_of_nearby_cameras_are_refused():
@@ -166,6 +184,13 @@ def test_cameras_that_are_far_away_are_reported(times, expected):
     found = verdict(captured, model_of(captured, poses), reach=0)
     assert [finding.kind for finding in found.findings] == expected
     assert not found.is_refused
+
+
+def test_points_behind_a_camera_do_not_change_the_error_of_an_image():
+    captured = around_a_can(20)
+    model = model_of(captured)
+    model.errors[0] = 1e150
+    assert kinds(captured, model) == []
 
 
 def test_images_with_large_errors_are_reported():

@@ -57,6 +57,13 @@ def test_a_density_is_a_volume_only(grid, tmp_path):
         grid.save(tmp_path / "density.npz")
 
 
+def test_slabs_make_no_difference(grid, run, monkeypatch):
+    monkeypatch.setattr("nerfmac.app.export.density.SLAB", 900)
+    monkeypatch.setattr("nerfmac.app.export.density.BATCH", 130)
+    again = extract_density(run, resolution=30, crop=CROP, progress=False)
+    assert np.array_equal(again.density, grid.density)
+
+
 ORIGIN, SPACING = np.array([1.5, -2.0, 0.25]), 0.125
 
 

@@ -11,6 +11,7 @@ from nerfmac.app.export import extract_cameras, extract_points
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
+from scripts import blender_cameras
 from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms
 from tests.scene_factory import CONFIG, nerfmac
@@ -169,3 +170,19 @@ def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
         for got, want in zip(again.splits[split], scene.splits[split], strict=True):
             assert got.name == want.name
             assert got.camera.pose == pytest.approx(want.camera.pose, abs=1e-6)
+
+
+def test_blender_s_cameras_see_points_where_the_run_s_do(capture):
+    _, run = capture
+    values = extract_cameras(run)
+    for frame in values["frames"]:
+        settings = blender_cameras.settings(frame)
+        point = np.array(frame["transform_matrix"]) @ [0.2, -0.1, -2.0, 1.0]
+        local = np.linalg.inv(np.array(frame["transform_matrix"])) @ point
+        # Blender's projection: the sensor's width spans the image's longer side.
+        side = max(frame["w"], frame["h"])
+        scale = side * settings["lens"] / settings["sensor_width"]
+        x = frame["w"] / 2 + scale * local[0] / -local[2] - settings["shift_x"] * side
+        y = frame["h"] / 2 - scale * local[1] / -local[2] + settings["shift_y"] * side
+        assert x == pytest.approx(frame["cx"] + frame["fl_x"] * local[0] / -local[2])
+        assert y == pytest.approx(frame["cy"] - frame["fl_x"] * local[1] / -local[2])

@@ -41,6 +41,13 @@ def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
     )
 
 
+def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), split=3)
+    assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
+    assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
+    assert not {*scene.splits["test"]} & {*scene.splits["train"]}
+
+
 def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
     scene = load_scene(write_blender(tmp_path, train=9))
     assert sizes(scene) == {"train": 9}

@@ -90,6 +90,20 @@ def test_a_broken_file_in_the_cache_is_not_believed(image, cache, decoded, broke
     assert decoded == ["a", "a"]
 
 
+def test_a_cache_that_cannot_be_written_is_done_without(image, tmp_path, monkeypatch, cache):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
+    assert decode(image, 3, "a", 2).shape == (150, 200, 3)
+    monkeypatch.setenv("NERFMAC_CACHE", str(cache.parent))
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("PIL.Image.Image.save", full)
+    assert decode(image, 3, "a", 2).shape == (150, 200, 3)
+    assert list(cache.iterdir()) == []
+
+
 def test_a_scene_is_read_from_the_cache_and_the_cache_kept_small(tmp_path, cache, monkeypatch):
     width, height = SIZE
     lens = {"w": width, "h": height, "cx": 200, "cy": 150}

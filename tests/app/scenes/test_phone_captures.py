@@ -140,6 +140,19 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
     assert_same_pixels(same, scene)
 
 
+def test_smaller_images_have_the_lens_scaled(tmp_path):
+    scene = load_scene(write_llff(tmp_path, images="images_4", factor=4))
+    lens = scene.splits["train"][0].camera.lens
+    assert (lens.width, lens.height, lens.fl_x, lens.cy) == (6, 4, FOCAL / 4, 2.0)
+    assert [frame.name for frame in scene.splits["test"]] == ["000.png", "008.png"]
+
+
+def test_depths_say_how_large_the_scene_is(tmp_path):
+    assert load_scene(write_llff(tmp_path)).extent == 4.0
+    np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))
+    assert load_scene(tmp_path / "poses_bounds.npy").extent == 16.0
+
+
 def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path, caplog):
     table = rows(6)
     for index, row in enumerate(table):

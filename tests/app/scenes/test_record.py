@@ -10,7 +10,7 @@ from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
-from tests.app.scenes.scene_files import write_transforms
+from tests.app.scenes.scene_files import matrix, write_json, write_transforms
 
 PATH = Path("runs/a/scene.json")
 
@@ -141,3 +141,17 @@ def test_what_is_no_file_of_points_is_refused(tmp_path, change):
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InputError, match=r"sparse_pc\.ply is not a complete PLY file of points"):
         read_ply_points(path)
+
+
+def nerfstudio(folder, **more):
+    path = write_transforms(folder, 5)
+    frames = [{"file_path": f"images/{i:03d}.png", "transform_matrix": matrix(i)} for i in range(5)]
+    return write_json(path, {"fl_x": 30.0, "frames": frames, **more})
+
+
+def test_nerfstudios_points_say_how_large_a_scene_is(tmp_path, caplog):
+    path = nerfstudio(tmp_path, ply_file_path="sparse_pc.ply")
+    assert load_scene(path).extent == 4.0
+    assert caplog.messages == [f"{path}: ply_file_path sparse_pc.ply does not exist"]
+    write_ply(tmp_path / "sparse_pc.ply", points=np.array([[20.0, 1, 2], [3, -25, 1], [9, 9, 9.0]]))
+    assert load_scene(path).extent == 16.0

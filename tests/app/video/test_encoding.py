@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.video import render_video, write_video
+from nerfmac.app.video.encoding import in_background
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
 from nerfmac.rendering.view_renderer import RenderOptions
@@ -148,6 +149,28 @@ def test_numbered_images_are_exact(tmp_path):
         assert (read_png(path) == frame(index)).all()
     with pytest.raises(InputError, match="already contains frames"):
         begin(tmp_path / "video", {}, resume=False)
+
+
+def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
+    done = []
+
+    def work(item):
+        if item == 3:
+            raise ValueError("no room")
+        done.append(item)
+
+    def give_many(count, error):
+        with in_background(work) as give:
+            for item in range(count):
+                give(item)
+            raise error
+
+    with pytest.raises(ValueError, match="no room"):
+        give_many(100, AssertionError)
+    done.clear()
+    with pytest.raises(KeyboardInterrupt):
+        give_many(3, KeyboardInterrupt)
+    assert done == [0, 1, 2]
 
 
 def told(path):

@@ -54,6 +54,17 @@ def test_where_nothing_is_seen_it_is_infinitely_far():
     assert form["largest"] > 0.0
 
 
+def test_the_codes_are_the_grid_in_sixteen_bits():
+    rng = np.random.default_rng(3)
+    depth = rng.uniform(0.5, 9.0, (30, 50)).astype(np.float32)
+    data, form = deflated_grid(depth, 100, 60)
+    assert (form["columns"], form["rows"]) == (23, 15)  # 100 / 5 and 60 / 5 cells, and three more
+    codes = np.frombuffer(zlib.decompress(data), "<u2").reshape(15, 23)
+    grid = inverse_grid(depth, 20, 12)
+    assert form["largest"] == pytest.approx(grid.max())
+    assert codes * form["largest"] / 65535 == pytest.approx(grid, abs=form["largest"] / 65535)
+
+
 def test_the_options_have_the_color_and_the_box():
     crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
     options = Settings().changed({"background": "#ff8000", "crop": crop, "exposure": -1}).options

@@ -126,3 +126,17 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     assert page.take("frame")
     page.say("pause")
     page.settle()
+
+
+@pytest.mark.parametrize("kind", ["train", "pause"])
+def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page, kind):
+    page.open(48, 64).settle()
+    session = page.session
+    if kind == "pause":
+        session.start()
+    session.screen._job = object()  # partly drawn
+    page.say(kind)
+    page.loop._take(page.loop._messages.popleft())
+    assert session.training.is_running == (kind == "train")
+    assert not session.screen.is_drawing
+    session.pause()

@@ -166,6 +166,19 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
         assert state["training"]["measured"] is None
 
 
+def test_views_are_measured_one_by_one_and_training_waits(page):
+    page.open().settle()
+    page.session.train(None, 100.0)
+    page.say("measure")
+    seen = []
+    while page.session.measured or not seen:
+        page.loop.work()
+        seen.append(page.session.measured)
+    assert [*dict.fromkeys(seen)] == [(2, 2), None]
+    assert page.session.run.state.step == page.session.held_out.step == 120
+    page.session.pause()
+
+
 @pytest.mark.parametrize(
     ("step", "psnr", "shown"),
     [(120, 25.5, (25.5, 120, 3, 9)), (121, 25.5, None), (120, None, None)],

@@ -68,8 +68,30 @@ def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
     assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
 
 
+def test_one_late_image_changes_nothing():
+    budget, scale = settled(1e-7, 0.1)
+    pixels = int(FULL * scale**2)
+    for _ in range(20):
+        budget.learn(pixels, 100.0)  # a compiler ran
+        assert budget.scale(FULL) == scale
+        budget.learn(pixels, 0.07)
+        assert budget.scale(FULL) == scale
+
+
 def test_an_image_has_at_most_the_maximum_number_of_pixels():
     budget = PixelBudget(1.0, pixels=2**20)
     budget.learn(2**18, 0.01)
     assert budget.scale(2**20) > 0.5
     assert 2**20 * budget.scale(2**20, max_pixels=2**14) ** 2 == 2**14
+
+
+@pytest.mark.parametrize("haze", [0.6, 0.9])
+def test_images_stay_in_time_while_training_removes_haze(haze):
+    """Without stability, images of different ages are not compared to estimate a fixed time."""
+    budget, pixels, times = PixelBudget(0.11, 2**14, is_stable=False), 846 * 480, []
+    for image in range(30):
+        drawn = pixels * budget.scale(pixels) ** 2
+        times.append((1.5e-6 + 1.4e-5 * haze**image) * drawn)
+        budget.learn(int(drawn), times[-1])
+    assert max(times[5:]) <= 1.3 * 0.11
+    assert times[-1] > 0.4 * 0.11

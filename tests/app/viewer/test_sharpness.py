@@ -42,6 +42,21 @@ def test_an_image_at_rest_does_not_become_coarser_during_training(busy, monkeypa
     assert frames(busy, 1)[0]["scale"] == pytest.approx(0.5, abs=0.01), "but not slower and slower"
 
 
+def test_a_comparison_shows_full_images_during_training(busy, monkeypatch):
+    monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
+    busy.say("stand", index=2)
+    for _ in range(300):
+        busy.work()
+        sent = [message for message, _ in busy.images()]
+        if any(each["scale"] == 1.0 and each["compared"] == 2 for each in sent):
+            break
+    else:
+        raise AssertionError("no full image")
+    full = [each for each in sent if each["scale"] == 1.0]
+    assert np.isfinite(full[-1]["psnr"])
+    assert busy.session.training.is_running
+
+
 def test_a_maximum_resolution_limits_the_longer_side(page):
     page.open(120, 90).settle()
     page.say("set", values={"resolution": 64})

@@ -194,6 +194,36 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
+def test_it_is_shown_with_a_image_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
+    shown, updated = [], []
+
+    class Handle:
+        def update(self, image):
+            updated.append(image)
+
+        def display(self, bundle, raw):
+            shown.append(bundle)
+
+    def display(bundle, raw, display_id=False):
+        shown.append(bundle)
+        return Handle() if display_id else None
+
+    monkeypatch.setattr("nerfmac.app.viewer.widget.display", display)
+    viewer._ipython_display_()
+    assert "application/vnd.jupyter.widget-view+json" in shown[0]
+    assert len(shown) == 3
+    assert "saved with the notebook" in shown[1]["text/html"]
+    assert updated == []  # there is none yet
+    viewer.train(steps=20)
+    viewer.wait(60.0)
+    assert viewer.still[:2] == b"\xff\xd8"
+    assert updated[-1].data == viewer.still
+    before = len(updated)
+    viewer._ipython_display_()
+    assert len(shown) == 6
+    assert len(updated) == before + 1  # what is shown again has it at once
+
+
 @pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.close()"])
 def test_a_process_may_end_at_any_time(scene, last):
     code = f"""

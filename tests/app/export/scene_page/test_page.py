@@ -11,6 +11,7 @@ from PIL import Image
 
 from nerfmac.app.export import PagePath, write_scene_page
 from nerfmac.app.paths import View
+from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb
@@ -20,9 +21,6 @@ from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
-
-
-SMALL = {"viewport": {"width": 16, "height": 12}}
 
 
 def hide_words(tab) -> None:
@@ -120,6 +118,23 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
     other.close()
 
 
+def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
+    white = (1.0, 1.0, 1.0)
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
+    other.rest()
+    lens = other.run(
+        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
+        "(document.body.nerfmac.flight)"
+    )
+    assert lens[:2] == [48, 96]
+    hide_words(other)
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    want = trained.render(view.camera(48, 48)).color
+    seen = screenshot(other)[24:72]
+    assert psnr(seen.astype(np.float32), want) > 22
+    other.close()
+
+
 @pytest.mark.parametrize(("width", "height"), [(96, 72), (48, 96), (72, 144)])
 def test_the_still_is_what_the_field_will_show(trained, open_page, width, height):
     context = {"viewport": {"width": width, "height": height}}
@@ -131,6 +146,41 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     camera = view.with_fov(2.0 * np.arctan(slope)).camera(width, height)
     want = trained.render(camera, trained.scene.backdrop).color
     assert psnr(screenshot(other), want) > 25, "another part of the scene, or another background"
+    other.close()
+
+
+def test_the_background_is_the_backdrop_of_the_scene_and_the_title_the_runs_name(
+    trained, open_page, tmp_path
+):
+    color = (0.1, 0.3, 0.6)
+    run = replace(trained, scene=replace(trained.scene, mean_color=color))
+    run.save(tmp_path / "my-desk")
+    other = open_page(Run.load(tmp_path / "my-desk"))
+    other.rest()
+    scene = other.run("JSON.parse(document.getElementById('scene').textContent)")
+    assert scene["background"] == pytest.approx(color, abs=1e-3)
+    assert other.page.title() == "my-desk"
+    other.close()
+
+
+def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_hint(
+    trained, open_page
+):
+    untimed = "const soon = setTimeout; window.setTimeout = (f, ms) => ms < 8000 && soon(f, ms);"
+    other = open_page(trained, untimed, context={"viewport": {"width": 390, "height": 600}})
+    assert other.shows() == "field"
+    other.run("document.body.nerfmac.flight.screen.close()")  # the still image stays
+    name = other.run("document.querySelector('h1').getBoundingClientRect().bottom")
+    below = {"x": 8, "y": name + 3, "width": 374, "height": 90}
+    before = other.page.screenshot(clip=below)
+    other.page.mouse.move(200, 300)
+    other.page.mouse.down()
+    other.page.mouse.up()
+    hints = "[...document.querySelectorAll('header p')]"
+    other.wait(f"{hints}.every((hint) => getComputedStyle(hint).opacity === '0')")
+    after = other.page.screenshot(clip=below)
+    other.run("document.querySelectorAll('header p').forEach((p) => p.remove())")
+    assert other.page.screenshot(clip=below) == after != before
     other.close()
 
 
@@ -177,7 +227,8 @@ def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_pa
 def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
     cameras = trained.orbit(24)
     frames = PagePath(cameras, fps=6.0, closed=True)
-    other = open_page(trained, camera_path=frames, context=SMALL)
+    small = {"viewport": {"width": 16, "height": 12}}
+    other = open_page(trained, camera_path=frames, context=small)
     flight = "document.body.nerfmac.flight"
     other.wait(f"{flight}?.isPlaying && {flight}.screen.frames.length > 1")
     between = other.run(f"{flight}.viewAt(0.5 / 6.0).pose")
@@ -215,7 +266,7 @@ def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
 
 
 def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
-    other = open_page(trained, context=SMALL)
+    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
     screen = "document.body.nerfmac.flight.screen"
     for shown in ("field", "still"):
         other.rest()

@@ -16,6 +16,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import cell_of, is_occupied
+from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Rendered
 from tests.app.export.scene_page.fields import CASES
 
@@ -136,6 +137,21 @@ def test_images_are_the_references(case, view):
     assert near.mean() > 0.98
     assert want.opacity.mean() > 0.02
     assert np.ptp(want.color, axis=(0, 1)).min() > 0.03
+
+
+def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
+    run, tab = case_of("hashed, one cascade")
+    camera, offsets = cameras(1.0)[1], ((0.5, 0.5), (0.1, 0.8), (0.9, 0.3))
+    sums, _ = tab.image(camera, offsets, strips=16)
+    lens = camera.lens
+    parts = []
+    for x, y in offsets:
+        moved = replace(lens, cx=lens.cx + 0.5 - x, cy=lens.cy + 0.5 - y)
+        image = seen(run, Camera(moved, camera.pose)).color
+        parts.append(np.array(srgb_to_linear(mx.array(image))))
+    assert (sums[..., 3] == 3).all()
+    assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
+    assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"
 
 
 def test_a_features_code_is_that_of_the_nearest_value():

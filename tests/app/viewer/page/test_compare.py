@@ -1,5 +1,6 @@
 """Photos next to frames; the warp's triangles cover the grid, and are few where it is flat."""
 
+import numpy as np
 import pytest
 
 from tests.app.viewer.page.driver import LENS, POSE, jpeg
@@ -89,6 +90,43 @@ def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
     view.button("View panel").click()
     view.button("Stand in the nearest training camera").click()
     assert [each["index"] for each in view.sent("stand")] == [1]
+
+
+COLUMNS, ROWS = 46, 31
+
+
+def stepped(rng):
+    """Codes of a slanted wall, empty space next to it, and a near disc with a rough surface."""
+    y, x = np.mgrid[:ROWS, :COLUMNS]
+    values = 9000.0 + 80.0 * x + 50.0 * y
+    values[:, 33:] = 0.0
+    is_disc = np.hypot(x - 17, y - 14) < 8
+    return np.where(is_disc, 40000.0 + rng.uniform(0, 9000, x.shape), values).round()
+
+
+@pytest.fixture
+def triangles_of(call):
+    """Return a function that gives the triangles (n, 3) over `values` (rows, columns)."""
+
+    def triangles(values):
+        codes = [int(value) for value in values.ravel()]
+        indices = call("image/triangles", "trianglesOf", codes, *values.shape[::-1])
+        return np.reshape([*indices.values()] if isinstance(indices, dict) else indices, (-1, 3))
+
+    return triangles
+
+
+@pytest.fixture
+def triangles(triangles_of):
+    return triangles_of(stepped(np.random.default_rng(5)))
+
+
+def test_triangles_face_one_way_and_cover_the_grid_once(triangles):
+    x, y = triangles % COLUMNS, triangles // COLUMNS
+    (ax, bx, cx), (ay, by, cy) = x.T, y.T
+    twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
+    assert (twice >= 0).all()
+    assert twice.sum() == 2 * (COLUMNS - 1) * (ROWS - 1)
 
 
 def test_a_comparison_waits_for_the_full_rendering(view):

@@ -131,6 +131,31 @@ def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
     assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
 
 
+def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
+    shown.page.locator(".nerfmac-image").focus()
+    shown.page.keyboard.down("w")
+    shown.page.keyboard.down("d")
+    shown.page.wait_for_timeout(50)
+    shown.run("document.activeElement.blur()")
+    for key in ("w", "d"):
+        shown.page.keyboard.up(key)
+    moves = shown.moves()
+    right, _, forward = walked(moves)
+    assert min(right, forward) > 0.03
+    assert moves["moving"][-1] is False
+    shown.forget()
+    shown.page.wait_for_timeout(50)
+    assert shown.sent() == []
+
+
+def test_keys_act_only_while_the_image_has_the_focus(shown):
+    shown.button("Training panel").click()
+    shown.control("Stop after steps").focus()
+    shown.page.keyboard.press("w")
+    shown.page.keyboard.press("r")
+    assert shown.sent() == []
+
+
 def test_no_key_gets_past_the_viewer(shown):
     """JupyterLab would insert a cell for A and delete one for D, D."""
     shown.run("window.heard = 0; document.addEventListener('keydown', () => (heard += 1))")

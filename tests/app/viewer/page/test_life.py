@@ -56,6 +56,73 @@ def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):
     assert not notice.is_visible()
 
 
+WATCH_WHAT_RUNS = """() => {
+  window.running = new Set();
+  const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],
+    ["requestAnimationFrame", "cancelAnimationFrame"]];
+  for (const [begin, end] of kinds) {
+    const [first, last] = [window[begin], window[end]];
+    window[begin] = (task, ...rest) => {
+      const run = (...values) => {
+        if (begin !== "setInterval") running.delete(`${begin} ${number}`);
+        task(...values);
+      };
+      const number = first(run, ...rest);
+      running.add(`${begin} ${number}`);
+      return number;
+    };
+    window[end] = (number) => { running.delete(`${begin} ${number}`); last(number); };
+  }
+  const observe = ResizeObserver.prototype.observe;
+  window.watched = new Set();
+  ResizeObserver.prototype.observe = function (...values) {
+    watched.add(this);
+    observe.apply(this, values);
+  };
+  const disconnect = ResizeObserver.prototype.disconnect;
+  ResizeObserver.prototype.disconnect = function () {
+    watched.delete(this);
+    disconnect.call(this);
+  };
+  const listen = window.addEventListener;
+  window.signals = [];
+  window.addEventListener = (type, handler, options) => {
+    const isPlaywrights = new Error().stack.includes("InjectedScript");
+    if (!isPlaywrights) signals.push(options?.signal);
+    listen.call(window, type, handler, options);
+  };
+}"""
+
+
+def test_a_view_that_ends_leaves_nothing_behind(open_view):
+    view = open_view()
+    view.run("endView()")
+    view.run(WATCH_WHAT_RUNS)
+    view.open(view.page.url.rsplit("/", 1)[0]).live()
+    view.show()
+    view.button("View panel").click()
+    view.run("document.querySelector('.nerfmac-panel-view .nerfmac-more').open = true")
+    view.control("Exposure").fill("1")
+    view.page.locator(".nerfmac-image").focus()
+    view.page.keyboard.down("w")
+    view.page.mouse.move(200, 200)
+    view.page.mouse.wheel(0, 50)
+    assert view.run("running.size") > 2
+    assert view.run("watched.size") > 0
+    view.run("endView()")
+    view.page.keyboard.up("w")
+    assert view.run("[...running, ...watched].length") == 0
+    assert view.run("signals.length > 0 && signals.every((each) => each?.aborted)")
+    assert view.run("listening()") == 0
+    assert view.run("output.childElementCount") == 0
+    assert view.moves()["moving"][-1] is False
+    view.forget()
+    view.frame(2)
+    view.run("dispatchEvent(new Event('blur')); output.style.width = '300px'")
+    assert view.run("sent") == []
+    view.page.reload()
+
+
 def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view):
     view.show(1)
     view.show(2, compared=0)
@@ -69,3 +136,27 @@ def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view)
     view.settle()
     assert view.run("sent.filter((each) => each.kind === 'ack')") == []
     assert view.run("decoded.map((bitmap) => bitmap.width)") == [0, 0, 0, 0]
+
+
+def test_two_views_of_one_model_are_both_whole(view):
+    view.run(
+        """async () => {
+          const { default: viewer } = await import("/page/main.js");
+          const other = document.createElement("div");
+          other.id = "other";
+          document.body.append(other);
+          window.endOther = viewer.render({ model, el: other });
+        }"""
+    )
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ready').length === 2")
+    view.state(training={"step": 77})
+    view.show(5)
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
+    told = view.page.locator(".nerfmac-summary").all_inner_texts()
+    assert told == ["step 77 · 27.3 dB in training"] * 2
+    view.run("endOther()")
+    assert view.run("other.childElementCount") == 0
+    view.run("other.remove()")
+    view.forget()
+    view.show(6)
+    assert [each["id"] for each in view.sent("ack")] == [6]

@@ -185,3 +185,29 @@ def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, sid
     assert np.array(crops(cropped)[-1]) == pytest.approx(np.array(want), abs=0.02)
     assert len(crops(cropped)) > 1, "it is not live"
     assert cropped.sent("move") == []
+
+
+def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
+    start = place_of(HANDLES[1, 1])
+    drag(cropped, start, (5, start[1]))
+    box = crops(cropped)[-1]
+    assert CUBE[0][1] < box[1][1] < CUBE[0][1] + 0.1
+    cropped.state(settings={"crop": box})
+    drag(cropped, place_of([0.5, box[1][1], 2.0]), (630, start[1]))
+    assert crops(cropped)[-1] == CUBE
+
+
+def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):
+    """From inside the box, all edges are outside the image, and one handle is straight ahead."""
+    inside = pose_at(1.0, 1.0, 2.0)
+    cropped.show(2, pose=inside)
+    drawn = cropped.run(
+        """() => {
+          const { data } = pixelsOf("overlay", 0, 0, 640, 480);
+          const numbers = [...Array(640 * 480).keys()].filter((number) => data[4 * number + 3]);
+          return numbers.map((number) => [number % 640, Math.floor(number / 640)]);
+        }"""
+    )
+    away = np.linalg.norm(np.array(drawn) - place_of([-0.5, 1.0, 2.0], inside), axis=1)
+    assert away.min() < 1.0
+    assert away.max() < 12.0

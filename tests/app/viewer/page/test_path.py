@@ -91,6 +91,48 @@ def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_mo
         assert panel.sent("scrub") == []
 
 
+def test_the_path_plays_as_long_as_the_video_and_an_open_one_ends(panel):
+    badge = panel.page.locator(".nerfmac-badge")
+    panel.control("Seconds of video").fill("0.8")
+    for closed in (False, True):
+        panel.state(keyframes=KEYFRAMES, path=PATH, closed=closed)
+        panel.control("Along the path").fill("0")
+        panel.forget()
+        timed = """new Promise((done) => {
+          const begin = performance.now();
+          const look = () => {
+            const all = sent.filter((each) => each.kind === "scrub").map(({ at }) => at);
+            const turned = all.findIndex((at, index) => at < all[index - 1]);
+            if (all.at(-1) === 1 || turned > 0) done([performance.now() - begin, all]);
+            else requestAnimationFrame(look);
+          };
+          document.querySelector("[title='Play the path']").click();
+          look();
+        })"""
+        milliseconds, places = panel.run(timed)
+        assert milliseconds >= 750, "faster than the video"
+        if not closed:
+            assert places[-1] == 1
+            panel.button("Play the path").wait_for()
+            assert badge.is_hidden()
+        else:
+            assert badge.is_visible()
+            assert badge.inner_text().startswith("Playing")
+            assert places[-1] < places[-2], "a closed path begins again"
+            panel.button("Pause the path").click()
+
+
+def test_closing_the_panel_stops_the_path(panel):
+    panel.button("Play the path").click()
+    panel.page.wait_for_function("() => sent.some(({ kind }) => kind === 'scrub')")
+    panel.button("View panel").click()
+    assert panel.page.locator(".nerfmac-badge").is_hidden()
+    panel.settle()
+    panel.forget()
+    panel.settle()
+    assert panel.sent("scrub") == []
+
+
 def test_a_keyframe_has_a_time_of_its_own_or_its_share_of_the_whole(panel):
     times = [panel.control(f"Seconds to keyframe {number}") for number in (2, 3)]
     assert panel.control("Seconds to keyframe 1").count() == 0
@@ -117,6 +159,44 @@ def test_the_time_for_the_video_is_estimated_before_it_is_rendered(panel):
     assert panel.sent("estimate") == []
     panel.state(keyframes=KEYFRAMES[:2], path=PATH[::-1])
     assert panel.sent("estimate") == [{"kind": "estimate"}], "another path takes another time"
+
+
+def test_the_length_follows_the_path_until_the_user_changes_it(panel):
+    length = panel.control("Seconds of video")
+    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
+    assert length.input_value() == "9.16"
+    length.fill("3")
+    length.press("Enter")
+    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
+    assert length.input_value() == "3"
+
+
+def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel):
+    panel.state(keyframes=[], path=[])
+    panel.show(1)
+    left = 320 - 406 / 720 * 480 / 2
+    for x, is_dark in (
+        (left - 6, True),
+        (left + 6, False),
+        (634 - left, False),
+        (646 - left, True),
+    ):
+        assert (panel.pixel(round(x), 200, "overlay")[3] > 90) == is_dark
+    panel.control("Size").select_option("1080 × 1080")
+    assert panel.pixel(round(left - 6), 200, "overlay")[3] == 0
+    assert panel.pixel(70, 200, "overlay")[3] > 90
+    panel.button("View panel").click()
+    panel.settle()
+    assert panel.page.locator(".nerfmac-overlay").is_hidden()
+
+
+def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):
+    panel.control("Along the path").fill("0.25")
+    assert [(each["kind"], each.get("at")) for each in panel.sent()] == [
+        ("scrub", 0.25), ("move", None),
+    ]  # fmt: skip
+    assert panel.moves()["moving"] == [False]
+    assert "pose" not in panel.moves()
 
 
 def test_a_file_may_be_named_without_its_ending(panel):

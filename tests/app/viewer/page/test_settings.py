@@ -78,6 +78,32 @@ def test_an_older_value_under_way_does_not_move_the_control_back(panel):
     assert panel.sent() == [], "what the kernel says is not sent back"
 
 
+def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
+    slider = panel.control("Field of view")
+    slider.fill("110")
+    panel.state(settings={"fov": 90.0})
+    panel.page.wait_for_function(
+        "document.querySelector('[aria-label=\"Field of view\"]').value === '90'"
+    )
+
+
+def test_a_slider_that_is_held_stays_and_follows_when_it_is_let_go(panel):
+    slider = panel.control("Exposure")
+    box = slider.bounding_box()
+    panel.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    panel.page.mouse.down()
+    panel.page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 4, steps=3)
+    held = slider.input_value()
+    assert float(held) > 1.0
+    panel.state(settings={"exposure": float(held)})
+    panel.state(settings={"exposure": -2.0})
+    assert slider.input_value() == held
+    panel.page.mouse.up()
+    panel.page.wait_for_function(
+        "document.querySelector('[aria-label=\"Exposure\"]').value === '-2'"
+    )
+
+
 def test_panels_open_one_at_a_time_and_close_again(view):
     names = ["Training", "View", "Path"]
     panels = [view.page.get_by_role("region", name=name, exact=True) for name in names]

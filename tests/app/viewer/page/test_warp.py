@@ -107,6 +107,30 @@ def test_another_field_of_view_is_shown_at_once(scene):
     assert decibels(shown_image(scene), START.with_fov(math.radians(46.0))) > 33.5
 
 
+def test_what_comes_into_sight_has_the_colors_behind_it(view):
+    """A near red square before a blue wall; the view moves so that the wall's hidden part shows."""
+    distance = np.full((HEIGHT, WIDTH), 4.0, np.float32)
+    rgb = np.full((HEIGHT, WIDTH, 3), (20, 40, 220), np.uint8)
+    rgb[150:330, 230:410] = (220, 30, 20)
+    distance[150:330, 230:410] = 1.5
+    grid, depth = deflated_grid(distance, WIDTH, HEIGHT)
+    told = {"depth": depth, "pose": START.to_json()["pose"], "view": START.to_json()}
+    lens = relative_lens(START.camera(WIDTH, HEIGHT).lens)
+    content = {"kind": "frame", "id": 1, "width": WIDTH, "height": HEIGHT, "t": None, "lens": lens}
+    more = {"compared": None, "psnr": None, "scale": 1.0, "still": True, "version": 0}
+    view.say({**content, **more, **told, "mover": None}, encode_jpeg(rgb, 95), grid)
+    view.page.wait_for_function("sent.some((each) => each.kind === 'ack')")
+    drag(view, (0.1, 0.0), button="right")
+    row = shown_image(view)[240 - EDGE].astype(int)
+    view.page.mouse.up(button="right")
+    is_red, is_blue = row[:, 0] > row[:, 2] + 60, row[:, 2] > row[:, 0] + 60
+    red = np.flatnonzero(is_red)
+    shift = 0.1 * HEIGHT * START.distance / 1.5
+    assert red.mean() + EDGE == pytest.approx(320 + shift, abs=8), "the near square moves most"
+    assert (red.max() - red.min()) == pytest.approx(180, abs=12)
+    assert (~is_red & ~is_blue).sum() <= 16, "both colors mix along its edges only"
+
+
 def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
     drag(scene, (0.05, 0.0))
     there = START.orbit(0.05, 0.0)
