@@ -244,3 +244,7 @@ def test_a_fisheye_beside_another_lens_keeps_its_kind():
     assert [camera.lens.is_fisheye for camera in cameras] == [False, True]
     assert not Cameras.stack([Camera(plain, np.eye(3, 4))]).is_distorted
     assert round_.scaled(10, 5).is_fisheye
+
+
+def test_two_thousand_million_pixels_are_numbered():
+    assert pixel_places([(2**15, 2**15)] * 2)[1, 0] == 2**30

@@ -93,3 +93,19 @@ def test_each_ray_belongs_to_its_own_view():
         single = rays_through(alone, mx.zeros((1,), mx.int32), pixel[row : row + 1])
         for got, want in zip(both, single, strict=True):
             np.testing.assert_allclose(np.array(got[row]), np.array(want[0]), atol=1e-6)
+
+
+@pytest.mark.parametrize("handed_in", [False, True], ids=["captured", "handed in"])
+def test_compiled_rays_are_the_same(handed_in):
+    cameras = Cameras.stack(some_views(FOX))
+    view = mx.array([0, 1, 1], mx.int32)
+    pixel = mx.array([[0.5, 0.5], [539.5, 3.5], [200.0, 959.5]])
+
+    def through(pixel, arrays):
+        inside = replace(cameras, **arrays) if arrays else cameras
+        return rays_through(inside, view, pixel)
+
+    names = ("intrinsics", "distortion", "poses") if handed_in else ()
+    compiled = mx.compile(through)(pixel, {name: getattr(cameras, name) for name in names})
+    for got, want in zip(compiled, rays_through(cameras, view, pixel), strict=True):
+        np.testing.assert_allclose(np.array(got), np.array(want), atol=1e-6)

@@ -239,3 +239,12 @@ def test_a_repeated_keyframe_with_a_time_is_a_pause():
     poses, _ = sampled(tour, np.linspace(0.25, 0.75, 9))
     assert np.allclose(poses, second.pose, atol=1e-9)
     assert np.allclose(tour.at(1.0).pose, third.pose, atol=1e-9)
+
+
+def test_the_field_of_view_stays_between_its_neighbors():
+    fovs = [0.5, 0.52, 1.6, 1.6, 0.4]
+    tour = CameraPath([keyframe(*each) for each in zip(PLACES, AXES, fovs, strict=True)])
+    for index, (start, end) in enumerate(pairwise(fovs)):
+        _, seen = sampled(tour, np.linspace(*tour.times[index : index + 2], 50)[1:-1])
+        assert seen.min() >= min(start, end) - 1e-12
+        assert seen.max() <= max(start, end) + 1e-12

@@ -132,3 +132,13 @@ def test_a_phones_capture_has_the_same_cameras_as_colmap_and_as_llff(real_scenes
     assert first.fl_x == pytest.approx(llff.splits["test"][0].camera.lens.fl_x, abs=1e-3)
     assert first.k1 == pytest.approx(0.0578036)
     assert caplog.messages == []
+
+
+def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):
+    write_blender(tmp_path, train=2, test=1)
+    path = tmp_path / "transforms_train.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scale": 0.5, "aabb_scale": 4}))
+    scene = load_scene(tmp_path)
+    assert scene.extent == 4.0
+    position = scene.splits["test"][0].camera.pose[:, 3]
+    np.testing.assert_allclose(position, 0.5 * np.array(matrix(0))[:3, 3] + 0.5, atol=1e-6)

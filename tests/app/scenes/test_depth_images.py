@@ -207,3 +207,9 @@ def test_a_decoder_that_cannot_be_imported_is_not_blamed_on_the_file(tmp_path, m
     monkeypatch.setitem(sys.modules, "OpenEXR", None)
     with pytest.raises(ImportError, match="OpenEXR"):
         DepthImage(path).decode((6, 4))
+
+
+def test_an_archive_that_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "scan.r3d").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="is not a Record3D archive"):
+        load_scene(tmp_path / "scan.r3d")

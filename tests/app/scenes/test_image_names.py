@@ -81,3 +81,11 @@ def test_paths_that_lead_out_get_their_reason_and_a_command_that_helps(tmp_path,
     assert command in text
     (scene / "shots").symlink_to(tmp_path / "shots")
     assert len(load_scene(path).splits["train"]) == 3
+
+
+def test_some_paths_that_lead_out_are_counted(tmp_path, caplog):
+    names = ["0.png", "../1.png", "gone.png"]
+    path = write_named(tmp_path / "scene", names, ["0.png", "../1.png", "2.png"])
+    assert len(load_scene(path).splits["train"]) == 1
+    assert "2 of 3 images of" in caplog.text
+    assert "the paths of 1 of them, such as '../1.png', lead out of this folder" in caplog.text

@@ -186,3 +186,14 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, change, complaint):
     write_llff(tmp_path, 9, table=change(rows(9)))
     with pytest.raises(InputError, match=complaint):
         load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("count", [10**10, 2**70])
+def test_a_header_that_claims_more_than_the_file_holds_is_refused(tmp_path, count):
+    write_llff(tmp_path)
+    shape = {"descr": "<f8", "fortran_order": False, "shape": (count, 17)}
+    with (tmp_path / "poses_bounds.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, shape)
+        file.write(rows(9).tobytes())
+    with pytest.raises(InputError, match=r"poses_bounds.npy is not a NumPy array"):
+        load_scene(tmp_path)

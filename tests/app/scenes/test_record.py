@@ -155,3 +155,10 @@ def test_nerfstudios_points_say_how_large_a_scene_is(tmp_path, caplog):
     assert caplog.messages == [f"{path}: ply_file_path sparse_pc.ply does not exist"]
     write_ply(tmp_path / "sparse_pc.ply", points=np.array([[20.0, 1, 2], [3, -25, 1], [9, 9, 9.0]]))
     assert load_scene(path).extent == 16.0
+
+
+def test_points_outside_the_scenes_folder_are_not_read(tmp_path, caplog):
+    path = nerfstudio(tmp_path / "scene", ply_file_path="../sparse_pc.ply")
+    write_ply(tmp_path / "sparse_pc.ply", points=30 * POINTS)
+    assert load_scene(path).extent == 4.0
+    assert len(caplog.messages) == 1

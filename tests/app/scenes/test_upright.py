@@ -237,3 +237,9 @@ def test_where_one_pose_mirrors_space_it_is_refused(tmp_path):
     path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": pose.tolist()}})
     with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix is a refl"):
         load_scene(path)
+
+
+def test_a_user_says_up_in_the_files_axes(tmp_path):
+    plain = load_scene(write(tmp_path / "plain", np.eye(3)), up=(0.3, 0.1, 1))
+    scene = load_scene(write(tmp_path / "mirrored", AXES["y"]), up=(0.3, -0.1, 1))
+    assert_alike(plain, scene)

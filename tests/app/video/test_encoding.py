@@ -196,3 +196,25 @@ def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
         assert ("top and bottom" in text) == (name == "both")
     render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
     assert "equirectangular" in told(tmp_path / "all.mp4")
+
+
+@pytest.mark.parametrize(("stereo", "mode"), [(None, 0), ("over-under", 1), ("side-by-side", 2)])
+def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
+    frames = [frame(i) for i in range(5)]
+    write_video(tmp_path / "flat.mp4", frames, fps=10)
+    write_video(tmp_path / "all.mp4", frames, 10, "equirectangular", stereo)
+    flat, data = ((tmp_path / name).read_bytes() for name in ("flat.mp4", "all.mp4"))
+    found = boxes(data)
+    assert found[f"{ENTRY}/st3d"][1] == b"\0\0\0\x0dst3d" + bytes(4) + bytes([mode])
+    assert found[f"{ENTRY}/sv3d/svhd"][1][12:] == b"nerfmac\0"
+    assert found[f"{ENTRY}/sv3d/proj/prhd"][1][8:] == bytes(4 + 12)
+    assert found[f"{ENTRY}/sv3d/proj/equi"][1][8:] == bytes(4 + 16)
+    inner = [name for name in found if name.startswith(f"{ENTRY}/") and name.count("/") == 8]
+    assert [name.rpartition("/")[2] for name in inner][:3] == ["avcC", "st3d", "sv3d"]
+    # The first chunk is at the offset in the index, and the rest of the file has not changed.
+    (first,) = struct.unpack_from(">I", found["/moov/trak/mdia/minf/stbl/stco"][1], 16)
+    assert first == found["/mdat"][0] + 8
+    assert found["/mdat"][1] == boxes(flat)["/mdat"][1]
+    assert found["/moov"][0] < found["/mdat"][0]
+    assert not set(boxes(flat)) - set(found)
+    assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
