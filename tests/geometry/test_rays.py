@@ -1,5 +1,7 @@
 """Pixels to rays, against projection written on its own in float64."""
 
+from dataclasses import replace
+
 import mlx.core as mx
 import numpy as np
 import pytest

@@ -1,6 +1,7 @@
 """A camera path leads through its keyframes, smoothly, evenly, and in time, in any scene."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest

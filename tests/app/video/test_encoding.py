@@ -1,6 +1,7 @@
 """Videos are decoded again; metadata of 360-degree and stereo video; failures leave nothing."""
 
 import stat
+import struct
 import subprocess
 
 import imageio_ffmpeg
@@ -196,6 +197,31 @@ def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
         assert ("top and bottom" in text) == (name == "both")
     render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
     assert "equirectangular" in told(tmp_path / "all.mp4")
+
+
+BEFORE_INNER = {
+    **dict.fromkeys(("moov", "trak", "mdia", "minf", "stbl", "sv3d", "proj"), 8),
+    **{"stsd": 16, "avc1": 86},
+}
+
+
+def boxes(data, place=0, end=None, above=""):
+    """The boxes in `data` by their path: where each begins, and all its bytes."""
+    found = {}
+    end = len(data) if end is None else end
+    while place < end:
+        size, name = struct.unpack_from(">I4s", data, place)
+        assert 8 <= size <= end - place, f"{above}/{name} has {size} bytes"
+        path = f"{above}/{name.decode('latin-1')}"
+        found[path] = place, data[place : place + size]
+        if inner := BEFORE_INNER.get(path.rpartition("/")[2]):
+            found |= boxes(data, place + inner, place + size, path)
+        place += size
+    assert place == end
+    return found
+
+
+ENTRY = "/moov/trak/mdia/minf/stbl/stsd/avc1"
 
 
 @pytest.mark.parametrize(("stereo", "mode"), [(None, 0), ("over-under", 1), ("side-by-side", 2)])
