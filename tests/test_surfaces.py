@@ -99,13 +99,13 @@ def tracks(points):
 @pytest.mark.parametrize(
     ("has_tracks", "has_floor", "model", "given", "want"),
     [
-        (True, True, "hash", {}, (0.0, 0.02, 0.05)),
+        (True, True, "hash", {}, (0.0, 0.05, 0.05)),
         (True, False, "hash", {}, (0.01, 0.0, 0.0)),
         (False, True, "hash", {}, (0.0, 0.0, 0.0)),
         (True, True, "vanilla", {}, (0.01, 0.0, 0.0)),
         (True, True, "hash", {"depth": 0.0}, (0.0, 0.0, 0.0)),
-        (True, True, "hash", {"ground": 0.3}, (0.0, 0.02, 0.3)),
-        (True, True, "hash", {"occlusion": 0.2}, (0.2, 0.02, 0.05)),
+        (True, True, "hash", {"ground": 0.3}, (0.0, 0.05, 0.3)),
+        (True, True, "hash", {"occlusion": 0.2}, (0.2, 0.05, 0.05)),
         (False, False, "hash", {"occlusion": 0.0, "depth": 0.1, "ground": 0.2}, (0.0, 0.1, 0.2)),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
         points[:, 2] = np.random.default_rng(7).uniform(0.02, 0.98, len(points))
     placed = replace(scene, points=points, tracks=tracks._replace(points=points))
     train = Run.begin(placed, CONFIG, progress=False).config.train
-    want = (0.0, 0.02, 0.05) if has_floor else (0.01, 0.0, 0.0)
+    want = (0.0, 0.05, 0.05) if has_floor else (0.01, 0.0, 0.0)
     assert (train.occlusion, train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
 

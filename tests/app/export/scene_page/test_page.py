@@ -169,6 +169,7 @@ def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_
     untimed = "const soon = setTimeout; window.setTimeout = (f, ms) => ms < 8000 && soon(f, ms);"
     other = open_page(trained, untimed, context={"viewport": {"width": 390, "height": 600}})
     assert other.shows() == "field"
+    other.rest()
     other.run("document.body.nerfmac.flight.screen.close()")  # the still image stays
     name = other.run("document.querySelector('h1').getBoundingClientRect().bottom")
     below = {"x": 8, "y": name + 3, "width": 374, "height": 90}

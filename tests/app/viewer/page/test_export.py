@@ -24,6 +24,7 @@ def test_a_format_suggests_its_file_and_a_name_without_an_extension_gets_one(pan
             if text:
                 name.fill(text)
             start.click()
+            panel.wait_for("export")
             assert panel.sent() == [{"kind": "export", "what": what, "name": file}]
             panel.forget()
     panel.state()
