@@ -163,28 +163,6 @@ def test_the_background_is_the_backdrop_of_the_scene_and_the_title_the_runs_name
     other.close()
 
 
-def test_nothing_but_the_title_and_the_buttons_is_left_over_the_image_after_the_hint(
-    trained, open_page
-):
-    untimed = "const soon = setTimeout; window.setTimeout = (f, ms) => ms < 8000 && soon(f, ms);"
-    other = open_page(trained, untimed, context={"viewport": {"width": 390, "height": 600}})
-    assert other.shows() == "field"
-    other.rest()
-    other.run("document.body.nerfmac.flight.screen.close()")  # the still image stays
-    name = other.run("document.querySelector('h1').getBoundingClientRect().bottom")
-    below = {"x": 8, "y": name + 3, "width": 374, "height": 90}
-    before = other.page.screenshot(clip=below)
-    other.page.mouse.move(200, 300)
-    other.page.mouse.down()
-    other.page.mouse.up()
-    hints = "[...document.querySelectorAll('header p')]"
-    other.wait(f"{hints}.every((hint) => getComputedStyle(hint).opacity === '0')")
-    after = other.page.screenshot(clip=below)
-    other.run("document.querySelectorAll('header p').forEach((p) => p.remove())")
-    assert other.page.screenshot(clip=below) == after != before
-    other.close()
-
-
 def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
     # Chromium on a desktop has no dialog to share with, so a stand-in hears what it would get.
     shares = """navigator.share = async (content) => (window.shared = content);
