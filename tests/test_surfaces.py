@@ -10,11 +10,12 @@ import still_life_surfaces
 from still_life_surfaces import compare, true_surface
 
 from nerfmac import builtin_scene_path
-from nerfmac.app.run import Run, surface_quality
+from nerfmac.app.cli.declared import documentation
+from nerfmac.app.run import Run, configuration, surface_quality
 from nerfmac.app.run.configuration import surface_losses_for_views
 from nerfmac.app.run.outputs import surface_summary
 from nerfmac.app.scenes import load_scene
-from nerfmac.config import Config, override
+from nerfmac.config import Config, TrainConfig, override
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.ops.composite import Composited
@@ -117,6 +118,12 @@ def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
     config = replace(override(Config(), train=given), model=model)
     train = surface_losses_for_views(config, views).train
     assert (train.occlusion, train.depth, train.ground) == want
+
+
+@pytest.mark.parametrize("name", ["occlusion", "depth", "ground", "sensor"])
+def test_the_help_of_a_loss_has_its_default_weight(name):
+    weight = getattr(configuration, f"{name.upper()}_WEIGHT")
+    assert f"the weight is {weight:g}" in " ".join(documentation(TrainConfig)[name].split())
 
 
 @pytest.mark.parametrize("has_floor", [True, False])

@@ -29,7 +29,7 @@ class TrainConfig(Settings):
     depth: Annotated[float | None, Range(0.0)] = None
     """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
     requires their tracks, which list the images that show each point. By default (auto), the weight
-    is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 otherwise."""
+    is 0.05 if the sparse points have a ground plane, such as a floor or table, and 0 otherwise."""
     ground: Annotated[float | None, Range(0.0)] = None
     """Weight of the ground loss. The ground loss moves density to the ground plane of the sparse
     points. By default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points

@@ -116,7 +116,7 @@ def _line(
 PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.
 
 
-OPTIONS = {
+KIND_OPTIONS = {
     "mesh": ("crop", "resolution", "smallest", "threshold"),
     "points": ("count", "crop"),
     "cameras": (),
@@ -146,12 +146,12 @@ def export(arguments: Export, method: Method = CONFIGURED) -> int:
 
 def _options(arguments: Export, kind: str) -> dict[str, Any]:
     """Return the export options that are given on the command line. `kind` must support them."""
-    names = sorted({name for supported in OPTIONS.values() for name in supported})
+    names = sorted({name for supported in KIND_OPTIONS.values() for name in supported})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
     for name in options:
-        if name not in OPTIONS[kind]:
-            known = ", ".join(f"--{option}" for option in OPTIONS[kind]) or "none"
+        if name not in KIND_OPTIONS[kind]:
+            known = ", ".join(f"--{option}" for option in KIND_OPTIONS[kind]) or "none"
             raise InputError(f"--{name} cannot be used to export {kind}; options for it: {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])

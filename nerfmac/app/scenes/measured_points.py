@@ -4,7 +4,7 @@ the near plane."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,24 +43,27 @@ def with_existing_depth(images: Sequence[PosedImage], where: str) -> list[PosedI
 def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:
     """Return points (n, 3) in file coordinates that the depth images measure with the highest
     confidence, or None if no image has a depth image."""
-    found = []
-    for image, depth, confidence in _measurements(images):
+    chosen, found = _with_depth(images), []
+    for image in chosen:
+        depth, confidence = _trusted_depth(image)
         points = unprojected(depth, image.lens, image.pose)
-        found.append(points[confidence >= confidence.max(initial=1e-3)])
-    strides = [max(len(points) * len(found) // MAX_POINTS, 1) for points in found]
-    thinned = [points[::stride] for points, stride in zip(found, strides, strict=True)]
-    return np.concatenate(thinned) if thinned else None
+        points = points[confidence >= confidence.max(initial=1e-3)]
+        found.append(points[:: max(len(points) * len(chosen) // MAX_POINTS, 1)])
+    return np.concatenate(found) if found else None
 
 
-def _measurements(
-    images: Sequence[PosedImage],
-) -> Iterator[tuple[PosedImage, npt.NDArray[np.float32], npt.NDArray[np.float32]]]:
-    """Yield evenly spaced images with a depth image, their trusted depth (h, w), and its confidence
-    (h, w)."""
+def _with_depth(images: Sequence[PosedImage]) -> list[PosedImage]:
+    """Return at most `MAX_VIEWS` evenly spaced images that have a depth image."""
     chosen = [image for image in images if image.depth is not None]
-    for image in chosen[:: -(-max(len(chosen), 1) // MAX_VIEWS)]:
-        assert image.depth is not None
-        yield image, *trusted(*image.depth.decode((image.lens.width, image.lens.height)))
+    return chosen[:: -(-max(len(chosen), 1) // MAX_VIEWS)]
+
+
+def _trusted_depth(
+    image: PosedImage,
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return the trusted depth (h, w) of an image, and its confidence (h, w)."""
+    assert image.depth is not None
+    return trusted(*image.depth.decode((image.lens.width, image.lens.height)))
 
 
 def in_scale_of_points(
@@ -70,7 +73,8 @@ def in_scale_of_points(
     the most frequent ratio of the depth of a point to the measured depth. `where` is the scene
     file."""
     ratios = []
-    for image, depth, confidence in _measurements(images):
+    for image in _with_depth(images):
+        depth, confidence = _trusted_depth(image)
         height, width = depth.shape
         is_seen, pixel = project(points, image.pose, image.lens.scaled(width, height))
         column, row = pixel[is_seen].astype(int).T

@@ -45,12 +45,14 @@ class Export:
             self.stage, self.fraction = stage, fraction
             breathe()
 
-        options: dict[str, Any] = {} if self.kind == "cameras" else {"progress": report}
-        if self.kind == "page":
-            options["background"] = background
-        if crop is not None and self.kind != "cameras":
+        options: dict[str, Any] = {"progress": report}
+        if crop is not None:
             low, high = placement_of(run).box_to_file(*crop)
             options["crop"] = (tuple(low.tolist()), tuple(high.tolist()))
+        if self.kind == "page":
+            options["background"] = background
+        elif self.kind == "cameras":
+            options = {}
         make_folder(self.path.parent)
         with appearing(self.path) as partial:
             KINDS[self.kind].write(run, partial, **options)
