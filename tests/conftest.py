@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.backend import choose_device, kernels_disabled
 from tests.scene_factory import write_scene
+
+# Started in the background of a shell, the tests and all their processes would ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 

@@ -10,8 +10,11 @@ import logging
 import os
 import platform
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import mlx.core as mx
 
@@ -59,7 +62,25 @@ def choose_device(name: str = "auto") -> str:
     if mx.default_device().type != wanted:
         mx.set_default_device(wanted)
         _took_cpu = chosen == "cpu"
+    if chosen == "cpu":
+        find_compiler()
     return chosen
+
+
+@cache
+def find_compiler() -> None:
+    """Make MLX search for g++, which it does once in a process, at the first compiled call.
+
+    A Ctrl-C in a terminal or a notebook ends the search too, and MLX then runs all functions of the
+    process uncompiled. Therefore, the search is done early, and Ctrl-C has no effect on it.
+    """
+    if threading.current_thread() is not threading.main_thread():  # The others set no handlers.
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        mx.compile(mx.abs)(mx.zeros(1))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _automatic() -> tuple[str, str]:

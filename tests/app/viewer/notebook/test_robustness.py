@@ -60,11 +60,12 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, balls):
     tab = desk.open_notebook([BEGIN + SLOW_TRAINING, cell(balls), "viewer.train()", waiting])
     tab.start("notebook:run-all-cells")
     tab.wait_for(".jp-OutputArea-output:has-text('under way')")
+    sight = Sight(tab)
+    # Its kernels are compiled by then; an interruption would end a compiler too.
+    tab.wait_for(lambda: sight.last() and sight.step() > 0)
     tab.interrupt()
     tab.wait_for(".jp-OutputArea-output:has-text('KeyboardInterrupt')")
     trains_on(desk, tab)
-    sight = Sight(tab)
-    tab.wait_for(lambda: sight.last())
     sight.turn((90, 20))
     desk.run("viewer.pause()")
 
