@@ -1,7 +1,7 @@
 """nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs, and CPUs.
 
 scene = nerfmac.load_scene("path/to/scene")
-run = nerfmac.train(scene, seconds=60)
+run = nerfmac.train(scene, goal=nerfmac.Goal(seconds=60))
 image = run.render(run.orbit(frames=1)[0])
 
 In a notebook, `nerfmac.Viewer(scene)` trains on the scene and displays renderings during training.

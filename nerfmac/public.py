@@ -14,10 +14,11 @@ except ImportError as error:
 from nerfmac.app.capture import capture_scene
 from nerfmac.app.inspection import Inspection, inspect_scene
 from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.run import Run, train
+from nerfmac.app.run import Run, resume, train
 from nerfmac.app.scenes import Frame, Scene, builtin_scene_path, load_scene
 from nerfmac.app.snapshots import load_snapshot
-from nerfmac.backend import Kernel
+from nerfmac.backend import Kernel, choose_device
+from nerfmac.backend.memory import limit_memory
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
@@ -80,9 +81,12 @@ __all__ = [
     "__version__",
     "builtin_scene_path",
     "capture_scene",
+    "choose_device",
     "inspect_scene",
+    "limit_memory",
     "load_scene",
     "load_snapshot",
+    "resume",
     "train",
 ]
 

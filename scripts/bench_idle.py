@@ -39,7 +39,7 @@ def without(seconds):
     goal = run.state.train_seconds + seconds + {warm}
     note = lambda report: seen.append((time.monotonic(), run.state.step))
     the_worker().submit(
-        lambda: run.train(seconds=goal, progress=False, on_report=note)
+        lambda: nerfmac.resume(run, nerfmac.Goal(seconds=goal), progress=False, on_report=note)
     ).result()
     (begin, first), (end, last) = next(s for s in seen if s[0] > seen[0][0] + {warm}), seen[-1]
     return (last - first) / (end - begin)

@@ -21,8 +21,7 @@ from typing import Any
 from local_ranks import start_local
 from model_curves import HeldOutViews, followed
 
-from nerfmac.app.run import Run
-from nerfmac.app.run.configuration import config_for_device
+from nerfmac.app.run import Run, config_of
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device
 from nerfmac.backend.machine import machine
@@ -179,7 +178,7 @@ def main() -> None:
     choose_device(arguments.device)
     figures = measure_scaling(
         arguments.scene or builtin_scene_path(),
-        config_for_device(arguments.preset, 0),
+        config_of(arguments.preset),
         counts=range(1, arguments.ranks + 1),
         seconds=arguments.seconds,
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.session import OUTPUT_OF_MODE, Message, Session
 from nerfmac.app.viewer.worker import Worker
@@ -30,7 +30,8 @@ class Page:
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []
-        self.session = worker.submit(lambda: Session(worker, Run.load(folder), self.hear)).result()
+        opened = worker.submit(lambda: Session(worker, Training(Run.load(folder)), self.hear))
+        self.session = opened.result()
         self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()
         worker.add(self.loop)
         self.view = self.session.view

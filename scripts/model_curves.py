@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.timing import Bar
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
@@ -235,7 +235,7 @@ def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]
     """Train a run until a `goal` with a training time is reached, and yield each report with a
     flag: whether one of the `evaluation_times` has passed since the previous report."""
     times = evaluation_times(goal.seconds or 0.0, points)
-    for report in run.fit(goal):
+    for report in Training(run).fit(goal):
         now = run.state.train_seconds
         later = [moment for moment in times if moment > now]
         yield report, len(later) < len(times)

@@ -35,7 +35,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.viewer import Viewer
 from nerfmac.backend import choose_device
@@ -105,8 +105,8 @@ def _speed(samples: list[Sample]) -> float:
 
 def train(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
     """Train `count` steps, and yield the number of steps so far."""
-    run = Run.begin(scene, override(CONFIG, train={"steps": count}), progress=False)
-    for report in run.fit(Goal(steps=count)):
+    config = override(CONFIG, train={"steps": count})
+    for report in Training(Run.begin(scene, config, progress=False)).fit(Goal(steps=count)):
         yield report.state.step
 
 
@@ -114,7 +114,7 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
     """Open and close `count` viewers, and yield the number of viewers so far."""
     run = _trained(scene)
     for number in range(count):
-        viewer, has_image = Viewer(run, device="cpu"), threading.Event()
+        viewer, has_image = Viewer(run), threading.Event()
 
         def hear(
             content: dict[str, object], _buffers: object = None, seen: threading.Event = has_image
@@ -158,8 +158,7 @@ def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[
 
 def _trained(scene: Scene) -> Run:
     run = Run.begin(scene, COARSE, progress=False)
-    run.train(steps=100, progress=False)
-    return run
+    return resume(run, Goal(steps=100), progress=False)
 
 
 PARTS: dict[str, Callable[[Scene, int, np.random.Generator], Iterator[int]]] = {

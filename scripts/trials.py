@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from nerfmac.app.run import Run, train
-from nerfmac.app.run.configuration import config_for_device
+from nerfmac.app.run import Run, config_of
 from nerfmac.app.run.outputs import protocol, surface_quality
+from nerfmac.app.run.start import begin_training
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.config import Config
+from nerfmac.config import Config, override
 from nerfmac.rendering.evaluation import evaluate
+from nerfmac.training.goal import Goal
 from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.measured import DivergedError
 
@@ -134,18 +135,15 @@ def trained(trial: Trial) -> dict[str, Any]:
     """Train a run, evaluate it on all test views, and return the metrics as JSON values."""
     began = time.perf_counter()
     scene = load_scene(trial.scene.path, **trial.scene.options)
-    device = choose_device(trial.device)
-    config = with_settings(config_for_device(trial.preset, trial.seed), trial.changes)
-    limits: dict[str, Any] = {"steps": trial.steps, "seconds": trial.seconds}
-    has_diverged = False
+    choose_device(trial.device)
+    config = with_settings(override(config_of(trial.preset), seed=trial.seed), trial.changes)
+    goal, has_diverged = Goal(trial.steps, trial.seconds), False
+    training = begin_training(scene, config, goal, progress=False)
+    run = training.run
     try:
-        run = train(
-            scene, config=config, device=device, progress=False, interruptible=False, **limits
-        )
-    except DivergedError as error:
-        if error.run is None:
-            raise
-        run, has_diverged = error.run, True
+        training.train(goal, progress=False)
+    except DivergedError:
+        has_diverged = True
     trained_at = time.perf_counter()
     views = run.evaluate("test", trial.background, progress=False)
     if trial.on_run:

@@ -12,7 +12,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend import choose_device, kernels_disabled, memory
 from tests.scene_factory import write_scene
 
 # Started in the background of a shell, the tests and all their processes would ignore Ctrl-C.
@@ -82,6 +82,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         if script := INSTALLS.search(reason):
             report.longrepr = str(ROOT / script[0]), None, reason
     return report
+
+
+@pytest.fixture(autouse=True)
+def no_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each test begin without the memory limit of another."""
+    monkeypatch.setattr(memory, "_limit", None)
 
 
 @pytest.fixture(scope="session")

@@ -210,3 +210,16 @@ def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300
     assert HashGridConfig(coarsest=20).for_pixels(1.0).finest == 80
     assert HashGridConfig().for_pixels(1e5).finest == 4096
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"trian": {"steps": 9}}, "setting is 'trian'"),
+        ({"train": {"step": 9}}, "setting of train is 'step'"),
+        ({"seed": {"steps": 9}}, "seed is {'steps': 9}"),
+    ],
+)
+def test_a_setting_that_does_not_exist_is_refused(changes, words):
+    with pytest.raises(InputError, match=words):
+        override(Config(), **changes)

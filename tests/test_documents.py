@@ -116,7 +116,8 @@ def test_an_example_in_python_runs(page, index, used, monkeypatch):
     text = blocks(page, "python")[index]
     if "nerfmac.Viewer(" in text:
         pytest.importorskip("anywidget")
-    quick = re.sub(r"seconds=\d+", 'steps=4, preset="tiny"', text)
+    quick = text.replace("nerfmac.train(scene, goal=", 'nerfmac.train(scene, "tiny", ')
+    quick = re.sub(r"seconds=\d+", "steps=4", quick)
     quick = quick.replace("nerfmac.Config().networks", "PRESETS['tiny'].networks")
     quick = quick.replace("resolution=64", "resolution=12, threshold=0.01")
     quick = re.sub(r"frames=240, size=\(\d+, \d+\)", "frames=2, size=(24, 16)", quick)
@@ -131,7 +132,7 @@ def test_the_field_of_ones_own_is_short_and_learns(used, monkeypatch):
     assert len(text.splitlines()) <= 30
     monkeypatch.setattr(nerfmac, "builtin_scene_path", lambda: used / "path" / "to" / "scene")
     names = {}
-    exec(re.sub(r"seconds=\d+", 'steps=40, preset="tiny"', text), names)
+    exec(re.sub(r"goal=.*?seconds=\d+", '"tiny", nerfmac.Goal(steps=40', text), names)
     trained = names["run"]
     method = nerfmac.Method(field=names["Ball"]())
     untrained = nerfmac.Run.begin(names["scene"], trained.config, method=method, progress=False)

@@ -48,7 +48,7 @@ FOUND = examples(PACKAGE)
 def known():
     """Return names that examples may use without an import: the first lines in README."""
     scene = nerfmac.load_scene(nerfmac.builtin_scene_path(), downscale=2, max_images=4)
-    run = nerfmac.train(scene, preset="tiny", steps=200, progress=False)
+    run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=200), progress=False)
     return {"nerfmac": nerfmac, "mx": mx, "scene": scene, "run": run}
 
 

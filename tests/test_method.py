@@ -7,9 +7,11 @@ import pytest
 import nerfmac
 import nerfmac.config.presets
 from nerfmac import FieldOutput, Method, ParameterSpec, Run
+from nerfmac.app.run import Training, resume
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.training.goal import Goal
 from nerfmac.training.losses import huber_loss
 from tests.scene_factory import CONFIG
 
@@ -71,10 +73,12 @@ METHODS = {
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, method):
-    run = Run.begin(scene, CONFIG, method=method, out=tmp_path)
-    errors = []
-    run.train(steps=200, progress=False, on_report=lambda report: errors.append(report.loss))
+    run, errors = Run.begin(scene, CONFIG, method=method), []
+    resume(
+        run, Goal(steps=200), progress=False, on_report=lambda report: errors.append(report.loss)
+    )
     assert np.mean(errors[-4:]) < 0.9 * errors[0]
+    run.save(tmp_path)
     loaded = Run.load(tmp_path, method=method)
     camera = scene.splits["test"][0].camera
     want, got = (each.render(camera) for each in (run, loaded))
@@ -103,7 +107,7 @@ class Spread(Even):
 def test_the_loss_of_a_sampler_trains_its_parameters_and_nothing_else(scene):
     runs = [Run.begin(scene, CONFIG, method=Method(Ball(), each)) for each in (Even(), Spread())]
     for run in runs:
-        run.train(steps=40, progress=False)
+        resume(run, Goal(steps=40), progress=False)
     plain, learned = (run.state.parameters for run in runs)
     assert 0.3 < learned["spread"].item() < 0.9
     for name, values in plain.items():
@@ -127,7 +131,7 @@ class Striped(Ball):
 def test_additional_outputs_are_composited_with_the_weights_of_colors(scene, sampler):
     method = Method(Striped(), sampler)
     run = Run.begin(scene, CONFIG, method=method)
-    run.train(steps=20, progress=False)
+    resume(run, Goal(steps=20), progress=False)
     camera = scene.splits["test"][0].camera
     seen = run.render(camera)
     assert {name: values.shape for name, values in seen.extras.items()} == {
@@ -191,7 +195,7 @@ def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
 
     run = Run.begin(scene, CONFIG, method=Method(Wrong()))
     with pytest.raises(nerfmac.InputError, match=f"output of Wrong .*{complaint}"):
-        run.train(steps=1, progress=False)
+        resume(run, Goal(steps=1), progress=False)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
     run = Run.begin(scene, config, method=Method(field=Ball()))
     before = dict(run.state.parameters)
     assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
-    run.train(steps=2, progress=False)
+    resume(run, Goal(steps=2), progress=False)
     moved = [not mx.array_equal(before[name], run.state.parameters[name]) for name in before]
     assert all(moved), "the field and the sampler are trained"
 
@@ -217,7 +221,7 @@ def test_parameters_of_a_field_and_a_sampler_have_different_names(scene, tmp_pat
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
     coarse = VanillaField(config.vanilla, Bounds(1.0), "coarse")
     with pytest.raises(nerfmac.InputError, match=r"VanillaField .*coarse\.0\.bias.*rename"):
-        Run.begin(scene, config, method=Method(field=coarse), out=tmp_path / "run")
+        nerfmac.train(scene, config, method=Method(field=coarse), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -225,11 +229,11 @@ def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
     def interrupt(_report):
         raise KeyboardInterrupt
 
-    settings = {"method": METHODS["all"], "steps": 40, "progress": False}
+    settings = {"method": METHODS["all"], "goal": Goal(steps=40), "progress": False}
     whole = nerfmac.train(scene, config=CONFIG, **settings)
     stopped = nerfmac.train(scene, config=CONFIG, out=tmp_path, on_report=interrupt, **settings)
     assert 0 < stopped.state.step < 40
-    run = nerfmac.train(scene, out=tmp_path, resume=True, **settings)
+    run = nerfmac.resume(tmp_path, scene=scene, **settings)
     assert run.state.step == 40
     for name, values in whole.state.parameters.items():
         assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
@@ -246,7 +250,7 @@ def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
         Run.begin(scene, CONFIG, method=method) for method in (Method(loss=watching), Method())
     )
     for run in (own, configured):
-        run.train(steps=3, progress=False)
+        resume(run, Goal(steps=3), progress=False)
     assert seen
     assert all(color == target and color[1:] == (3,) for color, target in seen)
     for name, values in configured.state.parameters.items():
@@ -256,7 +260,7 @@ def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
 def test_a_loss_of_samples_is_refused(scene):
     run = Run.begin(scene, CONFIG, method=Method(extra_losses=[lambda rays, _: rays.weights]))
     with pytest.raises(nerfmac.InputError, match=r"a loss has shape .*expected"):
-        run.train(steps=1, progress=False)
+        resume(run, Goal(steps=1), progress=False)
 
 
 def test_several_losses_of_a_ray_count_as_their_mean(scene):
@@ -267,7 +271,7 @@ def test_several_losses_of_a_ray_count_as_their_mean(scene):
         Run.begin(scene, CONFIG, method=Method(loss=loss))
         for loss in (several, lambda seen, target: several(seen, target).mean(axis=1))
     ]
-    reports = [next(run.fit(nerfmac.Goal(steps=5))) for run in runs]
+    reports = [next(Training(run).fit(Goal(steps=5))) for run in runs]
     assert reports[0].loss == pytest.approx(reports[1].loss, rel=1e-5)
 
 
@@ -288,7 +292,7 @@ def test_only_decayed_parameters_shrink_without_a_gradient(scene):
 
     config = nerfmac.config.override(CONFIG, optimizer={"l2": 1e-2})
     run = Run.begin(scene, config, method=Method(field=Still()))
-    run.train(steps=20, progress=False)
+    resume(run, Goal(steps=20), progress=False)
     assert run.state.parameters["radius"].item() < 0.199
     assert np.array_equal(np.array(run.state.parameters["center"]), [0.5, 0.5, 0.5])
 
@@ -341,7 +345,7 @@ def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
     run = Run.begin(scene, CONFIG, method=Method(field=field))
     start = {name: np.array(values) for name, values in run.state.parameters.items()}
     before = np.mean([view.psnr for view in run.evaluate(progress=False)])
-    run.train(steps=200, progress=False)
+    resume(run, Goal(steps=200), progress=False)
     assert start.keys() == {"directions", "density", "color"}
     for name, values in run.state.parameters.items():
         assert not np.array_equal(start[name], values), name

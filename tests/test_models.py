@@ -10,7 +10,7 @@ import pytest
 import nerfmac
 from nerfmac import Run
 from nerfmac.app.export import extract_density, extract_mesh
-from nerfmac.app.run import reporting
+from nerfmac.app.run import reporting, resume
 from nerfmac.app.run.reporting import constant_psnr
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
@@ -18,6 +18,7 @@ from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
@@ -33,17 +34,23 @@ CONFIGS = {
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
-def run(request, scene, tmp_path_factory):
-    made = Run.begin(scene, CONFIGS[request.param], out=tmp_path_factory.mktemp("run"))
+def run(request, scene):
+    made = Run.begin(scene, CONFIGS[request.param])
     losses = []
     for steps in (1, 80):
-        made.train(steps=steps, progress=False, on_report=lambda report: losses.append(report.loss))
+        resume(
+            made,
+            Goal(steps=steps),
+            progress=False,
+            on_report=lambda report: losses.append(report.loss),
+        )
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
     return made
 
 
-def test_it_comes_back_from_its_folder_and_renders_the_same(run, scene):
-    loaded, camera = Run.load(run.folder), scene.splits["test"][0].camera
+def test_it_comes_back_from_its_folder_and_renders_the_same(run, scene, tmp_path):
+    run.save(tmp_path)
+    loaded, camera = Run.load(tmp_path), scene.splits["test"][0].camera
     assert loaded.config == run.config
     want, got = run.render(camera), loaded.render(camera)
     assert np.ptp(want.color) > 0.05
@@ -93,7 +100,7 @@ def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
     monkeypatch.setattr(reporting, "CHECKED_AT", 150)
     run = Run.begin(scene, override(CONFIG, **changes), progress=False)
     with caplog.at_level(logging.WARNING, "nerfmac"):
-        run.train(steps=steps, progress=False)
+        resume(run, Goal(steps=steps), progress=False)
     return [record.getMessage() for record in caplog.records]
 
 

@@ -11,18 +11,20 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.app.run import Run, read_history, train
+from nerfmac.app.run import Run, Training, read_history, resume, train
+from nerfmac.app.scenes import load_scene
 from nerfmac.backend import variant, variants
 from nerfmac.backend.variants import keep
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops import march
+from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
 from tests.scene_factory import nerfmac as command
 
-SETTINGS = {"device": "cpu", "config": CONFIG, "progress": False}
+SETTINGS = {"config": CONFIG, "progress": False}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,12 +36,12 @@ def device_is_given_back():
 
 @pytest.fixture(scope="module")
 def made(scene):
-    return train(scene, steps=40, **SETTINGS)
+    return train(scene, goal=Goal(steps=40), **SETTINGS)
 
 
 def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    made = nerfmac.train(scene, seconds=0.1, **SETTINGS)
+    made = nerfmac.train(scene, goal=nerfmac.Goal(seconds=0.1), **SETTINGS)
     camera = made.orbit(frames=3)[1]
     rendered = made.render(camera)
     assert rendered.color.shape == (HEIGHT, WIDTH, 3)
@@ -68,7 +70,7 @@ def test_images_are_of_the_averaged_parameters(made, scene):
 
 def test_each_report_is_handed_on(scene):
     seen = []
-    made = train(scene, steps=20, on_report=seen.append, **SETTINGS)
+    made = train(scene, goal=Goal(steps=20), on_report=seen.append, **SETTINGS)
     assert [report.state.step for report in seen] == [4, 8, 12, 16, 20]
     assert made.state.step == 20
     assert all(report.rays_per_second > 0 for report in seen)
@@ -77,15 +79,8 @@ def test_each_report_is_handed_on(scene):
 
 def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
     path = write_scene(tmp_path / "balls")
-    ended = []
-    made = train(
-        path,
-        steps=20,
-        out=tmp_path / "run",
-        max_images=6,
-        on_end=lambda run: ended.append(run.state.step),
-        **SETTINGS,
-    )
+    scene = load_scene(path, max_images=6)
+    made = train(scene, goal=Goal(steps=20), out=tmp_path / "run", **SETTINGS)
     flags = (*FLAGS, "--steps", 20, "--max-images", 6, "--no-video")
     assert command("train", path, *flags, "--out", tmp_path / "other") == 0
     one, other = tmp_path / "run", tmp_path / "other"
@@ -98,7 +93,6 @@ def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
     state = Run.load(other).state.arrays()
     for name, values in made.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(state[name])), name
-    assert ended == [20]
 
 
 def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path, monkeypatch):
@@ -108,19 +102,13 @@ def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path
     monkeypatch.setattr(march, "variant", lambda name: used.append(variant(name)) or used[-1])
     config = PRESETS["tiny"]
     keep(config, {"march_count": "two"}, {})
-    Run.begin(scene, config).train(steps=1, progress=False)
+    resume(Run.begin(scene, config), Goal(steps=1), progress=False)
     assert set(used) == {"two"}
     used.clear()
-    Run.begin(scene, override(config, networks={"width": 16})).train(steps=1, progress=False)
+    config = override(config, networks={"width": 16})
+    resume(Run.begin(scene, config), Goal(steps=1), progress=False)
     assert set(used) == {"four"}
     variants._stored.cache_clear()
-
-
-def test_options_are_those_of_a_path_and_no_others(scene, tmp_path):
-    with pytest.raises(InputError, match="split has no effect on a scene"):
-        train(scene, steps=1, split=3, **SETTINGS)
-    with pytest.raises(TypeError, match="'spilt'"):
-        train(tmp_path, steps=1, spilt=3, **SETTINGS)
 
 
 def interrupt_at(step):
@@ -132,31 +120,34 @@ def interrupt_at(step):
 
 
 def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
-    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(8)}
+    settings = {**SETTINGS, "goal": Goal(steps=30), "on_report": interrupt_at(8)}
     in_memory, in_files = train(scene, **settings), train(scene, out=tmp_path / "run", **settings)
     assert in_memory.state.step == in_files.state.step == 8
-    assert "interrupted after step 8; run.train(...) continues" in caplog.text
+    assert "interrupted after step 8; nerfmac.resume continues" in caplog.text
     assert Run.load(tmp_path / "run").state.step == 8
 
 
 def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_bits(scene, tmp_path):
-    whole, halved = (Run.begin(scene, CONFIG, out=out) for out in (None, tmp_path / "run"))
-    whole.train(steps=30, progress=False)
+    out = tmp_path / "run"
+    whole, training = Run.begin(scene, CONFIG), Training.begin(Run.begin(scene, CONFIG), out)
+    halved = training.run
+    resume(whole, Goal(steps=30), progress=False)
     with pytest.raises(KeyboardInterrupt):
-        halved.train(steps=30, progress=False, on_report=interrupt_at(8))
+        training.train(Goal(steps=30), progress=False, on_report=interrupt_at(8))
     assert halved.state.step == 8
-    assert Run.load(halved.folder).state.step == 8, "it is saved before anybody else hears of it"
-    halved.train(steps=30, progress=False)
+    assert Run.load(out).state.step == 8, "it is saved before anybody else hears of it"
+    training.train(Goal(steps=30), progress=False)
     for name, values in whole.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
     assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
 
 
 def test_a_copy_and_its_original_train_apart(scene, tmp_path):
-    run = Run.begin(scene, CONFIG, out=tmp_path)
-    run.train(steps=5, progress=False)
+    training = Training.begin(Run.begin(scene, CONFIG), tmp_path)
+    training.train(Goal(steps=5), progress=False)
+    run = training.run
     copy = run.copy()
-    copy.train(steps=12, progress=False)
+    resume(copy, Goal(steps=12), progress=False)
     assert (run.state.step, copy.state.step) == (5, 12)
     assert len(run.curve) < len(copy.curve)
     assert Run.load(tmp_path).state.step == 5
@@ -171,7 +162,7 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
 
     clock = itertools.count(0.0, 20.0)
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    train(scene, steps=20, out=tmp_path, on_report=look, **SETTINGS)
+    train(scene, goal=Goal(steps=20), out=tmp_path, on_report=look, **SETTINGS)
     monkeypatch.setattr(time, "perf_counter", time.perf_counter)
     assert len(seen) > 3
     assert Run.load(tmp_path).state.step == 20
@@ -180,18 +171,18 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp_path):
     out = tmp_path / "run"
     for words, request in {
-        "steps is 0": {"steps": 0},
-        "steps is 2.5": {"steps": 2.5},
-        "seconds is nan": {"seconds": float("nan")},
-        "steps and seconds cannot": {"steps": 1, "seconds": 1},
-        "device is 'warp'": {"steps": 1, "device": "warp"},
-        "preset is 'huge'": {"steps": 1, "preset": "huge", "config": None},
-        "is not a run": {"steps": 1, "resume": True, "config": None},
+        "steps is 0": {"goal": Goal(steps=0)},
+        "steps is 2.5": {"goal": Goal(steps=2.5)},
+        "seconds is nan": {"goal": Goal(seconds=float("nan"))},
+        "steps and seconds cannot": {"goal": Goal(1, 1)},
+        "goal is 60": {"goal": 60},
+        "preset is 'huge'": {"config": "huge"},
+        "config is None": {"config": None},
     }.items():
         with pytest.raises(InputError, match=words):
             train(scene, **{**SETTINGS, **request}, out=out)
-    with pytest.raises(InputError, match="resume requires the folder"):
-        train(scene, resume=True, **SETTINGS | {"config": None})
+    with pytest.raises(InputError, match="is not a run"):
+        resume(out, scene=scene)
     assert not out.exists()
 
 
@@ -212,21 +203,8 @@ def test_what_does_not_fit_is_refused_before_images_are_decoded(
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr("nerfmac.app.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
     with pytest.raises(InputError, match=words):
-        train(path, steps=1, **SETTINGS, **given)
+        train(path, goal=Goal(steps=1), **SETTINGS, **given)
     assert [each.name for each in tmp_path.iterdir()] == ["balls"]
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [({"config": CONFIG}, "config"), ({"preset": "small", "seed": 3}, "preset .* and seed")],
-)
-def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, given, named):
-    made.save(tmp_path / "run")
-    saved = (tmp_path / "run/config.json").read_bytes()
-    request = {"device": "cpu", "progress": False, "resume": True, "out": tmp_path / "run"}
-    with pytest.raises(InputError, match=f"uses its configuration; remove {named}"):
-        train(**request, **given, steps=60)
-    assert (tmp_path / "run/config.json").read_bytes() == saved
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.app.run import Run, load_path, train
+from nerfmac.app.run import Run, Training, load_path, resume, train
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
+from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import refused
 from tests.app.paths.test_camera_path import KEYFRAMES, turned
 from tests.killed import held
@@ -19,12 +20,12 @@ from tests.scene_factory import nerfmac as command_line
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-SETTINGS = {"device": "cpu", "progress": False}
+SETTINGS = {"progress": False}
 
 
 @pytest.fixture
 def folder(scene, tmp_path):
-    train(scene, steps=2, config=CONFIG, out=tmp_path / "run", **SETTINGS)
+    train(scene, config=CONFIG, goal=Goal(steps=2), out=tmp_path / "run", **SETTINGS)
     return tmp_path / "run"
 
 
@@ -42,7 +43,7 @@ def test_a_second_training_in_another_process_writes_nothing(capsys, folder, hol
 def test_a_killed_training_leaves_no_lock(folder, holder, scene):
     holder.kill()
     holder.wait()
-    assert train(scene, steps=4, out=folder, resume=True, **SETTINGS).state.step == 4
+    assert resume(folder, Goal(steps=4), scene=scene, **SETTINGS).state.step == 4
     assert not (folder / ".lock").exists()
 
 
@@ -54,18 +55,18 @@ def test_reading_commands_are_not_kept_out(folder, holder, scene, tmp_path):
 
 
 def test_a_run_in_training_keeps_a_second_one_out_until_it_stops(folder, scene):
-    first = Run.resume(folder, scene)
+    first = Training.resume(folder, scene)
     reports = first.fit(nerfmac.Goal(steps=50))
     next(reports)
     with pytest.raises(InputError, match=str(folder)):
-        train(scene, steps=4, out=folder, resume=True, **SETTINGS)
+        resume(folder, Goal(steps=4), scene=scene, **SETTINGS)
     reports.close()
-    stopped = first.state.step
-    second = train(scene, steps=stopped + 1, out=folder, resume=True, **SETTINGS)
+    stopped = first.run.state.step
+    second = resume(folder, Goal(steps=stopped + 1), scene=scene, **SETTINGS)
     assert second.state.step == stopped + 1
     with pytest.raises(InputError, match=str(folder)):  # it has not seen the second one's steps
-        first.train(steps=stopped + 9, progress=False)
-    second.train(steps=stopped + 2, progress=False)
+        first.train(Goal(steps=stopped + 9), progress=False)
+    resume(folder, Goal(steps=stopped + 2), scene=scene, **SETTINGS)
     assert Run.load(folder).state.step == stopped + 2
 
 
@@ -79,7 +80,7 @@ def test_of_two_runs_begun_at_once_the_second_is_refused(folder, holder, scene, 
             holder.communicate()
             del before[folder / ".lock"]
         with pytest.raises(InputError, match=str(folder)):
-            Run.begin(scene, CONFIG, out=folder, progress=False)
+            Training.begin(Run.begin(scene, CONFIG, progress=False), folder)
         assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
@@ -88,7 +89,7 @@ def test_a_file_system_without_locks_is_trained_on(scene, tmp_path, monkeypatch,
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", no_lock)
-    run = train(scene, steps=2, config=CONFIG, out=tmp_path / "run", **SETTINGS)
+    run = train(scene, config=CONFIG, goal=Goal(steps=2), out=tmp_path / "run", **SETTINGS)
     assert Run.load(tmp_path / "run").state.step == run.state.step == 2
     assert str(tmp_path / "run") in caplog.text
     assert not (tmp_path / "run" / ".lock").exists()

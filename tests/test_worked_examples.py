@@ -25,7 +25,7 @@ def example(name: str, steps: int) -> dict[str, Any]:
     assert len(code.splitlines()) <= MOST_LINES
     for old, new in {
         "builtin_scene_path())": "builtin_scene_path(), downscale=4, max_images=12)",
-        "seconds=120": f'steps={steps}, preset="tiny", progress=False',
+        "goal=nerfmac.Goal(seconds=120)": f'"tiny", nerfmac.Goal(steps={steps}), progress=False',
     }.items():
         assert old in code
         code = code.replace(old, new)
@@ -46,11 +46,11 @@ def test_a_proposal_network_learns_beside_the_field_and_is_resumed(tmp_path):
     assert run.evaluate("test", progress=False).psnr > 18.0
 
     config = override(CONFIG, train={"rays": 64})
-    settings = {"method": method, "steps": 40, "progress": False}
+    settings = {"method": method, "goal": nerfmac.Goal(steps=40), "progress": False}
     whole = nerfmac.train(scene, config=config, **settings)
     stopped = nerfmac.train(scene, config=config, out=tmp_path, on_report=interrupt, **settings)
     assert 0 < stopped.state.step < 40
-    resumed = nerfmac.train(scene, out=tmp_path, resume=True, **settings)
+    resumed = nerfmac.resume(tmp_path, scene=scene, **settings)
     for name, values in whole.state.arrays().items():
         assert mx.array_equal(values, resumed.state.arrays()[name]), name
 

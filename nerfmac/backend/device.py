@@ -28,7 +28,6 @@ _ARCHITECTURE = re.compile(r"applegpu_g(\d+)")
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
 _pretended: tuple[str, int | None] | None = None  # arguments of `pretended`
-_took_cpu = False  # whether `choose_device`, not the user, made the CPU the default device
 
 
 def gpu() -> str | None:
@@ -39,29 +38,39 @@ def gpu() -> str | None:
 
 
 def choose_device(name: str = "auto") -> str:
-    """Set the default device of MLX, and return its type.
+    """Set the default device of MLX, which trains and renders.
 
-    `name` is `metal`, `cuda`, `cpu`, or `auto`, which selects the GPU if the machine has one,
-    unless the user has selected the CPU with `mx.set_default_device`.
+    Args:
+        name: `metal`, `cuda`, `cpu`, or `auto`. `auto` selects the GPU if the machine has one,
+            unless the default device of MLX has been set to the CPU.
+
+    Returns:
+        The type of the device: `metal`, `cuda`, or `cpu`.
+
+    Raises:
+        InputError: If the machine does not have the device, or if it runs Windows.
     """
-    global _took_cpu
     refuse_windows()
     checks.choice("device", name, DEVICES)
-    chosen, why = _automatic() if name == "auto" else (name, "as asked for")
-    if chosen != "cpu" and chosen != gpu():
-        available = " and ".join(filter(None, (gpu(), "cpu")))
+    available = gpu()
+    chosen = name
+    if name == "auto":
+        # On a machine with a GPU, it is MLX's default device unless the CPU has been chosen.
+        is_gpu = available is not None and mx.default_device().type != mx.cpu
+        chosen = available if is_gpu and available else "cpu"
+    if chosen not in ("cpu", available):
+        listed = " and ".join(filter(None, (available, "cpu")))
         raise checks.InputError(
-            f"device is {name!r}; MLX finds only {available} on this machine, which auto selects"
+            f"device is {name!r}; MLX finds only {listed} on this machine, which auto selects"
         )
     if chosen == "cuda":
         # By default, MLX stores compiled kernels in a temporary folder that is deleted at a
         # restart.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
-    log.debug("device %s, %s", chosen, why)
+    log.debug("device %s, selected with %r", chosen, name)
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
-    if mx.default_device().type != wanted:
+    if mx.default_device().type != wanted:  # Otherwise, one of several GPUs may have been chosen.
         mx.set_default_device(wanted)
-        _took_cpu = chosen == "cpu"
     if chosen == "cpu":
         find_compiler()
     return chosen
@@ -81,17 +90,6 @@ def find_compiler() -> None:
         mx.compile(mx.abs)(mx.zeros(1))
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _automatic() -> tuple[str, str]:
-    """Return the device that `auto` selects and the reason for this choice."""
-    available = gpu()
-    if available is None:
-        return "cpu", "as MLX finds no GPU"
-    # On a machine with a GPU, MLX's default device is the GPU unless the user has chosen the CPU.
-    if mx.default_device().type == mx.cpu and not _took_cpu:
-        return "cpu", "as the user made it MLX's default device"
-    return available, "the GPU that MLX finds"
 
 
 def refuse_windows() -> None:

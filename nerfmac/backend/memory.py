@@ -56,23 +56,30 @@ def array_bytes() -> int | None:
     return int(mx.device_info()["max_buffer_length"]) if current_device() == "metal" else None
 
 
-def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` if the arguments of `limit_memory` are invalid."""
+_limit: int | None = None  # Limit that `limit_memory` has set.
+
+
+def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
+    """Limit the memory that MLX uses.
+
+    Args:
+        gib: Limit in GiB. If it exceeds the memory of the device, that memory is the limit.
+        fraction: Limit as a fraction of the memory of the device, instead of `gib`. By default, the
+            limit is the whole memory.
+
+    Returns:
+        The limit in bytes.
+
+    Raises:
+        InputError: If an argument is invalid or both are given.
+    """
+    global _limit
     if gib is not None and fraction is not None:
         raise InputError(
             "a memory limit and a fraction cannot be used together; remove one of them"
         )
     checks.optional_number("memory fraction", fraction, low=0.01, high=1.0)
     checks.optional_number("memory limit", gib, low=0.01)
-
-
-def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
-    """Limit the memory that MLX uses, and return the limit in bytes.
-
-    The limit is `gib` gibibytes, but at most the device memory, or a `fraction` of the device
-    memory. By default, it is the whole device memory.
-    """
-    check_memory_limit(gib, fraction)
     limit = available = memory_bytes()
     if fraction is not None:
         limit = int(fraction * available)
@@ -81,7 +88,13 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
     mx.set_memory_limit(limit)
     is_small = current_device() == "metal" and int(mx.device_info()["memory_size"]) <= SMALL_MAC
     mx.set_cache_limit(int((SMALL_CACHE_FRACTION if is_small else CACHE_FRACTION) * limit))
+    _limit = limit
     return limit
+
+
+def memory_limit() -> int:
+    """Return the limit in bytes that `limit_memory` has set. By default, set the whole memory."""
+    return limit_memory() if _limit is None else _limit
 
 
 def active_memory_bytes() -> int:

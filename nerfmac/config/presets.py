@@ -136,12 +136,32 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def override(config: Config, **changes: Any) -> Config:
-    """Return `config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
-    parts: dict[str, Any] = {}
+    """Replace some settings of a configuration.
+
+    Args:
+        config: Configuration to start from, such as `PRESETS["small"]`.
+        changes: New values, keyed by setting. For a group of settings, such as `train`, a
+            dictionary of new values.
+
+    Returns:
+        Configuration with the new values.
+
+    Raises:
+        InputError: If a setting does not exist or a value is invalid.
+
+    Examples:
+        >>> config = nerfmac.config.PRESETS["small"]
+        >>> nerfmac.config.override(config, seed=1, train={"steps": 9}).train.steps
+        9
+    """
     for name, change in changes.items():
+        checks.choice("setting", name, [setting.name for setting in fields(config)])
         part: Any = getattr(config, name)
-        parts[name] = replace(part, **change) if isinstance(change, dict) else change
-    return replace(config, **parts)
+        if isinstance(change, dict) and is_dataclass(part):
+            for key in change:
+                checks.choice(f"setting of {name}", key, [each.name for each in fields(part)])
+            changes[name] = replace(part, **change)
+    return replace(config, **changes)
 
 
 def _from_json(kind: Any, json: Fields) -> Any:

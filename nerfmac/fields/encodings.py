@@ -43,7 +43,7 @@ class Encoding(ABC):
         (5, 32)
         >>> networks = nerfmac.config.NetworkConfig(width=32)
         >>> method = nerfmac.Method(field=nerfmac.EncodedField(encoding, networks))
-        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+        >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
     @property

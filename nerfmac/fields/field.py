@@ -114,7 +114,7 @@ class Field(ABC):
         ...         color = mx.broadcast_to(color, samples.position.shape)
         ...         return nerfmac.FieldOutput(density, color)
         >>> method = nerfmac.Method(field=Ball())
-        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+        >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
     extras: Mapping[str, int] = {}

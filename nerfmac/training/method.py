@@ -50,7 +50,7 @@ class Method:
         >>> def absolute_error(rays, target):
         ...     return mx.abs(rays.color - target).mean(axis=1, keepdims=True)
         >>> method = nerfmac.Method(loss=absolute_error)
-        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+        >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
     field: Field | None = None

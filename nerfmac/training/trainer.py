@@ -114,6 +114,7 @@ class Trainer:
         self.parts = method.parts(config, bounds)
         self.field, self.sampler = self.parts.field, self.parts.sampler
         self._given_views = views
+        self.is_compiled = False
         stacked = Cameras.stack(cameras) if cameras else None
         self.refinement = CameraRefinement(config.refine, views.cameras if views else stacked)
         self.traces = Traces()
@@ -193,7 +194,7 @@ class Trainer:
         drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
         view = (drawn[0] * len(cameras)).astype(mx.int32)
         pixel = drawn[1:].T * mx.array(stacked.sizes, mx.float32)[view]
-        return self._init([rays_through(stacked, view, pixel)])
+        return replace(self._init([rays_through(stacked, view, pixel)]), rays=0)
 
     def _init(self, rays: Iterable[Rays]) -> TrainState:
         rays_at_first = self.config.train.rays
@@ -211,7 +212,8 @@ class Trainer:
         )
 
     def compile(self, state: TrainState) -> Iterator[float]:
-        """Compile all computations of `train`: run each of them once, and discard the results.
+        """Compile all computations of `train`: run each of them once, and discard the results. A
+        second call compiles nothing.
 
         If this method is not called first, `train` compiles each computation on first use, and the
         compile time counts as training time.
@@ -223,6 +225,8 @@ class Trainer:
             Time of each computation in seconds. The caller can do other work between two
             computations.
         """
+        if self.is_compiled:
+            return
         mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
@@ -231,6 +235,7 @@ class Trainer:
                 mx.eval(results)
             yield time.perf_counter() - start
             start = time.perf_counter()
+        self.is_compiled = True
 
     def trial(self, state: TrainState) -> Iterator[Any]:
         """Build the graph of each computation of `train` once without evaluating it.

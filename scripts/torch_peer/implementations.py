@@ -11,7 +11,7 @@ import mlx.core as mx
 import numpy as np
 from model_curves import BACKGROUND
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device
 from nerfmac.common.checks import InputError
@@ -63,10 +63,11 @@ class Nerfmac:
 
     def __init__(self, config: Config, scene: Scene, seconds: float) -> None:
         """Compile the computations. `seconds` is the training time."""
-        self._run = Run.begin(scene, config)
-        deque(self._run.prepare(), maxlen=0)
+        training = Training(Run.begin(scene, config))
+        deque(training.prepare(), maxlen=0)
+        self._run = training.run
         self.build_seconds = self._run.build_seconds
-        self._reports = self._run.fit(Goal(seconds=seconds))
+        self._reports = training.fit(Goal(seconds=seconds))
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:

@@ -34,7 +34,6 @@ def machine(monkeypatch):
         for name in ("set_default_device", "default_device"):
             monkeypatch.setattr(mx, name, getattr(mlx, name))
         monkeypatch.setattr(device, "gpu", lambda: gpu)
-        monkeypatch.setattr(device, "_took_cpu", False)
         monkeypatch.setenv("MLX_PTX_CACHE_DIR", "anywhere")
         return mlx
 
@@ -59,9 +58,9 @@ def test_auto_leaves_the_cpu_that_the_user_made_the_default(machine, named):
     assert mlx.default == mx.gpu
 
 
-def test_auto_is_the_gpu_again_after_nerfmac_was_asked_for_the_cpu(machine):
+def test_auto_keeps_the_cpu_that_was_named_before_until_the_gpu_is_named(machine):
     machine("metal")
-    asked, given = ("cpu", "auto", "cpu", "metal", "auto"), ["cpu", "metal"] * 2 + ["metal"]
+    asked, given = ("cpu", "auto", "metal", "auto"), ["cpu", "cpu", "metal", "metal"]
     assert list(map(choose_device, asked)) == given
 
 

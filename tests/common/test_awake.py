@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from nerfmac.app import capture, video
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Goal
@@ -53,7 +53,7 @@ def test_an_assertion_is_held_until_the_end(assertions):
 
 @pytest.mark.usefixtures("on_the_cpu")
 def test_training_holds_an_assertion_while_it_runs(scene, assertions):
-    reports = Run.begin(scene, CONFIG).fit(Goal())
+    reports = Training(Run.begin(scene, CONFIG)).fit(Goal())
     next(reports)
     assert assertions() == [(EXPECTED, True)]
     reports.close()  # as the viewer does if the user pauses the training

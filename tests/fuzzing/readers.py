@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
@@ -154,7 +154,7 @@ def _read_config(folder: Path) -> None:
 
 def _write_run(folder: Path) -> None:
     scene = load_scene(write_scene(folder / "scene", test=1, train=3))
-    Run.begin(scene, CONFIG, out=folder / "run", progress=False)
+    Training.begin(Run.begin(scene, CONFIG, progress=False), folder / "run")
     line = {"step": 3, "seconds": 0.5, "rays": 9, "loss": 0.1, "psnr": 12.0}
     (folder / "run/scalars.jsonl").write_text(f"{json.dumps(line)}\n" * 3)
 

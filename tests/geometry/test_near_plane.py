@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.run import CONFIGURED
 from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
@@ -60,12 +59,12 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     caplog.set_level("INFO", logger="nerfmac")
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
-    config = config_for_scene(CONFIG, pointed, CONFIGURED)
+    config = config_for_scene(CONFIG, pointed)
     assert config.march.near == plane > NEAR
     assert f"closer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
-    assert config_for_scene(config, pointed, CONFIGURED) == config
-    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near is None
+    assert config_for_scene(config, pointed) == config
+    assert config_for_scene(CONFIG, scene).march.near is None
     assert not caplog.text
 
 

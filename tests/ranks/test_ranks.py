@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from local_ranks import start_local
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, resume
 from nerfmac.app.scenes import load_scene
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join
 from nerfmac.training.goal import Goal
@@ -130,7 +130,7 @@ def test_a_rank_lost_before_the_first_step_is_named_as_one(balls, monkeypatch):
     with pytest.raises(
         LostRankError, match=r"another rank has failed, as detected by .*: \[ring\] connection"
     ):
-        run.train(steps=1, progress=False)
+        resume(run, Goal(steps=1), progress=False)
 
 
 def test_no_other_program_is_given_the_port_of_a_rank_that_starts(tmp_path):

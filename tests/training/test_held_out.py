@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training, resume
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
@@ -31,7 +31,7 @@ def run(scene):
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("nerfmac.refine.refinement.CAMERA_WARMUP_STEPS", 8)
-        made.train(steps=64, progress=False)
+        resume(made, Goal(steps=64), progress=False)
     return made
 
 
@@ -51,7 +51,7 @@ def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
 
 def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
     copied = run.copy()
-    copied.train(steps=run.state.step + 2, progress=False)
+    resume(copied, Goal(steps=run.state.step + 2), progress=False)
     assert np.abs(np.array(copied.state.parameters[POSES])).max() > 0
 
 
@@ -104,11 +104,12 @@ def test_a_run_says_by_how_much_it_corrected_its_views(run):
 def test_what_is_corrected_is_chosen_before_the_first_step(run, scene, tmp_path):
     with pytest.raises(InputError, match="64 steps"):
         run.refine(poses=False)
-    fresh = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
+    fresh = training.run
     with pytest.raises(InputError, match="correction is 'focus'"):
-        fresh.refine(focus=True)
+        training.refine(focus=True)
     assert not fresh.refined
-    fresh.refine(lenses=True)
+    training.refine(lenses=True)
     assert set(Run.load(tmp_path / "run").refined) == {"lenses"}
     assert LENSES in fresh.state.parameters
 
@@ -134,7 +135,7 @@ def test_aligned_views_follow_the_training_cameras_alone(run, scene):
 @pytest.fixture(scope="module")
 def trained(scene):
     made = Run.begin(scene, CONFIG)
-    for _ in made.fit(Goal(steps=400)):
+    for _ in Training(made).fit(Goal(steps=400)):
         pass
     return made
 

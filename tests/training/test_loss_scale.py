@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
@@ -100,10 +100,12 @@ def test_training_that_cannot_recover_ends_with_its_last_good_state(scene, tmp_p
         # The scale never falls far enough for this gradient.
         return 1e38 * huber(through_half(1e3 * seen.color), target, 0.1)
 
-    run = Run.begin(scene, CONFIG, method=Method(loss=spoilt), out=tmp_path / "run", progress=False)
+    method, out = Method(loss=spoilt), tmp_path / "run"
+    training = Training.begin(Run.begin(scene, CONFIG, method=method, progress=False), out)
+    run = training.run
     before = in_bytes(run.state.parameters)
     with pytest.raises(DivergedError) as caught:
-        run.train(steps=200, progress=False)
+        training.train(Goal(steps=200), progress=False)
     assert caught.value.run is run
     assert run.state.step < MOST_SKIPPED
     assert in_bytes(Run.load(tmp_path / "run").state.parameters) == before

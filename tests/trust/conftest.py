@@ -1,6 +1,7 @@
 import pytest
 
 from nerfmac.app.run import train
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 
@@ -8,5 +9,5 @@ from tests.scene_factory import CONFIG
 def trained(scene, tmp_path_factory):
     """Folder of a run of ten steps."""
     out = tmp_path_factory.mktemp("runs") / "run"
-    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
+    train(scene, config=CONFIG, goal=Goal(steps=10), out=out, progress=False)
     return out

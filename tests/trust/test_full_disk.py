@@ -9,8 +9,9 @@ import crash
 import pytest
 
 from nerfmac.app.capture import capture
-from nerfmac.app.run import Run, train
+from nerfmac.app.run import Run, resume, train
 from nerfmac.app.run.reporting import NAME, read_scalars
+from nerfmac.training.goal import Goal
 from tests.app.capture.structures import write_images
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
@@ -97,13 +98,13 @@ def test_a_training_keeps_its_last_checkpoint_that_fits(scene, trained, tmp_path
 
 def test_a_line_of_the_scalars_that_is_cut_short_stops_nothing(scene, tmp_path, caplog):
     out = tmp_path / "run"
-    train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
-    run, file = Run.resume(out, scene), out / NAME
+    train(scene, config=CONFIG, goal=Goal(steps=10), out=out, progress=False)
+    file = out / NAME
     whole = read_scalars(out)
     with file.open("ab") as lines:
         lines.write(b'{"step": 10, "sec')
     assert read_scalars(out) == whole
-    again = train(scene, steps=20, out=run.folder, resume=True, device="cpu", progress=False)
+    again = resume(out, Goal(steps=20), scene=scene, progress=False)
     steps = [values["step"] for values in read_scalars(out)]
     assert (steps[: len(whole)], steps[-1]) == ([values["step"] for values in whole], 20)
     assert again.state.step == 20

@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, outputs, train
+from nerfmac.app.run import Run, Training, outputs, resume, train
 from nerfmac.app.run import run as run_module
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
@@ -77,8 +77,11 @@ def no_pause(monkeypatch):
 def good(scene):
     """The states of an undisturbed run, by step."""
     run, states = Run.begin(scene, CONFIG), {}
-    run.train(
-        steps=STEPS, progress=False, on_report=lambda report: states.update(kept(report.state))
+    resume(
+        run,
+        Goal(steps=STEPS),
+        progress=False,
+        on_report=lambda report: states.update(kept(report.state)),
     )
     return states
 
@@ -97,14 +100,17 @@ def assert_good(states, good):
 @pytest.mark.parametrize("late", [1, 2, STEPS_PER_REPORT])
 @pytest.mark.parametrize("at", [1, 7, 8, 9, STEPS - 1, STEPS])
 def test_no_failed_state_is_saved_shown_or_continued(scene, good, tmp_path, monkeypatch, at, late):
-    run, saved, shown = Run.begin(scene, CONFIG, out=tmp_path / "run"), [], []
+    training, saved, shown = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run"), [], []
+    run = training.run
     save = run_module.save_checkpoint
-    monkeypatch.setattr(run_module, "SAVE_SECONDS", -1.0)
+    monkeypatch.setattr("nerfmac.app.run.training.SAVE_SECONDS", -1.0)
     monkeypatch.setattr(
         run_module, "save_checkpoint", lambda *all: saved.append(all[1]) or save(*all)
     )
     gpu = LateGpu(monkeypatch, at, late)
-    run.train(steps=STEPS, progress=False, on_report=lambda _report: shown.append(run.state))
+    training.train(
+        Goal(steps=STEPS), progress=False, on_report=lambda _report: shown.append(run.state)
+    )
     assert gpu.has_raised
     assert {state.step for state in shown} == set(good)
     assert_good(shown, good)
@@ -125,7 +131,7 @@ def test_an_error_that_other_code_catches_restarts_training(scene, good, monkeyp
         except RuntimeError as error:
             note(error)
 
-    run.train(steps=STEPS, progress=False, on_report=show)
+    resume(run, Goal(steps=STEPS), progress=False, on_report=show)
     assert gpu.has_raised
     assert_good(shown, good)
 
@@ -170,7 +176,7 @@ def test_a_task_of_the_viewer_that_fails_is_noted():
 @pytest.fixture(scope="module")
 def trained(scene):
     run = Run.begin(scene, CONFIG)
-    run.train(steps=STEPS, progress=False)
+    resume(run, Goal(steps=STEPS), progress=False)
     return run
 
 
@@ -253,7 +259,7 @@ def test_no_metrics_are_written_if_their_computation_has_failed(scene, tmp_path,
 
     monkeypatch.setattr(outputs, "save_preview", failing)
     with pytest.raises(RuntimeError, match="Impacting"):
-        train(scene, config=CONFIG, steps=2, out=tmp_path / "run", progress=False, device="cpu")
+        train(scene, config=CONFIG, goal=Goal(steps=2), out=tmp_path / "run", progress=False)
     assert not (tmp_path / "run/metrics.json").exists()
     assert Run.load(tmp_path / "run").state.step == 2
 
@@ -270,7 +276,7 @@ def test_values_that_are_not_finite_are_a_failure_of_the_gpu_if_it_has_failed(
 
     monkeypatch.setattr(Trainer, "advance", failing)
     run = Run.begin(scene, CONFIG)
-    for _ in run.fit(Goal(steps=STEPS, report_interval=0.0)):
+    for _ in Training(run).fit(Goal(steps=STEPS, report_interval=0.0)):
         pass
     assert gpu.has_raised
     assert run.state.step == STEPS
@@ -288,7 +294,7 @@ def test_the_number_of_samples_is_read_from_an_evaluated_array(scene, good, monk
 
     monkeypatch.setattr(trainer_module, "to_numpy", failing)
     run = Run.begin(scene, CONFIG)
-    run.train(steps=STEPS, progress=False)
+    resume(run, Goal(steps=STEPS), progress=False)
     assert count["calls"] > 3
     assert_good([run.state], good)
 

@@ -32,7 +32,7 @@ for words in json.loads(sys.argv[1]):
         if end.code:
             sys.exit(1)
 import nerfmac
-viewer = nerfmac.Viewer(json.loads(sys.argv[1])[-1][1], device="cpu")
+viewer = nerfmac.Viewer(json.loads(sys.argv[1])[-1][1])
 viewer.train(steps=30)
 viewer.wait()
 viewer.close()

@@ -11,12 +11,13 @@ import stat
 import numpy as np
 import pytest
 
-from nerfmac.app.run import train
+from nerfmac.app.run import resume, train
 from nerfmac.app.video.encoding import write_video
 from nerfmac.app.video.series import save_png
 from nerfmac.backend.build import Library
 from nerfmac.common.files import write_json
 from nerfmac.training.checkpoint import save_checkpoint
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 
@@ -64,9 +65,9 @@ def kernel(path, text):
 @pytest.fixture(scope="module")
 def states(scene):
     """Return run states after two steps and after four."""
-    run = train(scene, steps=2, config=CONFIG, device="cpu", progress=False)
+    run = train(scene, config=CONFIG, goal=Goal(steps=2), progress=False)
     first = run.state
-    run.train(steps=4, progress=False)
+    resume(run, Goal(steps=4), progress=False)
     return first, run.state
 
 

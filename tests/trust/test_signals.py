@@ -12,6 +12,7 @@ from nerfmac.app.capture import colmap_process
 from nerfmac.app.run import Run, train
 from nerfmac.app.video.series import read_png
 from nerfmac.training.clock import Clock, note_continued
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG, FLAGS
 
 PATIENCE = 30.0  # seconds; what hangs waits twice as long
@@ -77,7 +78,7 @@ def test_a_second_interruption_ends_at_once_and_names_what_is_saved(balls, tmp_p
 
 
 def test_a_terminated_video_leaves_whole_frames_alone(balls, scene, tmp_path):
-    train(scene, steps=5, config=CONFIG, out=tmp_path / "run", device="cpu", progress=False)
+    train(scene, config=CONFIG, goal=Goal(steps=5), out=tmp_path / "run", progress=False)
     out = tmp_path / "frames"
     words = ("render", tmp_path / "run", "--frames", 60, "--device", "cpu", "--out", out)
     code, line = ended(started(SLOW_FRAMES, *words), signal.SIGTERM)

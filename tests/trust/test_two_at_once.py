@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import nerfmac as library
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import images
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
@@ -49,12 +49,12 @@ def test_of_two_videos_that_resume_each_other_the_second_is_refused(trained, tmp
 
 
 def test_a_video_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, capsys):
-    run = Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
-    reports = run.fit(library.Goal(steps=40))
+    training = Training.begin(Run.begin(scene, CONFIG, progress=False), tmp_path / "run")
+    run, reports = training.run, training.fit(library.Goal(steps=40))
     words = ("render", tmp_path / "run", "--frames", 1, "--device", "cpu", "--out")
     for _ in range(2):
         next(reports)
-        run.save_checkpoint(run.folder)
+        training.save()
         assert nerfmac(*words, tmp_path / f"{run.state.step}") == 0
     reports.close()
     images = [np.asarray(Image.open(path)) for path in tmp_path.glob("*/frame_00000.png")]

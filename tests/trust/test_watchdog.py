@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
@@ -52,7 +52,7 @@ def fail_at(monkeypatch, owner, name, calls):
 @pytest.fixture(scope="module")
 def trained(scene):
     run = Run.begin(scene, CONFIG)
-    run.train(steps=STEPS, progress=False)
+    resume(run, Goal(steps=STEPS), progress=False)
     return run
 
 
@@ -60,13 +60,14 @@ def trained(scene):
 def test_training_continues_from_the_last_good_state(
     scene, trained, tmp_path, monkeypatch, caplog, calls
 ):
-    run = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
+    run = training.run
     fail_at(monkeypatch, StepQueue, "add", calls)
     monkeypatch.setattr(
         "nerfmac.fields.encoded.features_per_launch",
         lambda: CONFIG.grid.levels * CONFIG.grid.features * (1000 if is_relaxed() else 1e9),
     )
-    monkeypatch.setattr("nerfmac.app.run.run.SAVE_SECONDS", 1e9)
+    monkeypatch.setattr("nerfmac.app.run.training.SAVE_SECONDS", 1e9)
     encoded, encode = set(), HashGrid.__call__
     monkeypatch.setattr(
         HashGrid, "__call__", lambda *all: encoded.add(all[2].shape[0]) or encode(*all)
@@ -76,7 +77,7 @@ def test_training_continues_from_the_last_good_state(
     monkeypatch.setattr(
         "nerfmac.app.run.run.save_checkpoint", lambda *all: saved.append(all[1].step) or save(*all)
     )
-    run.train(steps=STEPS, progress=False)
+    training.train(Goal(steps=STEPS), progress=False)
     assert run.state.step == STEPS
     want = trained.state.arrays()
     for name, values in run.state.arrays().items():
@@ -99,7 +100,7 @@ def test_training_continues_from_the_last_good_state(
 def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
     run = Run.begin(scene, CONFIG)
     count = fail_at(monkeypatch, Trainer, "trial", {1, 2})
-    run.train(steps=3, progress=False)
+    resume(run, Goal(steps=3), progress=False)
     assert run.state.step == 3
     assert count["trial"] >= 3
 
@@ -115,10 +116,11 @@ def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
 
 
 def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):
-    run = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
+    run = training.run
     fail_at(monkeypatch, StepQueue, "add", set(range(20, 99)))
     with pytest.raises(RuntimeError, match="Impacting"):
-        run.train(steps=STEPS, progress=False)
+        training.train(Goal(steps=STEPS), progress=False)
     assert 0 < run.state.step < 20
     assert Run.load(tmp_path / "run").state.step == run.state.step
 

@@ -10,7 +10,7 @@ from nerfmac.app.measure.profiling import captured, check_capture
 from nerfmac.app.measure.profiling import profile as profile_run
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.app.measure.tuning import tune as tune_variants
-from nerfmac.app.run import CONFIGURED, Run, is_run
+from nerfmac.app.run import CONFIGURED, Run, Training, is_run
 from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
@@ -35,7 +35,7 @@ def tune(arguments: Tune) -> int:
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
-        config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
+        config, extent = config_for_scene(config, scene), scene.extent
     with appearing_if(arguments.json) as json:
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
@@ -130,7 +130,7 @@ def _warmed_up(arguments: Profile, method: Method) -> Run:
         scene = load_scene(path, **vars(arguments.options()))
         config = preset(arguments.preset, current_device(), memory_bytes(), arguments.model)
         run, warmup = Run.begin(scene, config, method=method), WARMUP
-    for _ in run.prepare():
+    for _ in Training(run).prepare():
         pass
     warmup = warmup if arguments.warmup is None else arguments.warmup
     return trained(run, run.state.step + warmup) if warmup else run

@@ -1,12 +1,14 @@
-"""`nerfmac train`: train a run with `nerfmac.train`, and then render a turntable video."""
+"""`nerfmac train`: train a run, evaluate it, and render a turntable video."""
 
 from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,20 +16,24 @@ from typing import Any
 from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.parsing import built
 from nerfmac.app.cli.shared_options import Device, Preset
-from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.run import train as train_run
+from nerfmac.app.run import CONFIGURED, Outputs, Run, Training
+from nerfmac.app.run.configuration import check_goal
 from nerfmac.app.run.reporting import duration
+from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.scenes.options import described
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
+from nerfmac.backend.memory import limit_memory
 from nerfmac.backend.variants import tuning_hint
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
+from nerfmac.common.installing import needed
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.ranks import join
 from nerfmac.training.clock import note_continued
+from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
@@ -40,6 +46,7 @@ MAX_SECONDS = 240.0
 
 def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     """Run `nerfmac train` with the `given` arguments (`given_by`) and return the exit code."""
+    start = time.perf_counter()
     # These options are parsed first, because the defaults of the settings depend on them.
     early = built(_Early, given)
     choose_device(early.device)
@@ -47,36 +54,36 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
     arguments = built(Train, given, default=Train(**settings))
     signal.signal(signal.SIGCONT, note_continued)
-    typed = [name for name in given if _is_setting(name)]
-    if arguments.resume and typed:
-        raise InputError(
-            f"a resumed run uses its configuration; remove {' and '.join(typed)}, or start a new "
-            "run without --resume"
-        )
     if not join().is_first:
         log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
+    if arguments.tensorboard:
+        needed("tensorboardX", "tensorboard", "--tensorboard needs")
+    limit_memory(arguments.memory_limit, arguments.memory_fraction)
+    goal = Goal(arguments.steps, arguments.seconds)
     with nullcontext() if arguments.compile else uncompiled():
-        run = train_run(
-            arguments.scene,
-            steps=arguments.steps,
-            seconds=arguments.seconds,
-            device=arguments.device,
-            config=None if arguments.resume else arguments.config(default.preset),
-            method=method,
-            out=arguments.out or "auto",
-            resume=arguments.resume,
-            memory_limit=arguments.memory_limit,
-            memory_fraction=arguments.memory_fraction,
+        if arguments.resume:
+            training = _resumed(arguments, goal, method, filter(_is_setting, given))
+        else:
+            training = begin_training(
+                arguments.scene,
+                arguments.config(default.preset),
+                goal,
+                method=method,
+                out=arguments.out or "auto",
+                options=arguments.options(),
+            )
+        outputs = Outputs(
+            training,
+            start,
             tensorboard=arguments.tensorboard,
             all_views=arguments.all_views,
-            interruptible=False,
-            on_end=save_turntable if arguments.video else None,
-            **arguments.given(),
+            on_end=partial(save_turntable, training) if arguments.video else None,
         )
-    if run.folder is not None:
-        print(_summary(run, run.folder))
-        print(_next_commands(run.folder))
-        if hint := tuning_hint(run.config):
+        train_and_evaluate(training, goal, outputs)
+    if training.folder is not None:
+        print(_summary(training.run, training.folder))
+        print(_next_commands(training.folder))
+        if hint := tuning_hint(training.run.config):
             print(hint)
     return 0
 
@@ -86,6 +93,20 @@ class _Early:
     preset: Preset = "auto"
     device: Device = "auto"
     model: Model = "hash"
+
+
+def _resumed(arguments: Train, goal: Goal, method: Method, typed: Iterable[str]) -> Training:
+    """Return the training of the run in the folder --out. `typed` are the given settings."""
+    if settings := " and ".join(typed):
+        raise InputError(
+            f"a resumed run uses its configuration; remove {settings}, or start a new run without "
+            "--resume"
+        )
+    if arguments.out is None:
+        raise InputError("--resume requires the folder of the run; pass --out FOLDER")
+    check_goal(goal)
+    options = arguments.given()
+    return resume_training(arguments.out, arguments.scene, method=method, options=options)
 
 
 def _is_setting(name: str) -> bool:
@@ -116,15 +137,15 @@ def _next_commands(out: Path) -> str:
     return f"render a video with `nerfmac render {quote(str(out))}`; {view}"
 
 
-def save_turntable(run: Run) -> None:
+def save_turntable(training: Training, run: Run) -> None:
     """If the run has a folder, render a turntable video to `video.mp4` in the folder.
 
     The size and the number of frames do not depend on the training time. If rendering would take
     more than `MAX_SECONDS`, no video is rendered, and an existing video is kept.
     """
-    if run.folder is None:
+    if training.folder is None:
         return
-    path = run.folder / "video.mp4"
+    path = training.folder / "video.mp4"
     size = video_size(run.scene.cameras[0].lens)
     cameras = run.orbit(round(TURNTABLE_SECONDS * TURNTABLE_FPS), size)
     seconds = video_seconds(run, cameras)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.app.measure.timing import Bar
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.backend import kernel, uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.config import Config
@@ -192,7 +192,7 @@ _TYPES = {
 def trained(run: Run, steps: int) -> Run:
     """Train `run` to a total number of steps with a progress bar, and return it."""
     with Bar("training", steps, "steps") as bar:
-        for report in run.fit(Goal(steps=steps)):
+        for report in Training(run).fit(Goal(steps=steps)):
             bar.reach(report.state.step)
     return run
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_launches, total
 from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_interleaved, quartiles
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.backend import current_device, uncompiled
 from nerfmac.common.timeline import Entry, Timeline, recording
 from nerfmac.ops.occupancy_update import pack_bits
@@ -107,7 +107,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
     """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
     reports. The run is first trained until its speed is constant. Every timed round begins from
     this state, so all rounds have the same rays and samples."""
-    state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
+    state = list(itertools.islice(Training(run).fit(Goal()), SETTLING))[-1].state
     interval = run.trainer.sampler.interval_at(state.step)
     rounds = None if steps is None else ceil(steps / interval)
     reports: list[Report] = []
@@ -216,7 +216,7 @@ class Host(NamedTuple):
 def take_steps(run: Run, steps: int) -> Timeline:
     """Train `run` for `steps` additional steps and record their timeline."""
     with recording() as timeline:
-        for _ in run.fit(Goal(steps=run.state.step + steps)):
+        for _ in Training(run).fit(Goal(steps=run.state.step + steps)):
             pass
     return timeline
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 from nerfmac.app.scenes import Scene
@@ -20,7 +21,8 @@ from nerfmac.geometry.near_plane import near_plane
 from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
-from nerfmac.training.method import Method
+from nerfmac.training.goal import Goal
+from nerfmac.training.method import Method, Parts
 
 log = logging.getLogger("nerfmac")
 
@@ -42,23 +44,38 @@ not confirmed yet, of the next report, and of the newest step."""
 _QUEUED = 2  # number of steps for which memory is allocated at the same time
 
 
-def config_for_device(preset: str, seed: int) -> Config:
-    """Return the configuration of a preset, or of the preset `auto` for the current device."""
-    return override(preset_config(preset, current_device(), memory_bytes()), seed=seed)
+def config_of(given: Config | str) -> Config:
+    """Return a configuration, or that of a preset. The preset `auto` fits the current device."""
+    if isinstance(given, str):
+        return preset_config(given, current_device(), memory_bytes())
+    checks.kind("config", given, Config, "a nerfmac.Config, or the name of a preset")
+    return given
 
 
-def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
+def check_goal(goal: Goal) -> None:
+    """Raise `InputError` if a goal has both limits or a limit is not positive."""
+    checks.kind("goal", goal, Goal, "a nerfmac.Goal, such as nerfmac.Goal(seconds=60)")
+    if goal.steps is not None and goal.seconds is not None:
+        raise InputError("steps and seconds cannot be used together; remove one of them")
+    checks.optional_number("steps", goal.steps, low=1, whole=True)
+    checks.optional_number("seconds", goal.seconds, low=1e-3)
+
+
+def limited(goal: Goal, config: Config) -> Goal:
+    """Return a goal with a limit, by default the number of steps in the configuration."""
+    has_limit = goal.steps is not None or goal.seconds is not None
+    return goal if has_limit else replace(goal, steps=config.train.steps)
+
+
+def config_for_scene(config: Config, scene: Scene) -> Config:
     """Return a copy of a configuration with values for the settings that depend on the scene. No
-    images are decoded. `InputError` is raised if the scene has no training views, or if the
-    configuration, the method, and the scene are incompatible."""
-    check_types(config, method)
+    images are decoded. `InputError` is raised if the scene has no training views."""
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
     near: float | None = None
     if config.model == "hash" and config.march.near is None and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    method.parts(adapted, scene.bounds)  # Raises an error if field and sampler are incompatible.
     if adapted.march.near != config.march.near:
         log.info(
             "no sparse point is closer than %.2f to a camera, so nerfmac ignores closer samples; "
@@ -124,23 +141,12 @@ def _has_ground(config: Config, views: Views) -> bool:
     return config.model == "hash" and views.tracks is not None and views.ground is not None
 
 
-def check_types(config: Config | None, method: Method) -> None:
-    """Raise `InputError` unless `config` is a `Config` or None and `method` is a `Method`."""
-    if config is not None:
-        expected = "a nerfmac.Config; to select a preset, use preset='small'"
-        checks.kind("config", config, Config, expected)
+def check_method(method: Method) -> None:
+    """Raise `InputError` unless `method` is a `Method`."""
     checks.kind("method", method, Method, "a nerfmac.Method, such as nerfmac.Method(field=...)")
 
 
-def check_limits(steps: int | None, seconds: float | None) -> None:
-    """Raise `InputError` if both `steps` and `seconds` are given or a limit is not positive."""
-    if steps is not None and seconds is not None:
-        raise InputError("steps and seconds cannot be used together; remove one of them")
-    checks.optional_number("steps", steps, low=1, whole=True)
-    checks.optional_number("seconds", seconds, low=1e-3)
-
-
-def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
+def needed_memory(config: Config, scene: Scene, parts: Parts) -> dict[str, int]:
     """Estimate the memory in bytes for the keys of `REDUCING_OPTIONS`.
 
     The model consists of several training states, with parameters, their average, their moments,
@@ -149,7 +155,6 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     gradients, of positions and features of all marched samples, and of the points in an update of
     the occupancy grid.
     """
-    parts = method.parts(config, scene.bounds)
     parameters = sum(prod(spec.shape) for spec in parts.parameter_specs.values())
     state = sum(map(prod, parts.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
@@ -161,10 +166,10 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     }
 
 
-def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
-    """Return `needed_memory`. Raise `InputError` if its sum exceeds the memory for training, given
-    the memory limit in bytes, or if the images exceed the maximum size of an array."""
-    needed = needed_memory(config, scene, method)
+def check_memory(config: Config, scene: Scene, parts: Parts, limit: int) -> None:
+    """Raise `InputError` if the sum of `needed_memory` exceeds the memory for training, given the
+    memory limit in bytes, or if the images exceed the maximum size of an array."""
+    needed = needed_memory(config, scene, parts)
     usable, total, images = training_bytes(limit), sum(needed.values()), needed["the images"]
     at_most = array_bytes() or images
 
@@ -172,7 +177,7 @@ def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> di
         return total - images + of_images <= usable and of_images <= at_most
 
     if fits(images):
-        return needed
+        return
     scales = [scale for scale in range(2, MAX_DOWNSCALE + 1) if fits(images // scale**2)]
     remedy = what_to_lower(needed)
     if images == max(needed.values()) and scales:
@@ -182,9 +187,9 @@ def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> di
             f"the images require {_in_units(images)}, but an array on this GPU has at most "
             f"{_in_units(at_most)}; reduce {remedy}"
         )
-    parts = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
+    sizes = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
     raise InputError(
-        f"training requires at least {_in_units(total)} ({parts}), but only "
+        f"training requires at least {_in_units(total)} ({sizes}), but only "
         f"{_in_units(usable)} are available; reduce {remedy}"
     )
 

@@ -39,8 +39,8 @@ def check_unused(folder: Path) -> None:
         return
     if is_run(folder):
         raise InputError(
-            f"the run {folder} exists already; continue its training with --resume (resume=True), "
-            "or choose another folder"
+            f"the run {folder} exists already; continue its training with --resume "
+            "(nerfmac.resume), or choose another folder"
         )
     check_free(folder)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from PIL import Image
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
 from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
+from nerfmac.app.run.training import Training
 from nerfmac.app.scenes.options import described
 from nerfmac.backend import to_numpy
 from nerfmac.backend.machine import machine
@@ -51,20 +53,54 @@ class Outputs:
     """Writer of the output files of a training. For a run in memory, no files are written."""
 
     def __init__(
-        self, run: Run, start: float, tensorboard: bool, on_report: Callable[[Report], None] | None
+        self,
+        training: Training,
+        start: float,
+        on_report: Callable[[Report], None] | None = None,
+        *,
+        tensorboard: bool = False,
+        all_views: bool = False,
+        on_end: Callable[[Run], None] | None = None,
+        progress: bool = True,
     ) -> None:
-        """Create the writer. `start` is `time.perf_counter()` at the start of the command."""
-        self._run, self._start, self._on_report = run, start, on_report
+        """Create the writer.
+
+        Args:
+            training: Training whose reports are passed to `add`.
+            start: `time.perf_counter()` at the start of the command.
+            on_report: Callback for each report.
+            tensorboard: Whether to also write TensorBoard events.
+            all_views: Whether to evaluate all test views, instead of those that `measured_views`
+                selects.
+            on_end: Callback that `finish` calls with the run before the evaluation.
+            progress: Whether to show progress bars, on the first rank.
+        """
+        self._run, self._folder = training.run, training.folder
+        self._start, self._on_report, self._on_end = start, on_report, on_end
+        self._tensorboard, self._all_views = tensorboard, all_views
+        self.progress = progress and training.run.trainer.ranks.is_first
         self._scalars: Scalars | None = None
-        if run.folder is not None:
-            self._scalars = Scalars(run.folder, step=run.state.step, tensorboard=tensorboard)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Context manager during which `scalars.jsonl` is open. The folder must be locked."""
+        if self._folder is None:
+            yield
+            return
+        step = self._run.state.step
+        self._scalars = Scalars(self._folder, step=step, tensorboard=self._tensorboard)
+        try:
+            yield
+        finally:
+            self._scalars.close()
 
     @property
     def are_complete(self) -> bool:
-        """Whether the run folder contains the metrics of the current step."""
-        path = self._run.folder and self._run.folder / "metrics.json"
+        """Whether the run folder contains the requested metrics of the current step."""
+        path = self._folder and self._folder / "metrics.json"
         known = read_json(path) if path and path.is_file() else None
-        return isinstance(known, dict) and known.get("steps") == self._run.state.step
+        is_current = isinstance(known, dict) and known.get("steps") == self._run.state.step
+        return is_current and not self._all_views
 
     def add(self, report: Report) -> None:
         """Append a report to `scalars.jsonl`, and then call `on_report`."""
@@ -73,29 +109,21 @@ class Outputs:
         if self._on_report:
             self._on_report(report)
 
-    def close(self) -> None:
-        """Close the files."""
-        if self._scalars is not None:
-            self._scalars.close()
-
-    def finish(
-        self, *, all_views: bool, progress: bool, on_end: Callable[[Run], None] | None
-    ) -> None:
-        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`. By
-        default, the views that `measured_views` selects are evaluated, and at least as many as in
-        an existing `metrics.json`."""
+    def finish(self) -> None:
+        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`. At least
+        as many views are evaluated as in an existing `metrics.json`."""
         log_memory("after training")
-        run, folder = self._run, self._run.folder
+        run, folder = self._run, self._folder
         if folder is None or self._scalars is None:
             return
         error: Exception | None = None
-        if on_end:  # `on_end` is called first, because its output is most important to users.
+        if self._on_end:  # Called first, because its output is most important to users.
             try:
-                on_end(run)
+                self._on_end(run)
             except Exception as raised:
                 error = raised
         of = len(run.images().splits.get("test", ()))
-        views = self._evaluated(of, all_views, progress) if of else []
+        views = self._evaluated(of) if of else []
         if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
@@ -111,22 +139,22 @@ class Outputs:
         if error is not None:
             raise error
 
-    def _evaluated(self, of: int, all_views: bool, progress: bool) -> Evaluation:
+    def _evaluated(self, of: int) -> Evaluation:
         """Evaluate test views, and log their number and the estimated time. The split has `of`
         views."""
         run = self._run
-        limit = of if all_views else measured_views(run, self._known_views)
+        limit = of if self._all_views else measured_views(run, self._known_views)
         part = f"{limit} of {of}" if limit < of else str(of)
         hint = "; --all-views evaluates all" if limit < of else ""
         seconds = duration(seconds_to_measure(run, limit))
         what = f"{part} test view{'s' * (of > 1)}"
         log.info("evaluating %s, which takes about %s%s", what, seconds, hint)
-        return run.evaluate("test", limit=limit, progress=progress)
+        return run.evaluate("test", limit=limit, progress=self.progress)
 
     @property
     def _known_views(self) -> int:
         """Number of evaluated views in an existing `metrics.json`, or 0."""
-        path = self._run.folder and self._run.folder / "metrics.json"
+        path = self._folder and self._folder / "metrics.json"
         return int(read_fields(path).number("test_views", 0)) if path and path.is_file() else 0
 
 

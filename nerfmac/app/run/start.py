@@ -1,12 +1,12 @@
-"""`train` trains, saves, and evaluates a run. The command `nerfmac train` calls it."""
+"""`train` and `resume` train, save, and evaluate a run. The command `nerfmac train` uses the same
+functions."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import fields
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +16,26 @@ from nerfmac.app.capture import captured
 from nerfmac.app.inspection import training_findings
 from nerfmac.app.run.configuration import (
     CONFIGURED,
-    check_limits,
+    check_goal,
     check_memory,
-    check_types,
-    config_for_device,
-    config_for_scene,
+    check_method,
+    config_of,
+    limited,
+    needed_memory,
     what_to_lower,
 )
 from nerfmac.app.run.folder import check_unused, read_record
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
+from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
-from nerfmac.app.scenes.options import SceneOptions
+from nerfmac.app.scenes.options import DEFAULTS, SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
-from nerfmac.backend.memory import check_memory_limit, limit_memory
+from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.common.installing import needed
 from nerfmac.config import Config, override
 from nerfmac.ranks import LostRankError, join
 from nerfmac.training.goal import Goal, Report
@@ -46,27 +47,19 @@ log = logging.getLogger("nerfmac")
 
 def train(
     scene: Scene | str | Path | None = None,
+    config: Config | str = "auto",
+    goal: Goal | None = None,
     *,
-    steps: int | None = None,
-    seconds: float | None = None,
-    preset: str = "auto",
-    device: str = "auto",
-    seed: int | None = None,
-    config: Config | None = None,
     method: Method = CONFIGURED,
     out: str | Path | None = None,
-    resume: bool = False,
-    memory_limit: float | None = None,
-    memory_fraction: float | None = None,
-    tensorboard: bool = False,
-    all_views: bool = False,
-    interruptible: bool = True,
-    progress: bool = True,
     on_report: Callable[[Report], None] | None = None,
-    on_end: Callable[[Run], None] | None = None,
-    **options: Any,
+    progress: bool = True,
 ) -> Run:
     """Train a field on a scene.
+
+    Training uses the device that `choose_device` has set, by default the GPU if available, and the
+    memory that `limit_memory` allows. An interruption (Ctrl-C) stops the training and returns the
+    run, and `resume` continues its training.
 
     If `out` is given, this folder contains the run, `scalars.jsonl`, `metrics.json` with the
     quality of test views, and `preview.png`. Under `mlx.launch`, every rank calls `train`, and only
@@ -74,38 +67,18 @@ def train(
 
     Args:
         scene: A `Scene`, or a path to a scene folder, a video, or a folder of photos. For a video
-            or photos, camera poses are estimated first. By default, the built-in scene. If `resume`
-            is True, the default is the scene of the run.
-        steps: Total number of training steps of the run. By default, the number of steps in the
-            configuration.
-        seconds: Total training time of the run in seconds, instead of `steps`.
-        preset: `tiny`, `small`, `base`, `big`, or `auto`. `auto` selects a preset that fits the
-            device and its memory.
-        device: `metal`, `cuda`, `cpu`, or `auto`. `auto` uses the GPU if available, unless the
-            default device of MLX has been set to the CPU.
-        seed: Seed of all random numbers. The default is 0.
-        config: All settings, instead of `preset` and `seed`.
+            or photos, camera poses are estimated first. By default, the built-in scene. To load a
+            path with other options, call `load_scene`.
+        config: All settings, or the name of a preset: `tiny`, `small`, `base`, `big`, or `auto`.
+            `auto` selects a preset that fits the device and its memory.
+        goal: Limit of the training, such as `Goal(seconds=60)`. By default, the number of steps in
+            the configuration.
         method: Custom field, sampler, or loss.
         out: Run folder, which must be absent or empty. The run is saved there at the start, every
             30 seconds, and at the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only
             in memory.
-        resume: Whether to continue the training of the run in `out` with its configuration and
-            scene options. If True, `preset`, `seed`, and `config` cannot be used.
-        memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
-        memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
-        tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. This option
-            requires `out`.
-        all_views: Whether to evaluate all test views. By default, a CPU evaluates evenly spaced
-            views with at most 16.8 million pixels, always the same ones. This option requires
-            `out`.
-        interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run.
-            `run.train(...)` can then resume the training. If False, an interruption raises
-            `KeyboardInterrupt`.
-        progress: Whether to show progress bars.
         on_report: Callback for each `Report`.
-        on_end: Callback that is called with the run after training and before evaluation, if the
-            run has a folder.
-        options: Options for loading `scene` from a path; see `load_scene`.
+        progress: Whether to show progress bars.
 
     Returns:
         The trained run.
@@ -116,119 +89,163 @@ def train(
         LostRankError: If another rank has failed.
 
     Examples:
-        >>> run = nerfmac.train(scene, preset="tiny", steps=20, out="run", progress=False)
+        >>> goal = nerfmac.Goal(steps=20)
+        >>> run = nerfmac.train(scene, "tiny", goal, out="run", progress=False)
         >>> run.state.step
         20
         >>> nerfmac.Run.load("run").state.step
         20
     """
-    start = time.perf_counter()
-    choose_device(device)
-    check_limits(steps, seconds)
-    check_memory_limit(memory_limit, memory_fraction)
-    check_types(config, method)
-    _check_effect(preset, seed, config, resume=resume)
-    _check_outputs(out, tensorboard=tensorboard, all_views=all_views)
-    is_first = join().is_first
-    progress = progress and is_first
-    source, folder = _scene_and_folder(scene, out, options, resume=resume, is_first=is_first)
-    run_folder = folder if is_first else None  # Only the first rank locks and writes files.
-    load = Run.resume if is_first else Run.load
-    resumed = load(folder, source, method=method) if resume and folder else None
-    limits = {} if steps is None else {"train": {"steps": int(steps)}}
-    config = override(config or config_for_device(preset, seed or 0), **limits)
-    config = resumed.config if resumed else config_for_scene(config, source, method)
-    memory = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
-    if folder is not None and source.splits.get("test"):
-        source.views("test", progress=progress)  # Reports an invalid image before training.
-    run = resumed or Run.begin(source, config, method=method, out=run_folder, progress=progress)
-    for line in training_findings(source) if is_first and not resume else ():
-        log.warning("%s", line)
-    log.info("%s, %s backend, preset %s", device_name(), backend(), config.preset)
-    try:
-        with (
-            run.locked(),
-            closing(Outputs(run, start, tensorboard, on_report)) as outputs,
-            _explained(run, folder, Goal(steps, seconds), memory),
-        ):
-            before = run.state.step
-            run.train(steps=steps, seconds=seconds, progress=progress, on_report=outputs.add)
-            if run.state.step > before or all_views or not outputs.are_complete:
-                outputs.finish(all_views=all_views, progress=progress, on_end=on_end)
-    except KeyboardInterrupt:
-        if not interruptible:
-            raise
-        log.warning("interrupted after step %d; run.train(...) continues", run.state.step)
-    return run
+    start, goal = time.perf_counter(), Goal() if goal is None else goal
+    choose_device()
+    training = begin_training(scene, config, goal, method=method, out=out, progress=progress)
+    return _train_interruptibly(training, goal, start, on_report, progress)
 
 
-def _check_effect(preset: str, seed: int | None, config: Config | None, *, resume: bool) -> None:
-    """Raise `InputError` if a setting would have no effect."""
-    given = {
-        "preset (--preset)": preset != "auto",
-        "seed (--seed)": seed is not None,
-        "config (options such as --grid.levels)": config is not None,
-    }
-    names = [name for name, is_given in given.items() if is_given]
-    if resume and names:
-        raise InputError(
-            f"a resumed run uses its configuration; remove {' and '.join(names)}, or start a new "
-            "run without resume (--resume)"
-        )
-    if config is not None and len(names) > 1:
-        raise InputError(
-            f"config contains all settings, so {names[0]} has no effect; remove it, or change "
-            "config with nerfmac.config.override"
-        )
-
-
-def _check_outputs(out: str | Path | None, *, tensorboard: bool, all_views: bool) -> None:
-    """Raise `InputError` if an output requires a run folder or a package that is missing."""
-    for name, is_requested in (("tensorboard", tensorboard), ("all_views", all_views)):
-        if out is None and is_requested:
-            raise InputError(f"{name} requires a run folder; pass out=FOLDER or out='auto'")
-    if tensorboard:
-        needed("tensorboardX", "tensorboard", "--tensorboard needs")
-
-
-def _scene_and_folder(
-    scene: Scene | str | Path | None,
-    out: str | Path | None,
-    options: Mapping[str, Any],
+def resume(
+    run: Run | str | Path,
+    goal: Goal | None = None,
     *,
-    resume: bool,
-    is_first: bool,
-) -> tuple[Scene, Path | None]:
-    """Return the scene to train on, and the run folder (None for a run in memory). Invalid options
-    and a folder in use are refused before a capture starts."""
-    known = {option.name for option in fields(SceneOptions)}
-    for name in options:
-        if name not in known:
-            raise TypeError(f"train() got an unexpected keyword argument {name!r}")
-        if isinstance(scene, Scene):
-            raise InputError(
-                f"{name} has no effect on a scene that is already loaded; pass it to "
-                "nerfmac.load_scene"
-            )
-    requested = SceneOptions.of(**options)
-    is_named = out is not None and out != "auto"
-    if resume and not is_named:
-        raise InputError("resume requires the folder of the run; pass out=FOLDER, or --out FOLDER")
-    folder = user_path(out) if out is not None and is_named else None
-    record = read_record(folder) if folder is not None and resume else None
-    if folder is not None and record is not None:
-        _check_as_in(record, folder, {name: getattr(requested, name) for name in options})
-    elif folder is not None and is_first:
+    scene: Scene | str | Path | None = None,
+    method: Method = CONFIGURED,
+    on_report: Callable[[Report], None] | None = None,
+    progress: bool = True,
+) -> Run:
+    """Continue the training of a run, with its configuration and scene options.
+
+    Args:
+        run: Run folder, where the run is saved and its files are updated as by `train`, or a `Run`
+            in memory, which is changed in memory.
+        goal: Limit of the training, including earlier training. By default, the number of steps in
+            the configuration.
+        scene: Scene of the run, or its path, if its files have been moved.
+        method: Method with the field and the sampler that the run was trained with. A `Run` in
+            memory already has its method.
+        on_report: Callback for each `Report`.
+        progress: Whether to show progress bars.
+
+    Returns:
+        The trained run.
+
+    Raises:
+        InputError: If an argument is invalid, the scene cannot be loaded, or another process trains
+            the run.
+        DivergedError: If the loss is not finite. `error.run` is the run with its last good state.
+        LostRankError: If another rank has failed.
+
+    Examples:
+        >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), progress=False)
+        >>> run = nerfmac.resume(run, nerfmac.Goal(steps=25), progress=False)
+        >>> run.state.step
+        25
+    """
+    start, goal = time.perf_counter(), Goal() if goal is None else goal
+    choose_device()
+    check_goal(goal)
+    if isinstance(run, Run):
+        training = Training(run)
+    else:
+        training = resume_training(run, scene, method=method, progress=progress)
+    return _train_interruptibly(training, goal, start, on_report, progress)
+
+
+def _train_interruptibly(
+    training: Training,
+    goal: Goal,
+    start: float,
+    on_report: Callable[[Report], None] | None,
+    progress: bool,
+) -> Run:
+    try:
+        train_and_evaluate(training, goal, Outputs(training, start, on_report, progress=progress))
+    except KeyboardInterrupt:
+        log.warning("interrupted after step %d; nerfmac.resume continues", training.run.state.step)
+    return training.run
+
+
+def begin_training(
+    scene: Scene | str | Path | None,
+    config: Config | str,
+    goal: Goal,
+    *,
+    method: Method = CONFIGURED,
+    out: str | Path | None = None,
+    options: SceneOptions = DEFAULTS,
+    progress: bool = True,
+) -> Training:
+    """Load a scene and create the training of a new run; see `train`. `options` are the options for
+    loading `scene` from a path. Invalid arguments and a folder in use are refused before a capture
+    starts."""
+    config = config_of(config)
+    check_goal(goal)
+    check_method(method)
+    is_first = join().is_first
+    folder = None if out in (None, "auto") else user_path(str(out))
+    if folder is not None and is_first:
         check_unused(folder)
     if not isinstance(scene, Scene):
-        path = None if scene is None else captured(Path(scene))
-        if record is not None:
-            scene = read_again(record, path)
-        else:
-            scene = load_scene(path or builtin_scene_path(), **vars(requested))
+        path = builtin_scene_path() if scene is None else captured(Path(scene))
+        scene = load_scene(path, **vars(options))
     if out == "auto":
         folder = Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return scene, folder
+    if goal.steps is not None:
+        config = override(config, train={"steps": int(goal.steps)})
+    progress = progress and is_first
+    run = Run.begin(scene, config, method=method, decode=False)
+    if folder is not None:
+        _check_test_images(scene, progress=progress)
+    for _ in run.decode(progress=progress):
+        pass
+    # Only the first rank locks and writes files.
+    training = Training.begin(run, folder) if folder is not None and is_first else Training(run)
+    for line in training_findings(scene) if is_first else ():
+        log.warning("%s", line)
+    return training
+
+
+def resume_training(
+    folder: str | Path,
+    scene: Scene | str | Path | None = None,
+    *,
+    method: Method = CONFIGURED,
+    options: Mapping[str, Any] | None = None,
+    progress: bool = True,
+) -> Training:
+    """Load the training of a run in a folder; see `resume`. `options` are scene options that must
+    be those of the run."""
+    check_method(method)
+    folder = user_path(folder)
+    record = read_record(folder)
+    _check_as_in(record, folder, options or {})
+    if not isinstance(scene, Scene):
+        scene = read_again(record, None if scene is None else captured(Path(scene)))
+    is_first = join().is_first
+    if is_first:
+        training = Training.resume(folder, scene, method=method)
+    else:
+        training = Training(Run.load(folder, scene, method=method))
+    run = training.run
+    check_memory(run.config, scene, run.trainer.parts, memory_limit())
+    _check_test_images(scene, progress=progress and is_first)
+    return training
+
+
+def train_and_evaluate(training: Training, goal: Goal, outputs: Outputs) -> None:
+    """Train until a goal is reached. In a run folder, write the output files."""
+    run = training.run
+    goal = limited(goal, run.config)
+    log.info("%s, %s backend, preset %s", device_name(), backend(), run.config.preset)
+    with training.locked(), outputs.opened(), _explained(training, goal):
+        before = run.state.step
+        training.train(goal, progress=outputs.progress, on_report=outputs.add)
+        if run.state.step > before or not outputs.are_complete:
+            outputs.finish()
+
+
+def _check_test_images(scene: Scene, *, progress: bool) -> None:
+    """Decode the test images, to report an invalid image before training."""
+    if scene.splits.get("test"):
+        scene.views("test", progress=progress)
 
 
 def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -> None:
@@ -244,31 +261,31 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
 
 
 @contextmanager
-def _explained(
-    run: Run, folder: Path | None, goal: Goal, needed: Mapping[str, int]
-) -> Iterator[None]:
+def _explained(training: Training, goal: Goal) -> Iterator[None]:
     """Add notes to an exception that ends the training: which step is saved in the run folder, and
     which command continues the training."""
-    limits = {"--steps": goal.steps, "--seconds": goal.seconds}
-    shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
-    flags = "".join(f" {flag} {value}" for flag, value in shown.items())
-    again = f"run `nerfmac train --out {folder} --resume{flags}` to continue"
+    run, folder = training.run, training.folder
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        # Only the first rank saves the run. If a second Ctrl-C interrupts saving, the folder
-        # contains the previous checkpoint.
-        step = run.state.step if run.folder is None else run.saved_step
-        saved = f"step {step} is saved in {folder}"
+        if folder is None:
+            raise
+        limits = {"--steps": goal.steps, "--seconds": goal.seconds}
+        shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
+        flags = "".join(f" {flag} {value}" for flag, value in shown.items())
+        again = f"run `nerfmac train --out {folder} --resume{flags}` to continue"
+        # If a second Ctrl-C interrupts saving, the folder contains the previous checkpoint.
+        saved = f"step {training.saved_step} is saved in {folder}"
         notes = [saved, again]
-        if goal.progress(run.state) >= 1.0 and step == run.state.step:
+        if goal.progress(run.state) >= 1.0 and training.saved_step == run.state.step:
             notes = [f"the trained run is in {folder}; run `nerfmac eval {folder}` to evaluate it"]
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]
         elif isinstance(error, RuntimeError) and is_out_of_memory(error):
+            needed = needed_memory(run.config, run.images(), run.trainer.parts)
             notes = [saved, f"reduce {what_to_lower(needed)}"]
         elif isinstance(error, RuntimeError) and not isinstance(error, LostRankError):
             notes = notes if in_words(error) else []
-        for note in notes if folder is not None else ():
+        for note in notes:
             error.add_note(note)
         raise

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import HeldOut, Run
+from nerfmac.app.run import HeldOut, Training
 from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
 from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Images, PhotoComparison
+from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import Target
-from nerfmac.app.viewer.training import Training
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -129,13 +129,13 @@ def _hex(color: tuple[float, float, float]) -> str:
 class Session:
     """State of a viewer and of its run. Only the worker thread may use a session."""
 
-    def __init__(self, worker: Worker, run: Run, send: Send) -> None:
-        self.run = run
+    def __init__(self, worker: Worker, training: Training, send: Send) -> None:
+        self.run = run = training.run
         self.name = run.name
         self._backdrop = _hex(run.scene.backdrop)
         self.settings = Settings(background=self._backdrop)
         self._scene_up = run.scene.up
-        self.training = Training(run)
+        self.training, self._training = LiveTraining(training), training
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0  # Number of changes of the view that were not moves on a page.
         self.mover: str | None = None
@@ -164,7 +164,6 @@ class Session:
         self.send = send
         self._worker = worker
         self._target: Target | None = None
-        self._saved_step = run.state.step
 
     def target(self) -> Target:
         """Return the content that the page should show: the same object until it changes."""
@@ -257,13 +256,12 @@ class Session:
     @property
     def unsaved_steps(self) -> int:
         """Number of training steps that are not saved in any folder."""
-        kept = self.run.saved_step if self.run.folder is not None else self._saved_step
-        return self.run.state.step - kept
+        return self.run.state.step - self._training.saved_step
 
     def save(self, folder: str | Path) -> None:
         """Save the current run in a run folder."""
         self.run.save(folder)
-        self._saved_step = self.run.state.step
+        self._training.saved_step = self.run.state.step
 
     def send_photos(self) -> None:
         """Send the next thumbnails to the page."""
@@ -352,7 +350,7 @@ class Session:
             raise InputError(
                 "refinement cannot be changed during training; choose it before training starts"
             )
-        self.run.refine(**switches)
+        self._training.refine(**switches)
 
     def view_names(self) -> list[str]:
         """Return the names of the training views, or numbers if the images cannot be read."""

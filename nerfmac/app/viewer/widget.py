@@ -26,8 +26,8 @@ from nerfmac.app.run import (
     CONFIGURED,
     HeldOut,
     Run,
+    Training,
     check_unused,
-    config_for_device,
     is_run,
     read_history,
 )
@@ -87,11 +87,8 @@ class Viewer(anywidget.AnyWidget):
     def __init__(
         self,
         source: Run | Scene | str | Path,
+        config: Config | str = "auto",
         *,
-        preset: str = "auto",
-        device: str = "auto",
-        seed: int = 0,
-        config: Config | None = None,
         method: Method = CONFIGURED,
         out: str | Path | None = None,
     ) -> None:
@@ -101,10 +98,7 @@ class Viewer(anywidget.AnyWidget):
             source: `Scene` to train on, `Run` to view or to train further, or path of a scene
                 folder, a run folder, an instant-ngp snapshot, a video, or a folder of photos. For a
                 video or photos, cameras are estimated first.
-            preset: Preset of a new run, as in `nerfmac.train`.
-            device: Device that trains and renders, as in `nerfmac.train`.
-            seed: Seed of all random numbers of a new run.
-            config: All settings of a new run, instead of `preset` and `seed`.
+            config: All settings of a new run, or the name of a preset, as in `nerfmac.train`.
             method: Custom field, sampler, or loss, as in `nerfmac.train`.
             out: Folder for a new run. The run is saved there immediately, every 30 seconds of
                 training, and whenever training stops. By default, a new run is only in memory.
@@ -113,7 +107,7 @@ class Viewer(anywidget.AnyWidget):
             InputError: If an argument is invalid or the source cannot be loaded.
         """
         super().__init__()
-        choose_device(device)
+        choose_device()
         if isinstance(source, Run):
             mx.eval(source.state.arrays())  # A lazy array cannot be evaluated on another thread.
         if isinstance(source, str | Path) and not is_run(user_path(source)):
@@ -125,10 +119,10 @@ class Viewer(anywidget.AnyWidget):
         self._worker = the_worker()
 
         def begin() -> Session:
-            run = _opened(source, preset, seed, config, method, out)
-            session = Session(self._worker, run, self.send)
+            training = _opened(source, config, method, out)
+            session = Session(self._worker, training, self.send)
             if isinstance(source, str | Path) and is_run(user_path(source)):
-                session.held_out = HeldOut.read(user_path(source), run.state.step)
+                session.held_out = HeldOut.read(user_path(source), session.run.state.step)
             return session
 
         for viewer in self.unsaved():
@@ -363,23 +357,21 @@ def _hear_while_cells_run(comm: Any) -> None:
 
 def _opened(
     source: Run | Scene | str | Path,
-    preset: str,
-    seed: int,
-    config: Config | None,
+    config: Config | str,
     method: Method,
     out: str | Path | None,
-) -> Run:
-    """Return the run to view: a copied, a loaded, or a new run."""
+) -> Training:
+    """Return the training of the run to view: a copied, a loaded, or a new run."""
     if isinstance(source, Run):
-        return source.copy()
+        return Training(source.copy())
     if not isinstance(source, Scene):
         folder = user_path(source)
         if is_run(folder):
             run = Run.load(folder, method=method)
             run.history = read_history(folder, run.state.step) or run.history
-            return run
+            return Training(run)
         if is_snapshot(folder):
-            return load_snapshot(folder)
+            return Training(load_snapshot(folder))
         source = load_scene(folder)
-    config = config or config_for_device(preset, seed)
-    return Run.begin(source, config, method=method, out=out, decode=False)
+    run = Run.begin(source, config, method=method, decode=False)
+    return Training(run) if out is None else Training.begin(run, out)

@@ -4,6 +4,7 @@ import pytest
 
 from nerfmac.app.run import train
 from nerfmac.app.scenes import load_scene
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG, write_scene
 
 
@@ -17,7 +18,7 @@ def made(tmp_path_factory):
     """A run to make copies of."""
     place = tmp_path_factory.mktemp("made")
     scene = load_scene(write_scene(place / "balls", train=3))
-    train(scene, steps=2, device="cpu", config=CONFIG, out=place / "run", progress=False)
+    train(scene, config=CONFIG, goal=Goal(steps=2), out=place / "run", progress=False)
     return place / "run"
 
 

@@ -155,10 +155,10 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
     names = [f"{taken} exists already"]
     refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", taken, names=names)
     with pytest.raises(InputError, match="taken exists already"):
-        nerfmac.train(photos, out=taken, device="cpu")
+        nerfmac.train(photos, out=taken)
     pytest.importorskip("anywidget")
     with pytest.raises(InputError, match="taken exists already"):
-        nerfmac.Viewer(photos, out=taken, device="cpu")
+        nerfmac.Viewer(photos, out=taken)
 
 
 def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
@@ -171,7 +171,7 @@ def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, c
     names = [f"{taken} is not a run"]
     refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
     with pytest.raises(InputError, match="taken is not a run"):
-        nerfmac.train(photos, out=taken, resume=True, device="cpu")
+        nerfmac.resume(taken, scene=photos)
 
 
 @pytest.mark.parametrize("command", ["train", "inspect", "capture"])

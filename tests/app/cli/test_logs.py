@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from nerfmac.app.cli.printing import logged
-from nerfmac.app.run import read_scalars
+from nerfmac.app.run import read_scalars, resume
+from nerfmac.training.goal import Goal
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 log = logging.getLogger("nerfmac")
@@ -100,7 +101,7 @@ def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog
     written._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
     monkeypatch.setattr(reporting, "SECONDS", 0.0)
     loaded = Run.load(run)
-    loaded.train(steps=8, progress=False, on_report=written.add)
+    resume(loaded, Goal(steps=8), progress=False, on_report=written.add)
     written.close()
     assert loaded.state.step == 8
     (said,) = [each.getMessage() for each in caplog.records if "cannot write" in each.msg]

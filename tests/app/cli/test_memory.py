@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.options import SceneOptions
@@ -20,6 +20,7 @@ from nerfmac.config.presets import PRESETS
 from nerfmac.fields.field import ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 from tests.backend.test_watchdog import THREADS
@@ -37,6 +38,14 @@ def unlimited_afterwards():
     mx.set_cache_limit(cache)
 
 
+def needed(config, scene, method=Method()):  # noqa: B008 - a frozen value
+    return needed_memory(config, scene, method.parts(config, scene.bounds))
+
+
+def check(config, scene, method, limit):
+    check_memory(config, scene, method.parts(config, scene.bounds), limit)
+
+
 @pytest.fixture
 def scene(tmp_path):
     return write_scene(tmp_path / "balls", train=3)
@@ -49,9 +58,7 @@ def scene(tmp_path):
 )
 def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
     loaded = load_scene(scene)
-    small, large = (
-        needed_memory(each, loaded, Method()) for each in (CONFIG, override(CONFIG, **changes))
-    )
+    small, large = (needed(each, loaded) for each in (CONFIG, override(CONFIG, **changes)))
     assert large[part] > 4 * small[part]
     assert {name: size for name, size in small.items() if name != part} == {
         name: size for name, size in large.items() if name != part
@@ -65,10 +72,10 @@ def test_a_field_of_ones_own_counts(scene):
 
     loaded = load_scene(scene)
     own = Method(field=Large(CONFIG.vanilla, Bounds(1.0)))
-    configured, large = (needed_memory(CONFIG, loaded, each) for each in (Method(), own))
+    configured, large = (needed(CONFIG, loaded, each) for each in (Method(), own))
     assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
     with pytest.raises(InputError, match="the model 18"):
-        check_memory(CONFIG, loaded, own, 2**24)
+        check(CONFIG, loaded, own, 2**24)
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -82,13 +89,14 @@ def test_a_field_of_ones_own_counts(scene):
 )
 def test_training_takes_what_it_is_said_to(scene, changes, extent):
     loaded = load_scene(scene, extent=extent)
-    run = Run.begin(loaded, override(CONFIG, **changes), progress=False)
-    said = needed_memory(run.config, loaded, Method())
-    for _ in run.prepare():
+    training = Training(Run.begin(loaded, override(CONFIG, **changes), progress=False))
+    run = training.run
+    said = needed(run.config, loaded)
+    for _ in training.prepare():
         pass
     mx.set_cache_limit(0)
     mx.reset_peak_memory()
-    run.train(steps=24, progress=False)
+    training.train(Goal(steps=24), progress=False)
     # Fewer arrays exist at the same time if the device is faster than the host.
     assert 0.5 * sum(said.values()) < mx.get_peak_memory() < 1.25 * sum(said.values())
 
@@ -146,14 +154,14 @@ def test_photos_that_do_not_fit_on_a_mac_are_refused_with_the_scale_that_fits(
     on_a(mac)
     limit = limit_memory()
     if told is None:
-        assert check_memory(PRESETS["base"], Photos(photos), Method(), limit)
+        check(PRESETS["base"], Photos(photos), Method(), limit)
         return
     with pytest.raises(InputError) as refused:
-        check_memory(PRESETS["base"], Photos(photos), Method(), limit)
+        check(PRESETS["base"], Photos(photos), Method(), limit)
     assert told in str(refused.value)
     scale = int(str(refused.value)[-1])
     scaled = Photos(photos, MEGAPIXELS // scale**2)
-    assert check_memory(PRESETS["base"], scaled, Method(), limit)
+    check(PRESETS["base"], scaled, Method(), limit)
 
 
 def test_images_larger_than_the_largest_array_are_refused(on_a, monkeypatch):
@@ -161,7 +169,7 @@ def test_images_larger_than_the_largest_array_are_refused(on_a, monkeypatch):
     info = mx.device_info() | {"max_buffer_length": 2**31}
     monkeypatch.setattr(mx, "device_info", lambda: info)
     with pytest.raises(InputError) as refused:
-        check_memory(PRESETS["base"], Photos(100), Method(), limit_memory())
+        check(PRESETS["base"], Photos(100), Method(), limit_memory())
     assert "the images require 3.41 GiB, but an array on this GPU has at most 2.00 GiB" in str(
         refused.value
     )

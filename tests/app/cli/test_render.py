@@ -14,6 +14,7 @@ from nerfmac.app.video import series
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.renderer import to_bytes
+from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import refused
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
@@ -25,7 +26,7 @@ LENS = Lens.from_fov(0.6, WIDTH, HEIGHT)
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("made")
     scene = load_scene(write_scene(place / "balls"))
-    train(scene, steps=150, device="cpu", config=CONFIG, out=place / "run", progress=False)
+    train(scene, config=CONFIG, goal=Goal(steps=150), out=place / "run", progress=False)
     return place / "run"
 
 
@@ -236,7 +237,7 @@ def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, monkeypatch, flag
 
 def test_the_test_split_needs_no_images(tmp_path):
     scene = write_scene(tmp_path / "balls", test=0)
-    train(scene, steps=2, device="cpu", config=CONFIG, out=tmp_path / "run", progress=False)
+    train(scene, config=CONFIG, goal=Goal(steps=2), out=tmp_path / "run", progress=False)
     scene_file(scene)
     flags = ("--path", "test", "--out", tmp_path / "out")
     assert nerfmac("render", tmp_path / "run", *flags) == 0

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run, train
+from nerfmac.app.run import Run, resume
 from nerfmac.common.checks import InputError
+from nerfmac.training.goal import Goal
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 STEPS = 40
@@ -174,5 +175,5 @@ def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, caps
     told = metrics(out)
     assert told["split"] == ["train/r_6", "train/r_2"]
     assert (told["extent"], told["train_views"], told["test_views"]) == (1.5, 6, 2)
-    resumed = train(scene, resume=True, out=out, steps=3, device="cpu", progress=False)
+    resumed = resume(out, Goal(steps=3), scene=scene, progress=False)
     assert resumed.scene.options == loaded.scene.options

@@ -15,6 +15,7 @@ import nerfmac.app.cli.view as view_command
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.common.installing import install
+from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -27,7 +28,7 @@ def made(tmp_path_factory):
     """A scene and a run to make copies of."""
     place = tmp_path_factory.mktemp("made")
     scene = write_scene(place / NAME, train=3)
-    train(load_scene(scene), steps=2, device="cpu", config=CONFIG, out=place / "run")
+    train(load_scene(scene), config=CONFIG, goal=Goal(steps=2), out=place / "run")
     return place
 
 
@@ -202,7 +203,7 @@ def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     for cell in notebook.cells:
         for given, small in (
             ("seconds=4, fps=24, size=(480, 360)", "seconds=1, fps=12, size=(32, 24)"),
-            (")\nviewer.train(seconds=60)", ', preset="tiny")\nviewer.train(steps=20)'),
+            (")\nviewer.train(seconds=60)", ', "tiny")\nviewer.train(steps=20)'),
         ):
             cell.source = cell.source.replace(given, small)
     nbclient.NotebookClient(

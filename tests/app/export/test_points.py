@@ -160,7 +160,7 @@ def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
 def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
     write_transforms(tmp_path / "scene", 9)
     scene = load_scene(tmp_path / "scene", split=3)
-    Run.begin(scene, CONFIG, out=tmp_path / "run")
+    Run.begin(scene, CONFIG).save(tmp_path / "run")
     assert nerfmac("export", tmp_path / "run", tmp_path / "cameras.json", "--device", "cpu") == 0
     assert "9 cameras (6 train, 3 test)" in capsys.readouterr().out
     (tmp_path / "cameras.json").rename(tmp_path / "scene/transforms.json")

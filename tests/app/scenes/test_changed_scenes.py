@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, train
+from nerfmac.app.run import Run, resume, train
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
+from nerfmac.training.goal import Goal
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG
@@ -133,13 +134,13 @@ def test_a_pose_that_has_changed_is_refused(unplaced):
 
 
 def test_evaluation_and_resuming_use_the_same_views_after_a_change(unplaced, tmp_path):
-    settings = {"device": "cpu", "config": CONFIG, "progress": False}
-    train(unplaced, steps=4, out=tmp_path / "run", **settings)
+    settings = {"config": CONFIG, "progress": False}
+    train(unplaced, goal=Goal(steps=4), out=tmp_path / "run", **settings)
     names = [view.name for view in Run.load(tmp_path / "run").evaluate("test", progress=False)]
     gain(unplaced, "000-first.png")
     again = Run.load(tmp_path / "run").evaluate("test", progress=False)
     assert [view.name for view in again] == names
-    resumed = train(out=tmp_path / "run", steps=8, resume=True, device="cpu", progress=False)
+    resumed = resume(tmp_path / "run", Goal(steps=8), progress=False)
     assert (resumed.state.step, len(resumed.views("train").names)) == (8, 10)
     with pytest.raises(InputError, match=r"other views of .* such as '000\.png'"):
         Run.load(tmp_path / "run", load_scene(unplaced))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video import render_video
 from nerfmac.config import override
@@ -32,7 +32,7 @@ def images(channels=3):
 @pytest.fixture
 def run(tmp_path):
     scene = load_scene(write_transforms(tmp_path / "scene", 4), split="none")
-    return Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
+    return Training.begin(Run.begin(scene, CONFIG, progress=False), tmp_path / "run").run
 
 
 def corner(path):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.session import Session
 from nerfmac.backend import choose_device
+from nerfmac.training.goal import Goal
 from nerfmac.training.history import History
 from tests.scene_factory import COARSE
 
@@ -22,7 +23,7 @@ def small_run(scene):
     device = mx.default_device()
     choose_device("cpu")
     run = Run.begin(scene, COARSE)
-    run.train(steps=120, progress=False)
+    resume(run, Goal(steps=120), progress=False)
     mx.eval(run.state.arrays())
     yield run
     mx.set_default_device(device)
@@ -49,7 +50,7 @@ class Page:
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
         self.place, self.version = None, 0  # the page's view, and which of the kernel's it moves
-        here, own = Here(), replace(run, history=History(run.curve), folder=out)
+        here, own = Here(), Training(replace(run, history=History(run.curve)), out)
         self.session = Session(here, own, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 from nerfmac.app.viewer.session import Settings
@@ -106,7 +106,7 @@ def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_c
         before = each.target()
         for _ in each.run.images().decoding("train", progress=False):
             pass
-        for _ in each.run.prepare():
+        for _ in Training(each.run).prepare():
             pass
         assert each.run.scene.mean_color is not None
         is_known = each.target() is not before

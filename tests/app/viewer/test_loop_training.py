@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, resume
 from nerfmac.app.viewer import loop as loop_module
 from nerfmac.app.viewer.loop import DeviceTime
 from nerfmac.common.checks import InputError
@@ -85,7 +85,7 @@ def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start
     page = Page(Run.begin(scene, COARSE, decode=False))
     page.open().work()
     assert len(page.take("frame")) == 1
-    assert page.session.run.is_preview
+    assert page.session.run.state.is_preview
     page.settle()
     assert not page.session.training.is_preparing
     assert page.session.run.trainer.has_views
@@ -99,7 +99,7 @@ def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
     config = override(COARSE, refine={"exposures": None})
     runs = [Run.begin(scene, config, decode=decode) for decode in (True, False)]
     for run in runs:
-        run.train(steps=20, progress=False)
+        resume(run, Goal(steps=20), progress=False)
     assert runs[0].config == runs[1].config
     for name, want in runs[0].state.arrays().items():
         assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name

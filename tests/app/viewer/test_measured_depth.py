@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, resume
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.viewer.images import PhotoComparison
 from nerfmac.backend import choose_device
+from nerfmac.training.goal import Goal
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views
 from tests.app.viewer.conftest import Page
@@ -23,7 +24,7 @@ def run(tmp_path_factory):
     choose_device("cpu")
     folder = depth_scenes.polycam(tmp_path_factory.mktemp("box"), box_views(), LENS)
     run = Run.begin(load_scene(folder, split="none"), COARSE)
-    run.train(steps=2, progress=False)
+    resume(run, Goal(steps=2), progress=False)
     yield run
     mx.set_default_device(device)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes.images import decode_thumbnail
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.training.goal import Goal
@@ -20,7 +20,7 @@ WRONG = 3
 def trained(scene, steps, **changes):
     run = Run.begin(scene, replace(COARSE, **changes), progress=False)
     errors = ViewErrors(len(run.scene.cameras))
-    for report in run.fit(Goal(steps=steps, report_interval=0.0)):
+    for report in Training(run).fit(Goal(steps=steps, report_interval=0.0)):
         if report is not None:
             errors.add(report.errors)
     return run, errors
@@ -43,7 +43,7 @@ def test_the_errors_are_those_of_the_views_and_a_wrong_pose_has_the_largest(scen
 
 def test_a_view_with_few_rays_has_no_error_yet(scene):
     run = Run.begin(scene, COARSE, progress=False)
-    (report, *_) = [each for each in run.fit(Goal(steps=1)) if each is not None]
+    (report, *_) = [each for each in Training(run).fit(Goal(steps=1)) if each is not None]
     few = ViewErrors(len(run.scene.cameras) + 1)
     few.add(report.errors)
     assert few.psnr[-1] is None

@@ -24,7 +24,7 @@ from tests.scene_factory import COARSE
 
 pytest.importorskip("anywidget", reason="needs the extra 'notebook'")
 
-SETTINGS = {"device": "cpu", "config": COARSE}
+SETTINGS = {"config": COARSE}
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ from nerfmac import *
 assert hasattr(nerfmac, "Viewer") and "Viewer" in dir(nerfmac)
 assert "jupyterlab>=4.2" in pydoc.render_doc(nerfmac)
 try:
-    Viewer("scene", preset="tiny")
+    Viewer("scene", "tiny")
 except ModuleNotFoundError as error:
     print(error.name, error)
 """
@@ -97,7 +97,7 @@ def test_what_is_trained_can_be_paused_rendered_and_evaluated_meanwhile(viewer):
 def test_a_run_and_its_folder_are_shown_and_trained_on(small_run, told, tmp_path):
     small_run.save(tmp_path / "run")
     for source in (small_run, tmp_path / "run", str(tmp_path / "run")):
-        viewer = nerfmac.Viewer(source, device="cpu")
+        viewer = nerfmac.Viewer(source)
         assert viewer.run.state.step == 120
         viewer.train(steps=125)
         assert viewer.wait(60.0)
@@ -128,14 +128,14 @@ def test_a_viewer_reports_the_verdict_on_captured_poses(scene, told, tmp_path, c
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("source", "settings", "words"),
-    [("nowhere", {}, "nowhere does not exist"), (None, {"preset": "huge"}, "preset is 'huge'")],
+    [("nowhere", {}, "nowhere does not exist"), (None, {"config": "huge"}, "preset is 'huge'")],
 )
 def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, settings, words):
     from nerfmac.app.viewer.worker import the_worker
 
     before = dict(the_worker()._due)
     with pytest.raises(InputError, match=words):
-        nerfmac.Viewer(source or scene, device="cpu", **settings)
+        nerfmac.Viewer(source or scene, **settings)
     gc.collect()
     assert the_worker()._due == before
 
@@ -230,7 +230,7 @@ def test_a_process_may_end_at_any_time(scene, last):
 import json, time, nerfmac
 from nerfmac.config import Config
 config = Config.from_json(json.loads({json.dumps(COARSE.to_json())!r}))
-viewer = nerfmac.Viewer({str(scene.path)!r}, device="cpu", config=config)
+viewer = nerfmac.Viewer({str(scene.path)!r}, config=config)
 viewer.train(steps={30 if "wait" in last else 10**6})
 while viewer._session.run.state.step < 5:
     time.sleep(0.01)

@@ -8,8 +8,9 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.export import scene_page
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, resume
 from nerfmac.backend import choose_device
+from nerfmac.training.goal import Goal
 from tests.app.export.scene_page.fields import random_run
 from tests.scene_factory import COARSE
 
@@ -42,7 +43,7 @@ def quick_pages() -> Iterator[None]:
 def trained(scene) -> Run:
     """Return a run of the two balls that shows them."""
     run = Run.begin(scene, COARSE)
-    run.train(steps=150, progress=False)
+    resume(run, Goal(steps=150), progress=False)
     return run
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import load_scene
+from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 RECORD = "document.querySelector('.nerfmac-viewer')?.nerfmac"
@@ -24,7 +25,7 @@ def folder(tmp_path_factory):
     """A folder with a scene and a run."""
     place = tmp_path_factory.mktemp("alone")
     scene = write_scene(place / "balls", train=6)
-    train(load_scene(scene), steps=60, device="cpu", config=CONFIG, out=place / "run")
+    train(load_scene(scene), config=CONFIG, goal=Goal(steps=60), out=place / "run")
     return place
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from nerfmac.app.run import train
+from nerfmac.training.goal import Goal
 from tests.app.viewer.notebook.lab import (
     end_server,
     free_port,
@@ -25,7 +26,7 @@ OPEN = ["--IdentityProvider.token=", "--ServerApp.password=", "--LabApp.expose_a
 @pytest.fixture(scope="module")
 def made(scene, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "run"
-    train(scene, steps=60, device="cpu", config=COARSE, out=folder)
+    train(scene, config=COARSE, goal=Goal(steps=60), out=folder)
     return folder
 
 

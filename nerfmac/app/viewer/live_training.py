@@ -1,4 +1,4 @@
-"""`Training` trains a run in slices and can be started and paused."""
+"""`LiveTraining` trains a run in slices and can be started and paused."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import time
 from collections.abc import Generator, Iterator
 from typing import Any
 
-from nerfmac.app.run import Run
+from nerfmac.app.run import Training
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED
 from nerfmac.training.goal import Goal, Report
 
 
-class Training:
-    """Training of a run in short slices, between which the viewer handles messages. Only the worker
-    thread may use this object."""
+class LiveTraining:
+    """Training in short slices, between which the viewer handles messages. Only the worker thread
+    may use this object."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, training: Training) -> None:
+        self.run, self._training = training.run, training
         self.goal = Goal()
         self.message: str | None = None
-        self.is_preparing = run.is_preview
+        self.is_preparing = self.run.state.is_preview
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
-        self.errors = ViewErrors(len(run.scene.cameras))
+        self.errors = ViewErrors(len(self.run.scene.cameras))
         self._last: Report | None = None
         self._speed = _Speed()
 
@@ -113,7 +113,7 @@ class Training:
         while self.is_preparing:
             self.prepare()
             yield None
-        yield from self.run.fit(self.goal)
+        yield from self._training.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
         """Read one image or compile some kernels with each `next`. No progress bar is shown: it
@@ -122,7 +122,7 @@ class Training:
         self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)
-        for _ in self.run.prepare():
+        for _ in self._training.prepare():
             self.message = "compiling kernels"
             yield
 

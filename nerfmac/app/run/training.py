@@ -1,0 +1,247 @@
+"""`Training`, the training of a run in memory or in a run folder.
+
+Scene, device, memory, and options are determined before a training is created; see
+`nerfmac.app.run.start`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from nerfmac.app.run import folder as run_folder
+from nerfmac.app.run import reporting
+from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
+from nerfmac.app.run.run import Run
+from nerfmac.app.scenes import Scene
+from nerfmac.backend.watchdog import RETRIES, resumed
+from nerfmac.common.awake import awake
+from nerfmac.common.files import make_folder, user_path
+from nerfmac.common.lock import locked
+from nerfmac.ranks import noticed, watched
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.measured import DivergedError
+from nerfmac.training.method import Method
+
+SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
+log = logging.getLogger("nerfmac")
+_RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
+
+Item = TypeVar("Item")
+
+
+class Training:
+    """Training of a run. `fit` is the only training loop.
+
+    In a run folder, the run is saved every 30 seconds and at the end, and no other process can
+    train meanwhile.
+    """
+
+    def __init__(self, run: Run, folder: Path | None = None) -> None:
+        """Create the training of `run`. If `folder` is None, the run is only in memory."""
+        self.run, self.folder = run, folder
+        self.saved_step = run.state.step  # Step of the last checkpoint.
+        self._is_locked = False
+        # Result of `checkpoint_mark` after this process last read or wrote the checkpoint.
+        self._mark: tuple[int, int] | None = None
+
+    @classmethod
+    def begin(cls, run: Run, folder: str | Path) -> Training:
+        """Save a new run in a folder, which must be absent or empty, and return its training."""
+        folder = user_path(folder)
+        run_folder.check_unused(folder)
+        training = cls(run, folder)
+        run.name = folder.resolve().name
+        with training.locked(), run_folder.beginning(folder):
+            training.save()
+        return training
+
+    @classmethod
+    def resume(
+        cls, folder: str | Path, scene: Scene | None = None, *, method: Method = CONFIGURED
+    ) -> Training:
+        """Load a run to continue its training in the same folder.
+
+        `scene` is the scene of the run, if its files have been moved. `InputError` is raised in the
+        same cases as by `Run.load`, if the folder has no checkpoint, and while another process
+        trains the run.
+        """
+        folder = user_path(folder)
+        # The folder is checked before `locked` removes an old lock file.
+        run_folder.check_saved(folder)
+        with locked(folder):
+            training = cls(Run.load(folder, scene, method=method), folder)
+            training._mark = run_folder.checkpoint_mark(folder)
+        return training
+
+    def train(
+        self,
+        goal: Goal,
+        *,
+        progress: bool = True,
+        on_report: Callable[[Report], None] | None = None,
+    ) -> None:
+        """Train until a goal is reached, with a progress bar.
+
+        After an interruption (Ctrl-C or an exception in `on_report`), another call continues from
+        the last report. For a goal without limits, the limit is the number of steps in the
+        configuration.
+        """
+        check_goal(goal)
+        state, goal = self.run.state, limited(goal, self.run.config)
+        steps, seconds = goal.steps, goal.seconds
+        if goal.progress(state) >= 1.0:
+            limit_name = f"steps={steps} (--steps)" if steps else f"seconds={seconds:g} (--seconds)"
+            log.warning(
+                f"the run has already been trained for {state.step} steps and "
+                f"{state.train_seconds:.1f} s; {limit_name} is the total, so there is nothing "
+                "to train: increase it to continue"
+            )
+            return
+        done = state.step if steps else state.train_seconds
+        limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
+        reports = self.fit(goal)
+        with closing(reports), reporting.training_bar(done, limit, unit, shown=progress) as bar:
+            for report in reports:
+                bar.set_postfix_str(str(report), refresh=False)
+                now = report.state.step if steps else report.state.train_seconds
+                bar.update(min(now, limit) - bar.n)
+                if on_report:
+                    on_report(report)
+
+    def fit(self, goal: Goal) -> Generator[Report]:
+        """Train until a goal is reached, yielding reports.
+
+        Closing the generator stops the training. A run with a folder is saved at the end.
+
+        Args:
+            goal: Total number of steps or training time.
+
+        Yields:
+            A `Report` after every few training steps, as soon as the device has computed the next
+            report without an error. `state` of the run is then `report.state`.
+
+        Raises:
+            InputError: If the images cannot be read, or another process is training in the folder.
+            DivergedError: If the loss is not finite. The run keeps the last good state.
+            LostRankError: If another rank has failed.
+        """
+        with self.locked(), awake():
+            yield from self._train(goal)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Context manager that prevents other processes from training in the run folder.
+
+        `InputError` is raised if another process is training there, or if another process has
+        replaced the checkpoint since this run last read or wrote it. Without a folder, the context
+        manager has no effect.
+        """
+        if self.folder is None or self._is_locked:
+            yield
+            return
+        make_folder(self.folder)
+        with locked(self.folder):
+            run_folder.check_unchanged(self.folder, self._mark)
+            self._is_locked = True
+            try:
+                yield
+            finally:
+                self._is_locked = False
+
+    def prepare(self) -> Iterator[None]:
+        """Decode the images and compile the functions of the training step, and yield after each
+        image and each compilation. If the run is already prepared, nothing is done."""
+        run, was_preview = self.run, self.run.state.is_preview
+        yield from run.decode()
+        if was_preview:
+            self.save()
+        if run.trainer.is_compiled:
+            return
+        for seconds in run.trainer.compile(run.state):
+            run.build_seconds += seconds
+            yield
+        reporting.log_backends(run.build_seconds)
+
+    def refine(self, **switches: bool) -> None:
+        """Enable or disable refinements, as `Run.refine` does, and save the run."""
+        self.run.refine(**switches)
+        self.save()
+
+    def save(self) -> None:
+        """Save the run in its folder, if it has one."""
+        if self.folder is not None:
+            self.run.save(self.folder)
+            self._note_saved()
+
+    def _save_checkpoint(self) -> None:
+        if self.folder is not None:
+            self.run.save_checkpoint(self.folder)
+            self._note_saved()
+
+    def _note_saved(self) -> None:
+        assert self.folder is not None
+        self._mark, self.saved_step = run_folder.checkpoint_mark(self.folder), self.run.state.step
+
+    def _train(self, goal: Goal) -> Generator[Report]:
+        """Train until a goal is reached, and save the run every `SAVE_SECONDS`."""
+        run, ranks = self.run, self.run.trainer.ranks
+        with noticed(ranks):  # No time limit: another rank may still be reading images.
+            ranks.check_alike("their configurations", repr(run.config.to_json()))
+            ranks.check_alike("their scenes", repr(replace(run.scene, path=None)))
+        for _ in self._survived(self.prepare):
+            pass
+        saved = time.perf_counter()
+
+        def unconfirmed() -> Iterator[Report]:
+            """Yield reports. The checkpoints are saved here, so that a GPU failure that is raised
+            meanwhile is survived as well."""
+            nonlocal saved
+            for report in run.trainer.train(run.state, goal):
+                if time.perf_counter() - saved > SAVE_SECONDS:
+                    self._save_checkpoint()
+                    saved = time.perf_counter()
+                yield report
+
+        good = run.state  # Last reported state after a step that was not skipped.
+        try:
+            for report in self._survived(unconfirmed):
+                self._update(report)
+                good = good if report.is_skipped else report.state
+                yield report
+        except DivergedError as error:
+            run.state, error.run = good, run
+            raise
+        finally:
+            self.save()
+
+    def _survived(self, begin: Callable[[], Iterable[Item]]) -> Iterator[Item]:
+        """Yield items that the ranks compute together. After a GPU failure, save the run and begin
+        again, except with several ranks, because the others would not wait."""
+        ranks = self.run.trainer.ranks
+
+        def save() -> str:
+            self._save_checkpoint()
+            if self.folder is None:
+                return "the first rank saves the run"
+            return f"the state after step {self.run.state.step} is saved in {self.folder}"
+
+        retries = RETRIES if ranks.size == 1 else 0
+        return resumed(lambda _done: watched(ranks, begin(), save), retries, on_failure=save)
+
+    def _update(self, report: Report) -> None:
+        run = self.run
+        before, run.state = run.state.step, report.state
+        run.history.add(report)
+        points = run.history.points  # None of a step that was skipped.
+        if before < reporting.CHECKED_AT <= run.state.step and points:
+            blend = run.config.train.blend
+            reporting.warn_if_nothing_is_learned(points, run.trainer.views, blend)
+        (rays, samples), weight = run.rates, _RATE_WEIGHT if any(run.rates) else 1.0
+        rays += weight * (report.rays_per_second - rays)
+        run.rates = rays, samples + weight * (report.samples_per_second - samples)
