@@ -156,8 +156,8 @@ def override(config: Config, **changes: Any) -> Config:
     """
     for name, change in changes.items():
         checks.choice("setting", name, [setting.name for setting in fields(config)])
-        part: Any = getattr(config, name)
-        if isinstance(change, dict) and is_dataclass(part):
+        part = getattr(config, name)
+        if is_dataclass(part) and not isinstance(part, type) and isinstance(change, dict):
             for key in change:
                 checks.choice(f"setting of {name}", key, [each.name for each in fields(part)])
             changes[name] = replace(part, **change)
