@@ -20,6 +20,7 @@ from nerfmac.app.snapshots import load_snapshot
 from nerfmac.backend import Kernel
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
+from nerfmac.config.scenes import CaptureOptions
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
 from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
@@ -47,6 +48,7 @@ __all__ = [
     "Bounds",
     "Camera",
     "CameraPath",
+    "CaptureOptions",
     "Composited",
     "Config",
     "DivergedError",

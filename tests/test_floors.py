@@ -17,9 +17,6 @@ LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 MOST_PARAMETERS = 7  # of a function, without self and cls
 OVERLOADED = {
     "app/run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
-    "app/capture/capture.py: capture_scene",  # a keyword for each option of a capture
-    "app/scenes/__init__.py: load_scene",  # a keyword for each option of a scene
-    "app/video/rendering.py: render_video",
 }
 """Functions that have more parameters; those without a reason are to be changed."""
 LIBRARY = (

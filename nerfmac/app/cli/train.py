@@ -17,7 +17,6 @@ from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.run import train as train_run
 from nerfmac.app.run.reporting import duration
-from nerfmac.app.scenes.options import described
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.variants import tuning_hint
@@ -26,6 +25,8 @@ from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
 from nerfmac.config.presets import preset as preset_config
+from nerfmac.config.rendering import VideoOptions
+from nerfmac.config.scenes import described
 from nerfmac.ranks import join
 from nerfmac.training.clock import note_continued
 from nerfmac.training.method import Method
@@ -135,4 +136,5 @@ def save_turntable(run: Run) -> None:
             *(path.name, duration(seconds), quote(str(path.parent))),
         )
         return
-    render_video(run, cameras, path, fps=TURNTABLE_FPS, overwrite=True)
+    video = VideoOptions(fps=TURNTABLE_FPS, overwrite=True)
+    render_video(run, cameras, path, video=video)

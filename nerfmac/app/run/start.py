@@ -27,7 +27,6 @@ from nerfmac.app.run.folder import check_unused, read_record
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
-from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.memory import check_memory_limit, limit_memory
@@ -36,6 +35,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.installing import needed
 from nerfmac.config import Config, override
+from nerfmac.config.scenes import SceneOptions
 from nerfmac.ranks import LostRankError, join
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
