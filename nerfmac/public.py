@@ -21,6 +21,7 @@ from nerfmac.backend import Kernel, choose_device
 from nerfmac.backend.memory import limit_memory
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
+from nerfmac.config.scenes import CaptureOptions
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
 from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
@@ -48,6 +49,7 @@ __all__ = [
     "Bounds",
     "Camera",
     "CameraPath",
+    "CaptureOptions",
     "Composited",
     "Config",
     "DivergedError",

@@ -33,6 +33,7 @@ from nerfmac.app.capture import capture_scene, stored_verdict
 from nerfmac.app.capture.inputs import images_in
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
+from nerfmac.config.scenes import CaptureOptions
 
 MAX_AWAY, MAX_DEGREES = 0.05, 5.0
 OPTIONS = {"frames": int, "matching": str, "focal_35mm": float}
@@ -88,7 +89,7 @@ def _row(
     start = time.perf_counter()
     cells, is_wrong = ["", "", ""], False
     try:
-        capture_scene(source, out, progress=False, **options)
+        capture_scene(source, out, CaptureOptions(**options), progress=False)
     except InputError as error:
         verdict = f"refused: {error}".replace("|", "/")
     else:

@@ -30,9 +30,9 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.common.installing import needed
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
+from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import over
-from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report

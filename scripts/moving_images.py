@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from nerfmac.app.paths import MOVES, tour
 from nerfmac.app.run import Run
 from nerfmac.app.video import render_video
-from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions
+from nerfmac.config.rendering import OUTPUTS, RenderOptions
 from tests.app.viewer.notebook.browser import running_chromium
 from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.lab import Lab
@@ -82,7 +82,7 @@ def make_videos(run: Run, out: Path) -> None:
     for name, path, output in made:
         with tempfile.TemporaryDirectory() as folder:
             frames = Path(folder) / "frames"
-            render_video(run, path, frames, RenderOptions(output=output, samples=2))
+            render_video(run, path, frames, RenderOptions(output, samples_per_pixel=2))
             images = [Image.open(file).convert("RGB") for file in sorted(frames.glob("*.png"))]
         save(images, out / f"{name}.webp", MILLISECONDS)
 

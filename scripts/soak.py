@@ -41,6 +41,7 @@ from nerfmac.app.viewer import Viewer
 from nerfmac.backend import choose_device
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import override
+from nerfmac.config.scenes import CaptureOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.training.goal import Goal
 from tests.app.capture import corner
@@ -152,7 +153,8 @@ def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[
         for number in range(count):
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 out = Path(folder, "scene")
-                capture_scene(photos, out, matching="exhaustive", focal_35mm=28, progress=False)
+                options = CaptureOptions(matching="exhaustive", focal_35mm=28)
+                capture_scene(photos, out, options, progress=False)
             yield number + 1
 
 

@@ -17,11 +17,12 @@ from make_scene import surface, trace
 
 from nerfmac.app.run import Run, placement_of
 from nerfmac.backend import choose_device
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors, normal_angles
-from nerfmac.rendering.view_renderer import RenderOptions, ViewRenderer
+from nerfmac.rendering.view_renderer import ViewRenderer
 
 Array = np.ndarray[Any, Any]
 

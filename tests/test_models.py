@@ -15,9 +15,9 @@ from nerfmac.app.run.reporting import constant_psnr
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, vanilla
+from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.rendering.view_renderer import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 

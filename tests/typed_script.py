@@ -10,7 +10,7 @@ from nerfmac.app.export import extract_mesh
 from nerfmac.app.video import render_video
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.rendering.view_renderer import RenderOptions
+from nerfmac.config.rendering import RenderOptions, VideoOptions
 
 
 class Ball(nerfmac.Field):
@@ -50,5 +50,7 @@ camera = nerfmac.Camera.look_at((2.0, 0.5, 0.5), np.full(3, 0.5), (0, 0, 1), len
 rendered = run.render(camera)
 depth: float = float(rendered.depth.max())
 path = nerfmac.CameraPath([nerfmac.Keyframe(camera.pose, fov=0.7)], closed=True)
-render_video(run, path.cameras(24, (640, 480)), "video.mp4", RenderOptions(), fps=24.0)
+render_video(
+    run, path.cameras(24, (640, 480)), "video.mp4", RenderOptions(), VideoOptions(fps=24.0)
+)
 extract_mesh(run, resolution=64).save("mesh.ply")

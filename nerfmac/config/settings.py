@@ -1,7 +1,10 @@
-"""`Settings`, the base class of groups of settings, and `Range`, the allowed values of a number."""
+"""`Settings`, the base class of groups of settings, and marks for the annotations of their fields:
+`Range`, the allowed values of a number, and `Written`, the form of an option on the command line.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from math import inf
 from types import NoneType
@@ -16,6 +19,14 @@ class Range(NamedTuple):
 
     low: float = -inf
     high: float = inf
+
+
+class Written(NamedTuple):
+    """Name of a value in help pages, and a function that converts the text of the value. By
+    default, the text is converted to the type of the field."""
+
+    name: str
+    parse: Callable[[str], Any] | None = None
 
 
 class Settings:
@@ -36,11 +47,14 @@ def _hints(settings: type) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any, hint: Any) -> None:
-    kind, allowed = get_args(hint) if get_origin(hint) is Annotated else (hint, Range())
+    kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    allowed = next((mark for mark in marks if isinstance(mark, Range)), Range())
     if NoneType in get_args(kind):
         if value is None:
             return
-        (kind,) = (other for other in get_args(kind) if other is not NoneType)
+        kind, *others = (other for other in get_args(kind) if other is not NoneType)
+        if others:  # A field with several types is checked by its class.
+            return
     if kind is bool:
         checks.flag(name, value)
     elif kind in (int, float):

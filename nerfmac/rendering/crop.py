@@ -13,14 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.config.rendering import Box, Corner
 from nerfmac.geometry.cells import cells_of
 from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-
-Corner = tuple[float, float, float]
-Box = tuple[Corner, Corner]
-"""Lowest and highest corners of an axis-aligned box."""
 
 
 def cropped(

@@ -13,6 +13,7 @@ from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
+from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry.views import Views
 from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.metrics import (
@@ -24,8 +25,6 @@ from nerfmac.rendering.metrics import (
 )
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, Renderer
-
-BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
 
 class ViewQuality(NamedTuple):

@@ -1,19 +1,17 @@
-"""`RenderOptions`, the content and appearance of rendered images in videos and in the viewer, and
-rendering of an image from a trained field: values of the pixels, such as depth, and conversion of
-the values to colors.
-"""
+"""Rendering of an image with `RenderOptions` from a trained field: values of the pixels, such as
+depth, and conversion of the values to colors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import unfused
-from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.config.rendering import EXTRA, RenderOptions
 from nerfmac.geometry.bounds import Sphere, from_center
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import exposed
@@ -22,126 +20,9 @@ from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.color_map import MAPS, colored, shown
-from nerfmac.rendering.crop import Box, cropped
+from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer, TrainedField
-
-OUTPUTS = ("rgb", "depth", "normal", "opacity")
-DIAGNOSTICS = ("occupancy", "samples")  # Outputs that only the viewer supports.
-EXTRA = "extra:"
-"""Beginning of the output that shows an additional output of the field, such as `extra:normal`."""
-PROJECTIONS = ("perspective", "equirectangular")
-STEREO = ("side-by-side", "over-under")
-MAX_SAMPLES = 1024  # Maximum number of rays per pixel.
-
-
-@dataclass(frozen=True)
-class RenderOptions:
-    """Content and appearance of a rendered image. Lengths are in scene units, except in `crop`.
-
-    If there are several samples per pixel, an image is the mean of several images. The rays of
-    these images have different positions in the pixel and on the aperture, and different times.
-    Colors are averaged in linear light. Distances and normals are weighted by opacity.
-
-    Raises:
-        InputError: If a value is out of range, or options cannot be combined.
-    """
-
-    output: str = "rgb"
-    """Quantity to render: `rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes),
-    `opacity`, `extra:NAME` for an additional output of the field, or, only in the viewer, one of
-    `DIAGNOSTICS`."""
-    background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
-    """Background color, sRGB in [0, 1]. With None, the background is transparent, and PNG and EXR
-    files have an alpha channel."""
-    exposure: float = 0.0
-    """Exposure compensation in stops, for `rgb` only. A value of 1 doubles the brightness of the
-    image and the background."""
-    crop: Box | None = None
-    """Lowest and highest corner of the box to show, or None for the whole scene. The box is
-    enlarged to whole cells of the occupancy grid. In videos, the corners are in the coordinates of
-    the input scene. In the viewer, they are in scene coordinates."""
-    near: float | None = None
-    """Distance of the near plane. Closer samples are ignored. By default, the near plane of
-    the run (`MarchConfig.near`), but not beyond the surface of the subject."""
-    samples: int = 1
-    """Number of rays per pixel. A single ray passes through the center of the pixel."""
-    aperture: float = 0.0
-    """Radius of the aperture. If it is 0, the whole image is in focus."""
-    focus: float | None = None
-    """Focus distance. By default, the distance of the point that the training cameras look at."""
-    projection: str = "perspective"
-    """Projection: `perspective`, or `equirectangular` for a 360 degree image with the forward
-    direction in the middle."""
-    stereo: str | None = None
-    """Stereo layout: `side-by-side` (left eye on the left), `over-under` (left eye on top), or None
-    for one eye. The viewing axes are parallel, so that distant objects have the same pixels in both
-    images."""
-    eyes: float = 0.0
-    """Distance between the eyes. If `stereo` is set, the distance must be positive. Otherwise, it
-    must be 0."""
-    color_map: str = "turbo"
-    """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color of the map is the nearest
-    distance."""
-    depth_range: tuple[float, float] | None = None
-    """Nearest and farthest distance of the colormap in scene units. By default, both are estimated
-    from a few images."""
-
-    def __post_init__(self) -> None:
-        if not str(self.output).startswith(EXTRA):
-            checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))
-        checks.choice("projection", self.projection, PROJECTIONS)
-        if self.stereo is not None:
-            checks.choice("stereo", self.stereo, STEREO)
-        checks.number("distance between the eyes", self.eyes, low=0.0)
-        if (self.stereo is None) != (self.eyes == 0.0):
-            raise InputError(
-                f"stereo is {self.stereo} and eyes is {self.eyes:g}; set both, or none of them: "
-                "eyes is the distance between the eyes, such as 0.03"
-            )
-        checks.choice("color map", self.color_map, MAPS)
-        checks.number("samples", self.samples, low=1, high=MAX_SAMPLES, whole=True)
-        checks.number("exposure", self.exposure, low=-20.0, high=20.0)
-        if self.background is not None:
-            for channel in checks.finite("background", self.background, (3,)):
-                checks.number("background", float(channel), low=0.0, high=1.0)
-        elif self.output == "opacity":
-            raise InputError(
-                "a transparent background cannot be combined with opacity output; choose a color"
-            )
-        checks.optional_number("near", self.near, low=0.0)
-        if self.crop is not None:
-            object.__setattr__(self, "crop", _checked_box(self.crop))
-        if self.depth_range is not None:
-            low, high = self.depth_range
-            checks.number("depth range", low, low=0.0)
-            checks.number("depth range", high, low=low + 1e-9)
-        self._check_lens()
-
-    def _check_lens(self) -> None:
-        checks.number("aperture", self.aperture, low=0.0)
-        checks.optional_number("focus", self.focus, low=1e-6)
-        if self.aperture and self.projection != "perspective":
-            raise InputError(
-                "an aperture cannot be combined with an equirectangular image; remove one of them"
-            )
-        if self.aperture and self.samples < 2:
-            raise InputError("an aperture requires several samples per pixel, such as 32")
-
-
-def _checked_box(crop: Any) -> Box:
-    """Check the crop box and return it as tuples. The argument may consist of nested lists."""
-    try:
-        low, high = checks.finite("crop", crop, (2, 3))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"crop is {crop!r}; expected two corners of three finite numbers"
-        ) from error
-    if (low >= high).any():
-        raise InputError(f"crop is {crop}; expected the lowest corner before the highest")
-    (a, b, c), (d, e, f) = low.tolist(), high.tolist()
-    return (a, b, c), (d, e, f)
-
 
 CELLS = 128  # Cells along the unit cube for normals without an occupancy grid.
 NORMALS_AT_ONCE = 2**17  # Normals computed at a time, from eight densities each.
@@ -220,11 +101,11 @@ class ViewRenderer:
                 rays = panorama_rays(camera, eye)
             else:
                 rays = camera_rays(_moved_right(camera, eye) if eye else camera)
-        background = options.background or (0.0, 0.0, 0.0)
+        background = options.background_color or (0.0, 0.0, 0.0)
         seen = self._renderer(camera).image(rays, camera.lens.width, background)
         color, opacity, depth, extras = seen
         if options.output == "rgb":
-            if options.background is None:
+            if options.background_color is None:
                 color = mx.minimum(color / mx.maximum(opacity, 1e-6)[:, None], 1.0)
             return PixelValues(exposed(color, options.exposure), opacity, depth)
         if options.output == "normal":
@@ -277,21 +158,21 @@ def colors(
             nearness = (high - values) / (high - low)
             if is_eased:
                 nearness = nearness**3 * (10.0 + nearness * (6.0 * nearness - 15.0))
-            values = colored(nearness, MAPS[options.color_map])
+            values = colored(nearness, MAPS[options.colormap])
         elif options.output == "normal":
             values = 0.5 + 0.5 * values
         values = over_background(values, opacity, options)
-    if options.background is None:
+    if options.background_color is None:
         values = mx.concatenate([values, opacity[:, None]], axis=1)
     return values
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
     """Composite `color` (pixels, 3) over the background, unless the background is transparent."""
-    if options.background is None:
+    if options.background_color is None:
         return color
     opacity = opacity[:, None]
-    return color * opacity + (1.0 - opacity) * mx.array(options.background)
+    return color * opacity + (1.0 - opacity) * mx.array(options.background_color)
 
 
 def to_uint8(color: mx.array) -> mx.array:

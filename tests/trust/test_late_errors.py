@@ -16,8 +16,8 @@ from nerfmac.app.viewer.images import Images
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend import watchdog
 from nerfmac.backend.watchdog import note, resumed
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.rendering import evaluation
-from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training import trainer as trainer_module
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer

@@ -14,9 +14,9 @@ from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend import watchdog
 from nerfmac.backend.watchdog import is_relaxed
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums
-from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training import checkpoint
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import StepQueue, Trainer

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,12 +26,10 @@ from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
 from nerfmac.app.scenes.masks import masks_of, report_masks
-from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common import checks
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
@@ -43,13 +42,12 @@ from nerfmac.common.files import (
 from nerfmac.common.installing import install
 from nerfmac.common.json_reader import read_fields
 from nerfmac.common.lock import locked
+from nerfmac.config.scenes import MIN_IMAGES, CaptureOptions, SceneOptions
 
 HOME = Path("captures")  # Default parent folder of captured scenes, in the working folder.
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
-MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
 """Options that may change when a capture is resumed, because they do not affect the images."""
-MIN_IMAGES = 3  # Minimum number of images that a capture requires.
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
 SLOWLY = (
@@ -87,42 +85,25 @@ def captured(path: Path) -> Path:
 def capture_scene(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
+    options: CaptureOptions | None = None,
     *,
-    longest_side: int = 1920,
-    frames: int | None = None,
-    matching: str = "auto",
-    focal_35mm: float | None = None,
-    accept_poses: bool = False,
     progress: bool = True,
 ) -> Path:
     """Estimate the camera poses of a video or of photos and write a scene.
 
     The same call resumes an interrupted capture, and returns immediately if the capture is
-    complete. An interrupted or refused capture can also be resumed with another `matching` or
-    `focal_35mm`. The camera poses are compared with the matches of the images. If the poses
-    contradict the matches, they are estimated again in other ways, and refused if none helps.
+    complete. An interrupted or refused capture can also be resumed with another value of
+    `options.matching` or `options.focal_35mm`. The camera poses are compared with the matches of
+    the images. If the poses contradict the matches, they are estimated again in other ways, and
+    refused if none helps.
 
     Args:
         source: Video file, or folder of photos.
         out: Scene folder, by default `captures/NAME` in the working folder. After the capture, the
             scene folder contains `images`, `transforms.json`, `points.ply`, `cameras.png`, the
             report `capture.json`, and the COLMAP model in `sparse/0`.
-        longest_side: Maximum length of the longer side of an image in pixels. Larger images are
-            downscaled.
-        frames: Approximate number of frames to extract from a video. By default, the number depends
-            on the camera motion.
-        matching: Pairs of images to match. `sequential` matches each image with the next 10 images
-            and, once cameras are known, with images of nearby cameras. `window` matches each image
-            with the next 40 images. `exhaustive` matches all pairs. `auto` uses `sequential` for a
-            video, and for photos if their names follow the order of capture. If the names do not
-            follow this order, or if cameras are missing, `auto` uses `exhaustive` for up to 99
-            images and `window` for 100 or more. `auto` returns the result with more trusted
-            cameras.
-        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
-            focal length is read from EXIF. For images without EXIF, several focal lengths are tried
-            on a few images.
-        accept_poses: Whether to write the scene even if its camera poses are probably wrong. The
-            reasons are then logged as warnings.
+        options: Size and number of the images, the pairs of images to match, their focal length,
+            and whether to accept camera poses that are probably wrong.
         progress: Whether to show a progress bar for each stage.
 
     Returns:
@@ -133,47 +114,42 @@ def capture_scene(
             too few images can be estimated. Also if the cameras are probably wrong: the focal
             length is unknown, the camera turned in place, or the cameras contradict the matches.
     """
-    source = user_path(source)
-    _check(source, longest_side, frames, matching, focal_35mm)
+    source, options = user_path(source), options or CaptureOptions()
+    _check(source)
     need_pycolmap()
     folder = user_path(out) if out is not None else HOME / source.resolve().stem
-    options: dict[str, Any] = {
-        "source": str(source.resolve()),
-        "longest_side": int(longest_side),
-        "frames": frames,
-        "matching": matching,
-        "focal_35mm": focal_35mm,
-    }
+    request: dict[str, Any] = {"source": str(source.resolve()), **asdict(options)}
+    del request["accept_poses"]  # This option does not change the images and the cameras.
 
     def bar(name: str, total: int | None) -> Any:
         step = step_name(name, of_video=inputs.is_video(source))
         return tqdm(total=total, desc=step, disable=not progress)
 
     try:
-        options["files"] = _digests(source)
-        if _is_done(folder, options):
+        request["files"] = _digests(source)
+        if _is_done(folder, request):
             # A process that was killed while removing may have left files.
             shutil.rmtree(folder / WORK, ignore_errors=True)
             log.info("%s already contains this capture", folder)
             return folder
-        refused = _refusal(folder, options)
-        if refused and not accept_poses:
+        refused = _refusal(folder, request)
+        if refused and not options.accept_poses:
             raise RefusedError(refused)
-        chosen = _choose(source, folder, options, bar)
+        chosen = _choose(source, folder, request, bar)
         with _removed_if_useless(folder), locked(folder):
-            _begin(folder, options)
+            _begin(folder, request)
             is_video = inputs.is_video(source)
-            if matching == "auto" and is_video:
-                matching = "sequential"
+            is_sequential = is_video and options.matching == "auto"
+            matching = "sequential" if is_sequential else options.matching
             try:
-                images = _images(source, chosen, folder, options, bar)
+                images = _images(source, chosen, folder, request, bar)
                 solver = Solver(folder / WORK, folder / "images", images, bar, is_video=is_video)
                 structure = solver.solve(matching)
-                _check_structure(structure, len(images), is_video, accept_poses)
+                _check_structure(structure, len(images), is_video, options.accept_poses)
             except RefusedError as error:
-                write_json(folder / RECORD, options | {"refused": str(error)})
+                write_json(folder / RECORD, request | {"refused": str(error)})
                 raise
-            _finish(folder, options, images, structure)
+            _finish(folder, request, images, structure)
     except KeyboardInterrupt as interruption:
         kept = f"completed work is in {folder}; run the same command again to continue"
         raise KeyboardInterrupt(kept if folder.exists() else "nothing was saved") from interruption
@@ -212,19 +188,13 @@ def need_pycolmap() -> None:
         )
 
 
-def _check(
-    source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
-) -> None:
-    checks.number("longest_side", longest_side, low=64, whole=True)
-    checks.choice("matching", matching, MATCHING)
-    checks.optional_number("frames", frames, low=MIN_IMAGES, whole=True)
+def _check(source: Path) -> None:
     refuse_run(source)
     if source.is_dir() and holds_scene(source):
         raise InputError(
             f"{source} is a scene with known cameras; train on it with `nerfmac train {source}`, "
             "or estimate the cameras again by passing a folder that only contains its images"
         )
-    checks.optional_number("focal_35mm", focal_35mm, low=inputs.MIN_35MM, high=inputs.MAX_35MM)
     inputs.refuse_unsupported(source)
     if not inputs.is_input(source):
         state = f"does not exist in {Path.cwd()}"

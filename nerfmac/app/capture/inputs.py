@@ -50,6 +50,7 @@ from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, counted, make_folder, walk
 from nerfmac.common.installing import needed
+from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
 PLAIN = (".png", ".jpg", ".jpeg")
 """File extensions that all programs can read. Upright and small images are copied. COLMAP does not
@@ -58,8 +59,6 @@ EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Diagonal of a 35 mm frame in millimeters, the reference of the 35 mm equivalent focal length
 (CIPA)."""
-MIN_35MM, MAX_35MM = 4.0, 2000.0
-"""Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from nerfmac.config.settings import Written
 
 POSITIONAL = object()  # Marker of a positional argument in the annotation of its field.
 
@@ -30,12 +32,6 @@ class NumberOrAuto:
         return None if text == "auto" else self.number(text)
 
 
-class Shown(NamedTuple):
-    """Name of a value in help pages, used in the annotation of a field."""
-
-    name: str
-
-
 @dataclass(frozen=True)
 class Argument:
     """Option or positional argument."""
@@ -45,6 +41,7 @@ class Argument:
     value: str  # Name in a help page, such as "FOLDER"; empty for a bool.
     default: Any  # Default value; `MISSING` for a required argument.
     owner: type  # Dataclass that declares the field.
+    parse: Callable[[str], Any] | None = None  # Converts the text to the value.
 
     @property
     def is_flag(self) -> bool:
@@ -69,7 +66,7 @@ def declared(arguments: type) -> Sequence[Argument]:
     names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
     def order(argument: Argument) -> tuple[bool, bool]:
-        return "." in argument.name, argument.field_name not in names
+        return "." in argument.name, argument.is_flag and argument.field_name not in names
 
     return sorted(_declared(arguments), key=order)
 
@@ -88,7 +85,7 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
         if is_dataclass(kind) and isinstance(kind, type):
             for inner in _declared(kind, is_part=True):
                 flag = f"--{name}.{inner.name.removeprefix('--')}"
-                yield Argument(flag, inner.kind, inner.value, inner.default, inner.owner)
+                yield replace(inner, name=flag)
             continue
         if kind == bool | None:
             kind = Switch
@@ -97,9 +94,13 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
         else:
             kind = _without_none(kind)
         name = name.upper() if POSITIONAL in marks else f"--{name}"
-        named = [mark.name for mark in marks if isinstance(mark, Shown)]
-        value = named[0] if named else _value_name(kind) if name.startswith("-") else name
-        yield Argument(name, kind, value, field.default, owner)
+        written = next((mark for mark in marks if isinstance(mark, Written)), None)
+        value = _value_name(kind) if name.startswith("-") else name
+        if written is None:
+            yield Argument(name, kind, value, field.default, owner)
+        else:
+            kind = str if written.parse else kind
+            yield Argument(name, kind, written.name, field.default, owner, written.parse)
 
 
 @cache

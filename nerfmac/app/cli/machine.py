@@ -16,7 +16,6 @@ from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
-from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing_if, write_json
 from nerfmac.config.presets import preset
@@ -26,7 +25,6 @@ from nerfmac.training.method import Method
 
 def tune(arguments: Tune) -> int:
     """Run `nerfmac tune` and return the exit code."""
-    checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:
         arguments.refuse("the option requires SCENE, but no SCENE is given")
@@ -73,7 +71,6 @@ def _show(line: str) -> None:
 
 def bench(arguments: Bench) -> int:
     """Run `nerfmac bench` and return the exit code."""
-    checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
     with appearing_if(arguments.json) as json:
         choose_device(arguments.device)
@@ -93,9 +90,6 @@ WARMUP = 1024  # Default number of training steps before a scene is profiled.
 
 def profile(arguments: Profile, method: Method = CONFIGURED) -> int:
     """Run `nerfmac profile` and return the exit code."""
-    checks.number("seconds", arguments.seconds, low=0.01)
-    checks.optional_number("steps", arguments.steps, low=1, whole=True)
-    checks.optional_number("warmup", arguments.warmup, low=0, whole=True)
     choose_device(arguments.device)
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)

@@ -9,13 +9,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
 from nerfmac.app.cli.declared import Argument, NumberOrAuto, Switch, declared, positionals_of
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
-Record = TypeVar("Record")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Record = TypeVar("Record", bound="DataclassInstance")
 
 LOG_FILE = "--log-file"  # Option of every command.
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
@@ -59,14 +62,21 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
     for argument in names[len(rest) :]:
         if argument.default is MISSING:
             raise InputError(f"{argument.value} is missing; type `nerfmac {command} {usage}`")
-    given = {name.name: name.kind(word) for name, word in zip(names, rest, strict=False)}
-    return vars(known) | given
+    given = vars(known) | {
+        name.name: name.kind(word) for name, word in zip(names, rest, strict=False)
+    }
+    for flag in flags:  # After `argparse`, which would change the error messages.
+        if flag.parse is not None and flag.name in given:
+            given[flag.name] = flag.parse(given[flag.name])
+    return given
 
 
 def built(arguments: type[Record], given: Mapping[str, Any], default: Any = None) -> Record:
     """Create an instance of the dataclass `arguments` from the values that `given_by` returned.
-    `default` has the other values."""
-    return _built(arguments, "--", given, default)
+    `default` has the other values. The attribute `typed` lists the names of the given values."""
+    record = _built(arguments, "--", given, default)
+    object.__setattr__(record, "typed", tuple(given))  # The dataclasses are frozen.
+    return cast(Record, record)
 
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
@@ -80,6 +90,13 @@ def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> A
             if key in given:
                 changes[field.name] = given[key]
     return owner(**changes) if default is None else replace(default, **changes)
+
+
+def part_of(arguments: Any, part: type[Record], **changes: Any) -> Record:
+    """Return the fields of the dataclass `part` of an instance of one of its subclasses, with some
+    changes."""
+    values = {field.name: getattr(arguments, field.name) for field in fields(part)}
+    return part(**values | changes)
 
 
 def add_option(group: Any, argument: Argument, text: str = "", *, negated: bool = True) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nerfmac.app.cli.arguments import background, box, numbers
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.options import Render
+from nerfmac.app.cli.options import MAX_FRAMES, Render
+from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot
 from nerfmac.app.snapshots.reading import open_run
@@ -22,31 +22,34 @@ from nerfmac.app.video.rendering import check_output
 from nerfmac.backend import choose_device
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.config.rendering import (
+    BLURRED_SAMPLES,
+    DEFAULT_FPS,
+    MAX_FPS,
+    OUTPUTS,
+    RenderOptions,
+    VideoOptions,
+)
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.evaluation import BACKGROUNDS
-from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")
 
-BLURRED_SAMPLES = 32  # Default --samples-per-pixel with --depth-of-field or --motion-blur.
-DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
-MAX_FRAMES = 1_000_000  # Frames of eleven hours at 24 fps, and one gigabyte of camera data.
 PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.
 
 
 def main(arguments: Render, method: Method = CONFIGURED) -> int:
     """Run `nerfmac render` and return the exit code."""
-    options, size = _options(arguments), _size(arguments.size) if arguments.size else None
+    options, video = part_of(arguments, RenderOptions), part_of(arguments, VideoOptions)
+    checks.choice("output", options.output, OUTPUTS)
+    size = _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
     fps, size = _fps_and_size(path, options, arguments.fps, size)
     out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
-    if arguments.background == "auto" and options.output == "rgb":
-        options = replace(options, background=run.scene.backdrop)
     path = path.within(run)
     if size is None:
         lens = path.lens(run)
@@ -58,17 +61,9 @@ def main(arguments: Render, method: Method = CONFIGURED) -> int:
     cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
     runs = [run, *(open_run(other, method=method) for other in beside)]
+    video = replace(video, fps=fps, resume=video.resume or out.suffix.lower() in VIDEOS)
     try:
-        render_video(
-            runs,
-            cameras,
-            out,
-            options,
-            fps=fps,
-            form=arguments.format,
-            resume=arguments.resume or out.suffix.lower() in VIDEOS,
-            overwrite=arguments.overwrite,
-        )
+        render_video(runs, cameras, out, options, video)
     except KeyboardInterrupt as interruption:
         interruption.add_note(_resume_hint(out))
         raise
@@ -111,13 +106,9 @@ def _fps_and_size(
 
 def _check(arguments: Render, fps: float, out: Path) -> None:
     """Check the arguments that do not depend on the run, before the run is loaded."""
-    checks.number("--fps", fps, low=1, high=MAX_FPS)
-    if arguments.frames is not None:
-        checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
-        if arguments.seconds is not None:
-            raise InputError("--frames and --seconds cannot be used together; remove one of them")
+    if arguments.frames is not None and arguments.seconds is not None:
+        raise InputError("--frames and --seconds cannot be used together; remove one of them")
     checks.optional_number("--seconds", arguments.seconds, low=0.01, high=MAX_FRAMES / fps)
-    checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
         check_video(out, fps)
         if arguments.format != "png":
@@ -131,7 +122,7 @@ def _check(arguments: Render, fps: float, out: Path) -> None:
             "name without a file extension"
         )
     if arguments.out or arguments.run.exists():  # The default output is next to or in the run.
-        check_output(out, resume=arguments.resume, overwrite=arguments.overwrite)
+        check_output(out, arguments)
 
 
 def _shows_views(path: NamedPath, arguments: Render) -> bool:
@@ -158,37 +149,8 @@ def _cameras(
 
     if not arguments.motion_blur:
         return along(frames)
-    return blurred(along, frames, _samples(arguments), arguments.motion_blur)
-
-
-def _samples(arguments: Render) -> int:
-    if arguments.samples_per_pixel is not None:
-        return arguments.samples_per_pixel
-    is_blurred = arguments.depth_of_field or arguments.motion_blur
-    return BLURRED_SAMPLES if is_blurred else 1
-
-
-def _options(arguments: Render) -> RenderOptions:
-    depth_range = None
-    if arguments.depth_range is not None:
-        expected = "two distances, such as 0.5,3"
-        near, far = numbers("--depth-range", arguments.depth_range, 2, expected)
-        depth_range = near, far
-    return RenderOptions(
-        output=arguments.output,
-        background=_background(arguments.background),
-        exposure=arguments.exposure,
-        crop=None if arguments.crop is None else box("--crop", arguments.crop),
-        near=arguments.near,
-        samples=_samples(arguments),
-        aperture=arguments.depth_of_field,
-        focus=arguments.focus,
-        projection=arguments.projection,
-        stereo=arguments.stereo,
-        eyes=arguments.eye_distance,
-        color_map=arguments.colormap,
-        depth_range=depth_range,
-    )
+    moments = arguments.samples_per_pixel or BLURRED_SAMPLES
+    return blurred(along, frames, moments, arguments.motion_blur)
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
@@ -214,11 +176,3 @@ def _size(text: str) -> tuple[int, int]:
     checks.number("--size's width", width, low=2, high=MAX_SIDE)
     checks.number("--size's height", height, low=2, high=MAX_SIDE)
     return width, height
-
-
-def _background(text: str) -> tuple[float, float, float] | None:
-    if text == "transparent":
-        return None
-    if text == "auto":  # Replaced by the run's backdrop once the run is loaded.
-        return BACKGROUNDS["white"]
-    return background(text, ("auto", *BACKGROUNDS, "transparent"))

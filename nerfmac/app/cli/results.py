@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.cli.arguments import background, box
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export
 from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for
@@ -153,12 +152,8 @@ def _options(arguments: Export, kind: str) -> dict[str, Any]:
         if name not in KIND_OPTIONS[kind]:
             known = ", ".join(f"--{option}" for option in KIND_OPTIONS[kind]) or "none"
             raise InputError(f"--{name} cannot be used to export {kind}; options for it: {known}")
-    if "crop" in options:
-        options["crop"] = box("--crop", options["crop"])
     if "path" in options:
         options["path"] = NamedPath.read(options["path"])
-    if "background" in options:
-        options["background"] = background(options["background"])
     return options
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.cli.options import Capture, Data, Inspect
+from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
+from nerfmac.config.scenes import CaptureOptions
 
 
 def data(arguments: Data) -> int:
@@ -31,7 +33,8 @@ def data(arguments: Data) -> int:
 
 def capture(arguments: Capture) -> int:
     """Run `nerfmac capture` and return the exit code."""
-    print(capture_scene(**vars(arguments)))
+    options = part_of(arguments, CaptureOptions)
+    print(capture_scene(arguments.source, arguments.out, options))
     return 0
 
 

@@ -20,7 +20,6 @@ from nerfmac.app.run import CONFIGURED, Outputs, Run, Training
 from nerfmac.app.run.configuration import check_goal
 from nerfmac.app.run.reporting import duration
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
-from nerfmac.app.scenes.options import described
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.memory import limit_memory
@@ -31,6 +30,8 @@ from nerfmac.common.installing import needed
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
 from nerfmac.config.presets import preset as preset_config
+from nerfmac.config.rendering import VideoOptions
+from nerfmac.config.scenes import described
 from nerfmac.ranks import join
 from nerfmac.training.clock import note_continued
 from nerfmac.training.goal import Goal
@@ -156,4 +157,5 @@ def save_turntable(training: Training, run: Run) -> None:
             *(path.name, duration(seconds), quote(str(path.parent))),
         )
         return
-    render_video(run, cameras, path, fps=TURNTABLE_FPS, overwrite=True)
+    video = VideoOptions(fps=TURNTABLE_FPS, overwrite=True)
+    render_video(run, cameras, path, video=video)

@@ -34,7 +34,7 @@ from nerfmac.backend.watchdog import confirm
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
-from nerfmac.rendering.crop import Box
+from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096
 BATCH = 2**18  # Number of points for which the density is evaluated at a time.

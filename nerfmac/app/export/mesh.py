@@ -34,10 +34,10 @@ from nerfmac.backend import to_numpy
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
+from nerfmac.config.rendering import Box
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import nearest_distance
 from nerfmac.geometry.placement import Direction
-from nerfmac.rendering.crop import Box
 
 Vertices = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int32]

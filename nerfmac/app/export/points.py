@@ -16,10 +16,10 @@ from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
+from nerfmac.config.rendering import Box
 from nerfmac.geometry.bounds import from_center
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import Rays
-from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer, to_bytes
 
 MAX_COUNT = 100_000_000

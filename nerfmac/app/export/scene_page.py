@@ -34,13 +34,14 @@ from nerfmac.common.constants import shader_declarations
 from nerfmac.common.files import appearing, user_path
 from nerfmac.common.halves import to_halves
 from nerfmac.common.page_modules import joined_modules
+from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.near_plane import closest_plane
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import MlpShape, NetworksShape
-from nerfmac.rendering.crop import Box, cropped
+from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 

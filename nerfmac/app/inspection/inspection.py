@@ -34,10 +34,10 @@ from nerfmac.app.inspection.images import (
 from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
-from nerfmac.app.scenes.options import described
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.app.scenes.scene import check_count
 from nerfmac.common.files import user_path
+from nerfmac.config.scenes import described
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
 

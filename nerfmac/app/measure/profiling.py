@@ -33,6 +33,7 @@ from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
+from nerfmac.config.rendering import VideoOptions
 
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
@@ -179,7 +180,9 @@ def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None
         except InputError as error:
             on_line(f"the timeline has no video: {error}")
         else:
-            render_video(run, run.orbit(FRAMES, SIZE), path, fps=FPS, progress=False)
+            render_video(
+                run, run.orbit(FRAMES, SIZE), path, video=VideoOptions(fps=FPS), progress=False
+            )
     timeline.entries += more.entries
 
 

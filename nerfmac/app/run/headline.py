@@ -10,13 +10,8 @@ from typing import NamedTuple
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
 from nerfmac.common.json_reader import read_fields
-from nerfmac.rendering.evaluation import (
-    BACKGROUNDS,
-    Evaluation,
-    ViewQuality,
-    evaluate,
-    spread,
-)
+from nerfmac.config.rendering import BACKGROUNDS
+from nerfmac.rendering.evaluation import Evaluation, ViewQuality, evaluate, spread
 from nerfmac.rendering.pace import seconds_per_pixel
 
 CPU_PIXELS = 2**24

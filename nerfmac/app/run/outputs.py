@@ -23,7 +23,6 @@ from nerfmac.app.run.headline import measured_views, seconds_to_measure
 from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
-from nerfmac.app.scenes.options import described
 from nerfmac.backend import to_numpy
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
@@ -33,6 +32,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.common.files import appearing, read_json, write_json
 from nerfmac.common.json_reader import read_fields
+from nerfmac.config.scenes import described
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
 from nerfmac.geometry.rays import Rays, rays_through

@@ -29,7 +29,6 @@ from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
-from nerfmac.app.scenes.options import DEFAULTS, SceneOptions
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.memory import memory_limit
@@ -37,6 +36,7 @@ from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config import Config, override
+from nerfmac.config.scenes import DEFAULTS, SceneOptions
 from nerfmac.ranks import LostRankError, join
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError

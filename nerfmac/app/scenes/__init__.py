@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from nerfmac.app.scenes.options import GivenSplit, SceneOptions
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
@@ -14,6 +13,7 @@ from nerfmac.app.scenes.scene import Frame as Frame
 from nerfmac.app.scenes.scene import Scene as Scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.config.scenes import GivenSplit, SceneOptions
 
 BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""

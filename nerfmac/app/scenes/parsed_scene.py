@@ -22,13 +22,13 @@ from nerfmac.app.scenes.measured_points import (
     measured_points,
     with_existing_depth,
 )
-from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import composed
+from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 

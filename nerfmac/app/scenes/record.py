@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
 from nerfmac.app.scenes.placement import find_subject
 from nerfmac.app.scenes.scene import Scene
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
+from nerfmac.config.scenes import DEFAULTS, SceneOptions, Split
 from nerfmac.geometry.bounds import Bounds, Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens

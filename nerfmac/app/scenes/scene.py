@@ -24,9 +24,9 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
-from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
+from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.depth_maps import DepthMaps, Map, along_rays, trusted

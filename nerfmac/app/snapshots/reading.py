@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from nerfmac.app.run import CONFIGURED, Run, placement_of
 from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
@@ -26,6 +25,8 @@ from nerfmac.common.files import user_path
 from nerfmac.common.installing import needed
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
+from nerfmac.config.rendering import Box
+from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.cells import cells_of
@@ -34,7 +35,7 @@ from nerfmac.geometry.placement import Placement
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.rendering.crop import Box, cropped
+from nerfmac.rendering.crop import cropped
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import no_moments

@@ -11,9 +11,9 @@ from nerfmac.app.run import Run
 from nerfmac.app.run.reporting import duration
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.rendering.view_renderer import RenderOptions
 
 CPU_SIDE = 720
 """Longer side of the frames of a video on a CPU in pixels, unless the photos are smaller."""

@@ -21,10 +21,11 @@ from nerfmac.backend.watchdog import resumed
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
+from nerfmac.config.rendering import OUTPUTS, RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.rendering.pace import seconds_per_pixel
-from nerfmac.rendering.view_renderer import OUTPUTS, RenderOptions, ViewRenderer, colors, to_uint8
+from nerfmac.rendering.view_renderer import ViewRenderer, colors, to_uint8
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -188,12 +189,12 @@ class FrameRenderer:
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
         """Return the values and opacity of each pixel, averaged over the samples of a frame."""
         options, output = self.options, self.options.output
-        cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
+        cameras = spread(frame, options.samples, options.depth_of_field, self._focus(frame[0]))
         if len(cameras) == 1:
             seen = self._view.render(cameras[0], self._eye)
             return seen.values, seen.opacity
-        is_color = output == "rgb"
-        is_weighted = output in ("depth", "normal") or (is_color and options.background is None)
+        is_color, is_clear = output == "rgb", options.background_color is None
+        is_weighted = output in ("depth", "normal") or (is_color and is_clear)
         total, opacity = mx.array(0.0), mx.array(0.0)
         for camera in cameras:
             seen = self._view.render(camera, self._eye)
@@ -213,7 +214,7 @@ class FrameRenderer:
 
     def _focus(self, camera: Camera) -> float:
         """Return the focus distance in scene units."""
-        if self.options.focus is not None or not self.options.aperture:
+        if self.options.focus is not None or not self.options.depth_of_field:
             return self.options.focus or 1.0
         ahead = (center_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
         return max(abs(float(ahead)), 1e-3)
@@ -233,7 +234,8 @@ class SideBySide:
                     "of the same scene can be rendered side by side"
                 )
         self._axis = 0 if options.stereo == "over-under" else 1
-        eyes = [0.0] if options.stereo is None else [-0.5 * options.eyes, 0.5 * options.eyes]
+        right = 0.5 * options.eye_distance
+        eyes = [0.0] if options.stereo is None else [-right, right]
         self.renderers = [FrameRenderer(run, options, eye) for run in runs for eye in eyes]
 
     def seconds(self, frames: Sequence[CameraSamples]) -> float:

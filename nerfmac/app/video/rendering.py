@@ -18,15 +18,15 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.video import series
-from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
+from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
 from nerfmac.app.video.estimate import announce
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_replaceable, user_path
 from nerfmac.common.lock import locked
+from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.view_renderer import RenderOptions
 
 log = logging.getLogger("nerfmac")
 
@@ -39,11 +39,8 @@ def render_video(
     cameras: Sequence[Camera | CameraSamples],
     out: Path | str,
     options: RenderOptions | None = None,
+    video: VideoOptions | None = None,
     *,
-    fps: float = 24.0,
-    form: str = "png",
-    resume: bool = False,
-    overwrite: bool = False,
     progress: bool = True,
 ) -> None:
     """Render one frame per camera to a video or a folder.
@@ -56,11 +53,9 @@ def render_video(
         out: Video file with the extension .mp4, .webm, or .gif, or a folder for numbered files.
         options: Content and appearance of the images. By default, colors over the `backdrop` of the
             scene.
-        fps: Frames per second of the video.
-        form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
-        resume: Whether to resume an interrupted rendering. If True, video frames are stored in the
-            folder OUT.frames until the video is complete.
-        overwrite: Whether to replace an existing `out` and the stored frames of another video.
+        video: Frame rate of a video, format of the files in a folder, and whether to resume an
+            interrupted rendering or to replace an existing `out`. If `video.resume` is True, the
+            frames of a video are stored in the folder OUT.frames until the video is complete.
         progress: Whether to log the estimated time and to show a progress bar.
 
     Raises:
@@ -70,43 +65,47 @@ def render_video(
 
     Examples:
         >>> from nerfmac.app.video import render_video
-        >>> from nerfmac.rendering.view_renderer import RenderOptions
+        >>> from nerfmac.config.rendering import RenderOptions, VideoOptions
         >>> cameras = run.orbit(frames=4, size=(64, 48))
-        >>> render_video(run, cameras, "orbit.mp4", fps=2.0, progress=False)
+        >>> slow = VideoOptions(fps=2.0)
+        >>> render_video(run, cameras, "orbit.mp4", video=slow, progress=False)
         >>> options = RenderOptions(output="depth")
-        >>> render_video(run, cameras, "depths", options, form="npz", progress=False)
+        >>> render_video(run, cameras, "depths", options, progress=False)
     """
     out, runs = user_path(out), [run] if isinstance(run, Run) else run
-    options = options or RenderOptions(background=runs[0].scene.backdrop)
-    series.check_format(form)
+    options, video = options or RenderOptions(), video or VideoOptions()
+    if video.format == "exr":
+        encoder("exr")  # Raises if ffmpeg cannot encode EXR files.
     frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
     if not frames:
         raise InputError(f"there are no frames to render to {out}; pass at least one camera")
-    is_video = out.suffix.lower() in VIDEOS
+    is_video, fps = out.suffix.lower() in VIDEOS, video.fps or DEFAULT_FPS
+    options = options.over(runs[0].scene.backdrop)
     if is_video:
         check_video(out, fps)
-        if options.background is None:
+        if options.background_color is None:
             raise InputError(
                 f"{out} is a video, which cannot be transparent; pass a folder for PNG or EXR "
                 "files, or choose a background color such as white"
             )
         if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
             log.warning("%s has no metadata for 360 degree players; use an .mp4 file for it", out)
-    check_output(out, resume=resume, overwrite=overwrite)
+    check_output(out, video)
     joined = SideBySide(runs, options)
-    if form != "png" and len(joined.renderers) > 1:
+    if video.format != "png" and len(joined.renderers) > 1:
         raise InputError(
-            f"{form} files support only one run and one eye; use PNG files or a video instead"
+            f"{video.format} files support only one run and one eye; use PNG files or a video "
+            "instead"
         )
-    made_by = _made_by(runs, frames, options, form)
+    made_by = _made_by(runs, frames, options, video.format)
     if not is_video:
-        if overwrite and not resume:
+        if video.overwrite and not video.resume:
             _remove_series(out)
-        series.begin(out, made_by, resume=resume)
-        _write_files(out, joined, frames, form, progress)
+        series.begin(out, made_by, resume=video.resume)
+        _write_files(out, joined, frames, video.format, progress)
         return
-    record = made_by if resume else None
-    with _images(out, joined, frames, record, overwrite, progress) as images:
+    record = made_by if video.resume else None
+    with _images(out, joined, frames, record, video.overwrite, progress) as images:
         write_video(out, images, fps, options.projection, options.stereo)
 
 
@@ -137,9 +136,9 @@ def _images(
         shutil.rmtree(folder)
 
 
-def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
+def check_output(out: Path, video: VideoOptions) -> None:
     """Raise `InputError` if the parent folder of `out` does not exist, or if existing files would
-    be replaced without `overwrite`. With `resume`, a folder may contain frames."""
+    be replaced without `video.overwrite`. With `video.resume`, a folder may contain frames."""
     if not out.absolute().parent.is_dir():
         raise InputError(
             f"cannot write {out}: the folder {out.parent} does not exist; create it, or choose "
@@ -151,10 +150,10 @@ def check_output(out: Path, *, resume: bool, overwrite: bool) -> None:
             "choose another place with --out"
         )
     if out.suffix.lower() in VIDEOS:
-        check_replaceable(out, overwrite=overwrite)
+        check_replaceable(out, overwrite=video.overwrite)
     elif out.is_file():
         raise InputError(f"{out} is a file; expected a video file or a folder")
-    elif any(out.glob("frame_*.*")) and not (resume or overwrite):
+    elif any(out.glob("frame_*.*")) and not (video.resume or video.overwrite):
         raise InputError(
             f"{out} already contains frames; choose another name, replace them with --overwrite, "
             "or continue with --resume"
@@ -199,10 +198,8 @@ def _write_files(
         path = series.name_of(folder, number, form)
         if form == "png":
             series.save_png(path, frame)
-        elif form == "exr":
-            series.save_exr(path, first.options, frame)
         else:
-            series.save_npz(path, first.options.output, frame, frames[number][0])
+            series.save_exr(path, first.options, frame)
 
     rendered: Iterator[Any] = joined.images(frames, numbers)
     if form != "png":

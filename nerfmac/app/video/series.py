@@ -3,8 +3,6 @@
     frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
     frame_00000.exr    float32: depth and opacity as Y; normals or linear colors as R, G, and B;
                        alpha as A, by which the colors are multiplied
-    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
-                       camera-to-scene `pose` (3, 4), and `lens` (fl_x, fl_y, cx, cy) in pixels
     series.json        everything that the frames depend on; the same in a resumed video
 
 A file is created only when it is complete, so an interrupted series contains only complete frames.
@@ -24,13 +22,10 @@ from PIL import Image
 from nerfmac.app.scenes.images import UNREADABLE
 from nerfmac.app.video.encoding import alpha_options, encoder, file_url, first_line
 from nerfmac.app.video.frames import FrameValues
-from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json, write_json
-from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.view_renderer import RenderOptions
+from nerfmac.config.rendering import RenderOptions
 
-FORMATS = ("png", "exr", "npz")
 RECORD = "series.json"
 FAST = 1  # zlib compression level of frames that are stored until their video is complete.
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
@@ -78,13 +73,6 @@ def is_other(folder: Path, made_by: dict[str, Any]) -> str:
     return next((name for name in made_by if known.get(name) != made_by[name]), "")
 
 
-def check_format(form: str) -> None:
-    """Raise `InputError` if a format is not in `FORMATS`, or if ffmpeg cannot encode it."""
-    checks.choice("form", form, FORMATS)
-    if form == "exr":
-        encoder("exr")
-
-
 def missing(folder: Path, count: int, extension: str) -> list[int]:
     """Return the indices, from 0 to `count` - 1, of the frames without a file."""
     return [index for index in range(count) if not name_of(folder, index, extension).is_file()]
@@ -108,21 +96,12 @@ def read_png(path: Path) -> np.ndarray:
         raise InputError(f"cannot read {path}: {error}") from error
 
 
-def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write the values (under the name `output`), the opacity, and the camera of a frame."""
-    lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
-    arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
-    arrays |= {"pose": camera.pose, "lens": lens}
-    with appearing(path) as partial, partial.open("wb") as file:
-        np.savez_compressed(file, **arrays)
-
-
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
     """Write the values of a frame to an OpenEXR file."""
     values, opacity = frame.values, frame.opacity[..., None]
     if options.output == "rgb":
         values = _linear(values)
-        if options.background is None:
+        if options.background_color is None:
             values = np.concatenate([values * opacity, opacity], axis=2)
     height, width = values.shape[:2]
     values = values.reshape(height, width, -1)

@@ -11,7 +11,7 @@ from nerfmac.app.export import KINDS, check_kind
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.viewer.path_editor import Canceled
 from nerfmac.common.files import appearing, make_folder
-from nerfmac.rendering.crop import Box
+from nerfmac.config.rendering import Box
 
 Color = tuple[float, float, float]
 

@@ -31,6 +31,7 @@ from nerfmac.app.run import Run
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import PARALLEL_SLOPE
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.cells import cells_of, corners_of
@@ -48,13 +49,7 @@ from nerfmac.ops.march import (
 from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
-from nerfmac.rendering.view_renderer import (
-    RenderOptions,
-    ViewRenderer,
-    colors,
-    over_background,
-    to_uint8,
-)
+from nerfmac.rendering.view_renderer import ViewRenderer, colors, over_background, to_uint8
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 

@@ -32,9 +32,8 @@ from nerfmac.app.viewer.screen_image import Target
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.config.rendering import DIAGNOSTICS, EXTRA, Box, RenderOptions
 from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.crop import Box
-from nerfmac.rendering.view_renderer import DIAGNOSTICS, EXTRA, RenderOptions
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]

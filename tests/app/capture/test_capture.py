@@ -15,6 +15,7 @@ from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
+from nerfmac.config.scenes import CaptureOptions
 from tests.app.capture.structures import ring_of, write_images
 from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
@@ -125,7 +126,9 @@ def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
     write_video(tmp_path / "walk.mp4", frames, fps=8)
     judged.insert(0, ORDER)
     with pytest.raises(InputError, match=r"or extract more frames, .* --frames 10"):
-        capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
+        capture_scene(
+            tmp_path / "walk.mp4", tmp_path / "walk", CaptureOptions(frames=6), progress=False
+        )
 
 
 def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
@@ -191,7 +194,7 @@ def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
     ground = random.integers(0, 255, (48, 300, 3), np.uint8)
     path = tmp_path / "walk.mp4"
     write_video(path, (ground[:, 3 * k : 3 * k + 64] for k in range(40)), fps=20)
-    folder = capture_scene(path, frames=12, progress=False)
+    folder = capture_scene(path, options=CaptureOptions(frames=12), progress=False)
     assert str(folder) == "captures/walk"
     assert solved["calls"] == [(12, "sequential")]
     assert len(list((folder / "images").glob("frame_*.jpg"))) == 12
@@ -211,7 +214,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
         captured(tmp_path / "scene")
     solved["cameras"] = 9
     monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
+    capture_scene(photos, tmp_path / "scene", CaptureOptions(matching="exhaustive"), progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 

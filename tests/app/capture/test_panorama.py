@@ -8,6 +8,7 @@ from nerfmac.app.capture import capture, capture_scene
 from nerfmac.app.capture.panorama import has_spherical_tag, is_panorama
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
+from nerfmac.config.scenes import CaptureOptions
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +54,9 @@ def test_a_360_degree_video_is_refused_and_leaves_no_folder(tmp_path):
     write_video(tmp_path / "walk.mp4", [around(0.1 * k) for k in range(12)], fps=8)
     for _ in range(2):
         with pytest.raises(InputError, match=r"360-degree .* cut each panorama into perspective"):
-            capture_scene(tmp_path / "walk.mp4", tmp_path / "walk", frames=6, progress=False)
+            capture_scene(
+                tmp_path / "walk.mp4", tmp_path / "walk", CaptureOptions(frames=6), progress=False
+            )
         assert not (tmp_path / "walk").exists()
 
 

@@ -14,6 +14,7 @@ from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
+from nerfmac.config.scenes import CaptureOptions
 from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
 
@@ -73,9 +74,9 @@ def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, s
         ground = random.integers(0, 255, (48, 300, 3), np.uint8)
         write_video(tmp_path / "walk.mp4", (ground[:, 3 * k : 3 * k + 64] for k in range(40)), 20)
         if not solved["calls"]:
-            capture_scene("walk.mp4", frames=12, progress=False)
+            capture_scene("walk.mp4", options=CaptureOptions(frames=12), progress=False)
     with pytest.raises(InputError, match=r"changed since: 1 changed \(walk\.mp4\); to capture it"):
-        capture_scene("walk.mp4", frames=12, progress=False)
+        capture_scene("walk.mp4", options=CaptureOptions(frames=12), progress=False)
 
 
 def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):

@@ -37,11 +37,10 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
         (["--no-video"], "--video", False),
         (["--no-refine.poses"], "--refine.poses", False),
         (["--seed", "-1"], "--seed", -1),
-        (["--up", "-y"], "--up", "-y"),
-        (["--up", "-1,0,0.5"], "--up", "-1,0,0.5"),
+        (["--up", "-y"], "--up", (0.0, -1.0, 0.0)),
+        (["--up", "-3,0,4"], "--up", (-0.6, 0.0, 0.8)),
         (["--steps", "1", "--steps", "2"], "--steps", 2),
         (["--out=~/run"], "--out", Path("/home/me/run")),  # shells do not expand this one
-        (["--split", "~/names"], "--split", "~/names"),
     ],
 )
 def test_an_option_has_the_value_that_was_typed(words, name, value, monkeypatch):
@@ -50,6 +49,12 @@ def test_an_option_has_the_value_that_was_typed(words, name, value, monkeypatch)
         given = given_by("train", Train, order)
         assert given[name] == value
         assert given["SCENE"] == Path("scene")
+
+
+def test_the_file_of_a_split_may_be_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "names").write_text("3.png\n")
+    assert given_by("train", Train, ["--split", "~/names"])["--split"] == ("3.png",)
 
 
 def test_settings_keep_the_values_that_were_not_typed():

@@ -10,13 +10,13 @@ import pytest
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.options import SceneOptions
 from nerfmac.backend import watchdog
 from nerfmac.backend.device import pretended
 from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
+from nerfmac.config.scenes import SceneOptions
 from nerfmac.fields.field import ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds

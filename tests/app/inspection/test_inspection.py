@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.cli.arguments import box
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.diagram import (
@@ -22,6 +21,7 @@ from nerfmac.app.scenes.diagram import (
     shown,
     up_line,
 )
+from nerfmac.config.rendering import box
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.app.scenes.scene_files import save, write_json, write_transforms
@@ -161,7 +161,7 @@ def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(
         fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
     ]
     (text,) = re.findall(r"--crop (\S+);", cube)
-    low, high = np.array(box("--crop", text))
+    low, high = np.array(box(text))
     middle, side = scene.placement.to_file([0.5] * 3), scene.extent / scene.placement.scale
     np.testing.assert_allclose((low + high) / 2, middle, rtol=0, atol=0.01 * side)
     np.testing.assert_allclose(high - low, side, rtol=0.02)

@@ -1,13 +1,13 @@
-"""A ball with a closed-form image, and readers of video output files."""
+"""A ball with a closed-form image, and the values of its frames."""
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.video import render_video
+from nerfmac.app.video.frames import FrameRenderer
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.rendering.view_renderer import RenderOptions
 from tests.app.viewer.analytic import Known
 
 CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
@@ -39,12 +39,7 @@ def hits(origin, direction) -> np.ndarray:
     return np.where(beside, np.inf, np.where(inside > 4e-3, distance, np.nan))
 
 
-def values_of(run, tmp_path, name, camera=FRONT, **shot):
-    render_video(run, [camera], tmp_path / name, RenderOptions(**shot), form="npz", progress=False)
-    return arrays(tmp_path / name / "frame_00000.npz")
-
-
-def arrays(path):
-    """Return the arrays of an NPZ file as a dictionary."""
-    with np.load(path) as file:
-        return dict(file)
+def values_of(run, camera=FRONT, **shot):
+    """Return the `FrameValues` of a camera, or of the cameras of one frame."""
+    frame = [camera] if isinstance(camera, Camera) else camera
+    return next(FrameRenderer(run, RenderOptions(**shot)).values([frame]))

@@ -13,7 +13,7 @@ from nerfmac.app.video import render_video, write_video
 from nerfmac.app.video.encoding import in_background
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
-from nerfmac.rendering.view_renderer import RenderOptions
+from nerfmac.config.rendering import RenderOptions, VideoOptions
 from tests.app.video.ball import FRONT
 from tests.decoding import decoded
 from tests.killed import half_written
@@ -184,8 +184,8 @@ def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
     shots = {
         "flat": RenderOptions(),
         "all": RenderOptions(projection="equirectangular"),
-        "eyes": RenderOptions(stereo="side-by-side", eyes=0.1),
-        "both": RenderOptions(projection="equirectangular", stereo="over-under", eyes=0.1),
+        "eyes": RenderOptions(stereo="side-by-side", eye_distance=0.1),
+        "both": RenderOptions(projection="equirectangular", stereo="over-under", eye_distance=0.1),
     }
     said = {}
     for name, shot in shots.items():
@@ -195,7 +195,8 @@ def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
         assert ("equirectangular" in text) == (name in ("all", "both")), text
         assert ("side by side" in text) == (name == "eyes")
         assert ("top and bottom" in text) == (name == "both")
-    render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
+    again = VideoOptions(resume=True, overwrite=True)
+    render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], again)
     assert "equirectangular" in told(tmp_path / "all.mp4")
 
 

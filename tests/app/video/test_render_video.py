@@ -15,15 +15,17 @@ from PIL import Image
 from nerfmac.app.run import Run
 from nerfmac.app.video import render_video, write_video
 from nerfmac.common.checks import InputError
+from nerfmac.config.rendering import RenderOptions, VideoOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.rendering.view_renderer import RenderOptions
 from nerfmac.training.method import Method
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, values_of
 from tests.decoding import decoded
 from tests.killed import half_written
 from tests.pinhole import pixel_rays
 from tests.scene_factory import CONFIG
+
+EXR, RESUME = VideoOptions(format="exr"), VideoOptions(resume=True)
 
 
 def read_exr(path, channels) -> np.ndarray:
@@ -39,18 +41,14 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     want = hits(*pixel_rays(FRONT))
     seen = np.isfinite(want)
     assert 0.1 < seen.mean() < 0.5, "the ball fills the image, or nearly none of it"
-    got = values_of(run, tmp_path, "npz", output="depth")
-    error = np.abs(got["depth"] - want)[seen]
+    depth, opacity = values_of(run, output="depth")
+    error = np.abs(depth - want)[seen]
     assert error.mean() < 0.01 * want[seen].mean()
-    assert (got["depth"][np.isinf(want)] == 0.0).all()
-    assert (got["opacity"][seen] > 0.99).all()
-    assert np.array_equal(got["pose"], FRONT.pose)
-    assert got["lens"] == pytest.approx([62.0, 58.0, 21.0, 14.0])
-    render_video(
-        run, [FRONT], tmp_path / "exr", RenderOptions(output="depth"), form="exr", progress=False
-    )
+    assert (depth[np.isinf(want)] == 0.0).all()
+    assert (opacity[seen] > 0.99).all()
+    render_video(run, [FRONT], tmp_path / "exr", RenderOptions("depth"), EXR, progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
-    assert np.array_equal(exr, got["depth"])
+    assert np.array_equal(exr, depth)
 
 
 def test_normals_point_out_of_the_ball(run, tmp_path):
@@ -58,34 +56,31 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     distance = hits(origin, direction)
     seen = np.isfinite(distance)
     want = (origin + distance[seen][:, None] * direction[seen] - CENTER) / RADIUS
-    got = values_of(run, tmp_path, "npz", output="normal")["normal"]
+    got = values_of(run, output="normal").values
     # Of eight corners around a point of this sharp edge, few are inside of the ball.
     assert np.mean((got[seen] * want).sum(axis=1)) > 0.95
-    render_video(
-        run, [FRONT], tmp_path / "exr", RenderOptions(output="normal"), form="exr", progress=False
-    )
+    render_video(run, [FRONT], tmp_path / "exr", RenderOptions("normal"), EXR, progress=False)
     assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
     render_video(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)
     with Image.open(tmp_path / "png" / "frame_00000.png") as image:
         assert np.abs(np.asarray(image)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
 
 
-def test_colors_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
-    got = values_of(run, tmp_path, "npz", background=(0.2, 0.4, 0.6))["rgb"]
+def test_colors_are_srgb_in_memory_and_linear_light_in_exr(run, tmp_path):
+    got = values_of(run, background=(0.2, 0.4, 0.6)).values
     outside = np.isinf(hits(*pixel_rays(FRONT)))
     assert got[outside] == pytest.approx(np.tile([0.2, 0.4, 0.6], (outside.sum(), 1)), abs=1e-6)
     want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).color
     assert 255.0 * got == pytest.approx(want, abs=1e-3)
     shot = RenderOptions(background=(0.2, 0.4, 0.6))
-    render_video(run, [FRONT], tmp_path / "exr", shot, form="exr", progress=False)
+    render_video(run, [FRONT], tmp_path / "exr", shot, EXR, progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 3)
     assert exr[outside][0] == pytest.approx([0.0331, 0.1329, 0.3185], abs=2e-4)
 
 
-def test_exposure_doubles_the_light(run, tmp_path):
+def test_exposure_doubles_the_light(run):
     plain, twice = (
-        values_of(run, tmp_path, str(stops), background=(0.3, 0.3, 0.3), exposure=stops)["rgb"]
-        for stops in (0.0, 1.0)
+        values_of(run, background=(0.3, 0.3, 0.3), exposure=stops).values for stops in (0.0, 1.0)
     )
     linear = [((each + 0.055) / 1.055) ** 2.4 for each in (plain, twice)]
     bright = (plain > 0.1) & (twice < 0.99)
@@ -95,7 +90,7 @@ def test_exposure_doubles_the_light(run, tmp_path):
 
 def test_depth_is_colored_alike_in_all_frames(run, tmp_path):
     shot = RenderOptions(
-        output="depth", color_map="gray", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
+        output="depth", colormap="gray", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
     )
     render_video(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
     for index, camera in enumerate([FRONT, SIDE]):
@@ -111,16 +106,16 @@ def test_depth_is_colored_alike_in_all_frames(run, tmp_path):
         assert np.asarray(image).max() > 200
 
 
-def test_near_and_crop_cut_the_scene(run, tmp_path):
-    whole = values_of(run, tmp_path, "whole", output="depth")["depth"]
+def test_near_and_crop_cut_the_scene(run):
+    whole = values_of(run, output="depth").values
     middle = whole[14, 18]
-    near = values_of(run, tmp_path, "near", output="depth", near=float(middle) + 0.1)["depth"]
+    near = values_of(run, output="depth", near=float(middle) + 0.1).values
     assert near[14, 18] == pytest.approx(middle + 0.1, abs=0.02)
     box = ((0.0, -9.0, -9.0), (9.0, 9.0, 9.0))  # the files' origin is in the cube's middle
-    half = values_of(run, tmp_path, "half", output="depth", crop=box)
+    half = values_of(run, output="depth", crop=box)
     origin, direction = pixel_rays(FRONT)
-    place = origin + half["depth"][..., None] * direction
-    seen = half["opacity"] > 0.99
+    place = origin + half.values[..., None] * direction
+    seen = half.opacity > 0.99
     assert 20 < seen.sum() < 0.9 * (whole > 0.0).sum()
     assert place[seen][:, 0].min() > 0.45
 
@@ -128,7 +123,9 @@ def test_near_and_crop_cut_the_scene(run, tmp_path):
 @pytest.mark.parametrize("kind", ["mp4", "webm", "gif"])
 def test_a_video_has_the_images_in_order_with_their_size_rate_and_colors(run, tmp_path, kind):
     cameras = [Camera(LENS, each.pose) for each in (FRONT, SIDE, FRONT)]
-    render_video(run, cameras, tmp_path / f"video.{kind}", fps=12.5, progress=False)
+    render_video(
+        run, cameras, tmp_path / f"video.{kind}", video=VideoOptions(fps=12.5), progress=False
+    )
     about, frames = decoded(tmp_path / f"video.{kind}")
     assert frames.shape == (3, 30, 40, 3)
     assert "12.50 fps" in about or "12.5 fps" in about
@@ -155,11 +152,11 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
             assert np.array_equal(left, np.asarray(one))
             assert np.array_equal(right, np.asarray(one))
         assert (middle == 255).all()
-    with pytest.raises(InputError, match="npz files support only one run and one eye"):
-        render_video([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
+    with pytest.raises(InputError, match="exr files support only one run and one eye"):
+        render_video([run, other], [FRONT], tmp_path / "exr", video=EXR, progress=False)
     stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
     with pytest.raises(InputError, match="/elsewhere are different scenes"):
-        render_video([run, stranger], [FRONT], tmp_path / "npz", progress=False)
+        render_video([run, stranger], [FRONT], tmp_path / "exr", progress=False)
 
 
 def interrupted(run, out, monkeypatch, after=2, **keywords):
@@ -180,29 +177,35 @@ def interrupted(run, out, monkeypatch, after=2, **keywords):
     return cameras
 
 
-@pytest.mark.parametrize("form", ["png", "npz"])
+@pytest.mark.parametrize("form", ["png", "exr"])
 def test_a_broken_series_goes_on_where_it_broke_and_makes_no_frame_twice(
     run, tmp_path, monkeypatch, form
 ):
-    cameras = interrupted(run, tmp_path / "some", monkeypatch, form=form)
+    cameras = interrupted(run, tmp_path / "some", monkeypatch, video=VideoOptions(format=form))
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "some").glob("frame_*")}
     assert len(made) == 2
     abandoned = half_written(tmp_path / "some" / f"frame_00002.{form}")
-    render_video(run, cameras, tmp_path / "some", form=form, resume=True, progress=False)
+    render_video(
+        run,
+        cameras,
+        tmp_path / "some",
+        video=VideoOptions(format=form, resume=True),
+        progress=False,
+    )
     assert all(path.stat().st_mtime_ns == when for path, when in made.items())
     assert not abandoned.exists()
-    render_video(run, cameras, tmp_path / "whole", form=form, progress=False)
+    render_video(run, cameras, tmp_path / "whole", video=VideoOptions(format=form), progress=False)
     for index in range(5):
         name = f"frame_0000{index}.{form}"
         assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
-    cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, resume=True)
+    cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, video=RESUME)
     assert not (tmp_path / "some.mp4").exists()
     assert len(list((tmp_path / "some.mp4.frames").glob("frame_*"))) == 2
     half_written(tmp_path / "some.mp4")
-    render_video(run, cameras, tmp_path / "some.mp4", resume=True, progress=False)
+    render_video(run, cameras, tmp_path / "some.mp4", video=RESUME, progress=False)
     render_video(run, cameras, tmp_path / "whole.mp4", progress=False)
     some, whole = (decoded(tmp_path / f"{name}.mp4")[1] for name in ("some", "whole"))
     assert np.array_equal(some, whole)
@@ -213,7 +216,7 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
     ("change", "named"),
     [
         ({"options": RenderOptions(exposure=1.0)}, "exposure"),
-        ({"form": "npz"}, "format"),
+        ({"video": VideoOptions(format="exr", resume=True)}, "format"),
         ({}, "path"),
         ({}, "size"),
         ({}, "number of frames"),
@@ -225,7 +228,7 @@ def test_frames_of_another_video_are_not_taken_for_this_ones(run, tmp_path, chan
     others = {"path": [SIDE], "size": [small], "number of frames": [FRONT, SIDE]}
     cameras = others.get(named, [FRONT])
     with pytest.raises(InputError, match=f"rendered with another {named}; use"):
-        render_video(run, cameras, tmp_path / "some", resume=True, progress=False, **change)
+        render_video(run, cameras, tmp_path / "some", progress=False, **{"video": RESUME} | change)
 
 
 def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
@@ -234,7 +237,9 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
     for out in ("some", "video.mp4"):
         with pytest.raises(InputError, match=r"already.*overwrite"):
             render_video(run, [FRONT], tmp_path / out, progress=False)
-        render_video(run, [FRONT], tmp_path / out, overwrite=True, progress=False)
+        render_video(
+            run, [FRONT], tmp_path / out, video=VideoOptions(overwrite=True), progress=False
+        )
     assert len(list((tmp_path / "some").glob("frame_*"))) == 1
     assert len(decoded(tmp_path / "video.mp4")[1]) == 1
     (tmp_path / "note").write_text("mine")
@@ -246,22 +251,22 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
     ("change", "fault"),
     [
         ({"output": "color"}, "output is 'color'; expected one of: depth, normal"),
-        ({"samples": 0}, "samples is 0"),
+        ({"samples_per_pixel": 0}, "samples_per_pixel is 0"),
         ({"exposure": math.nan}, "exposure is nan"),
         ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner before the highest"),
         ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop is .*two corners"),
         ({"crop": ((0, 0), (1, 1, 1))}, "crop is .*three finite numbers"),
         ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
         ({"background": (1.0, 1.0)}, "background has shape"),
-        ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
-        ({"color_map": "jet"}, "color map is 'jet'"),
-        ({"stereo": "side-by-side"}, "stereo is side-by-side and eyes is 0"),
-        ({"eyes": 0.1}, "eyes is 0.1"),
-        ({"stereo": "crossed", "eyes": 0.1}, "stereo is 'crossed'"),
-        ({"aperture": 0.1}, "an aperture requires several samples"),
+        ({"depth_range": (2.0, 1.0)}, "depth_range is 1"),
+        ({"colormap": "jet"}, "colormap is 'jet'"),
+        ({"stereo": "side-by-side"}, "stereo is side-by-side and eye_distance is 0"),
+        ({"eye_distance": 0.1}, "eye_distance is 0.1"),
+        ({"stereo": "crossed", "eye_distance": 0.1}, "stereo is 'crossed'"),
+        ({"depth_of_field": 0.1, "samples_per_pixel": 1}, "depth_of_field requires several"),
         (
-            {"aperture": 0.1, "samples": 4, "projection": "equirectangular"},
-            "an aperture cannot be combined",
+            {"depth_of_field": 0.1, "projection": "equirectangular"},
+            "depth_of_field cannot be combined",
         ),
     ],
 )

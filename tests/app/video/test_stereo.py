@@ -8,10 +8,10 @@ from nerfmac.app.video import render_video
 from nerfmac.app.video.frames import blurred
 from nerfmac.app.video.series import _linear
 from nerfmac.common.checks import InputError
+from nerfmac.config.rendering import RenderOptions, VideoOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.rendering.view_renderer import RenderOptions
-from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, arrays, hits, values_of
+from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, hits, values_of
 from tests.app.video.test_render_video import read_exr
 from tests.pinhole import pixel_rays
 
@@ -20,7 +20,12 @@ EYES = 0.3
 
 def image(run, tmp_path, camera, **shot):
     render_video(
-        run, [camera], tmp_path / "out", RenderOptions(**shot), overwrite=True, progress=False
+        run,
+        [camera],
+        tmp_path / "out",
+        RenderOptions(**shot),
+        video=VideoOptions(overwrite=True),
+        progress=False,
     )
     with Image.open(tmp_path / "out" / "frame_00000.png") as file:
         return np.asarray(file).copy()
@@ -34,7 +39,7 @@ def eye(camera, right):
 
 @pytest.mark.parametrize(("layout", "axis"), [("side-by-side", 1), ("over-under", 0)])
 def test_each_eye_sees_what_a_camera_in_its_place_sees(run, tmp_path, layout, axis):
-    both = image(run, tmp_path, FRONT, output="opacity", stereo=layout, eyes=EYES)
+    both = image(run, tmp_path, FRONT, output="opacity", stereo=layout, eye_distance=EYES)
     eyes = np.split(both, 2, axis=axis)
     for seen, place in zip(eyes, (-0.5 * EYES, 0.5 * EYES), strict=True):
         want = hits(*pixel_rays(eye(FRONT, place)))
@@ -49,7 +54,7 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
     pose = np.c_[np.array([[0.0, 0.0, -1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), place]
     camera = Camera(Lens(width, height, 9.0, 9.0, width / 2, height / 2), pose)
     shot = {"output": "opacity", "projection": "equirectangular"}
-    both = image(run, tmp_path, camera, **shot, stereo="over-under", eyes=EYES)
+    both = image(run, tmp_path, camera, **shot, stereo="over-under", eye_distance=EYES)
     down, right = np.meshgrid(
         ((np.arange(height) + 0.5) / height - 0.5) * np.pi,
         ((np.arange(width) + 0.5) / width - 0.5) * 2 * np.pi,
@@ -72,40 +77,41 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
 
 
 def test_what_does_not_go_together_is_refused(run, tmp_path):
-    stereo = RenderOptions(stereo="over-under", eyes=0.1)
+    stereo = RenderOptions(stereo="over-under", eye_distance=0.1)
     with pytest.raises(InputError, match="stereo cannot be combined with several runs"):
         render_video([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
     with pytest.raises(InputError, match="only one run and one eye"):
-        render_video(run, [FRONT], tmp_path / "out", stereo, form="npz", progress=False)
+        render_video(
+            run, [FRONT], tmp_path / "out", stereo, video=VideoOptions(format="exr"), progress=False
+        )
 
 
-def test_several_samples_are_the_mean_of_a_finer_image(run, tmp_path):
+def test_several_samples_are_the_mean_of_a_finer_image(run):
     small, fine = (Camera(LENS.scaled(*size), FRONT.pose) for size in ((24, 18), (144, 108)))
-    want = values_of(run, tmp_path, "fine", fine, output="opacity")["opacity"]
+    want = values_of(run, fine, output="opacity").opacity
     want = want.reshape(18, 6, 24, 6).mean(axis=(1, 3))
     one, many = (
-        values_of(run, tmp_path, str(count), small, output="opacity", samples=count)["opacity"]
+        values_of(run, small, output="opacity", samples_per_pixel=count).opacity
         for count in (1, 32)
     )
     assert np.abs(many - want).mean() < 0.25 * np.abs(one - want).mean()
     assert np.abs(many - want).max() < 0.16
 
 
-def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run, tmp_path):
+def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run):
     distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTER))  # about the distance of its outline
 
     def soft(**lens) -> int:
-        camera, name = Camera(LENS.scaled(24, 18), FRONT.pose), "-".join(map(str, lens.values()))
-        seen = values_of(run, tmp_path, name, camera, output="opacity", samples=24, **lens)
-        seen = seen["opacity"]
+        camera = Camera(LENS.scaled(24, 18), FRONT.pose)
+        seen = values_of(run, camera, output="opacity", samples_per_pixel=24, **lens).opacity
         return int(((seen > 0.1) & (seen < 0.9)).sum())
 
-    sharp = soft(aperture=0.0)
-    assert soft(aperture=0.1, focus=distance) < 1.7 * sharp
-    assert soft(aperture=0.1, focus=0.5 * distance) > 2.5 * sharp
+    sharp = soft(depth_of_field=0.0)
+    assert soft(depth_of_field=0.1, focus=distance) < 1.7 * sharp
+    assert soft(depth_of_field=0.1, focus=0.5 * distance) > 2.5 * sharp
 
 
-def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
+def test_an_open_shutter_blurs_along_the_motion_alone(run):
     def along(count):
         return [
             Camera(LENS, np.c_[FRONT.pose[:, :3], FRONT.pose[:, 3] + s * FRONT.pose[:, 0]])
@@ -115,11 +121,8 @@ def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
     takes = blurred(along, 1, 16, 0.5)
     assert [len(take) for take in takes] == [16]
     assert np.allclose(takes[0][-1].pose[:, 3], along(32)[15].pose[:, 3])
-    render_video(
-        run, takes, tmp_path / "moving", RenderOptions(output="opacity"), form="npz", progress=False
-    )
-    moving = arrays(tmp_path / "moving" / "frame_00000.npz")["opacity"]
-    still = values_of(run, tmp_path, "still", output="opacity", samples=16)["opacity"]
+    moving = values_of(run, takes[0], output="opacity").opacity
+    still = values_of(run, output="opacity", samples_per_pixel=16).opacity
 
     def width_of_edge(image):
         return int(((image > 0.05) & (image < 0.95)).sum())
@@ -128,10 +131,10 @@ def test_an_open_shutter_blurs_along_the_motion_alone(run, tmp_path):
     assert width_of_edge(moving[:, 17:18]) < width_of_edge(moving[14:15]) + 3
 
 
-def test_an_equirectangular_image_shows_each_direction_where_it_belongs(run, tmp_path):
+def test_an_equirectangular_image_shows_each_direction_where_it_belongs(run):
     camera = Camera(Lens(72, 36, 1.0, 1.0, 36.0, 18.0), FRONT.pose)
     shot = {"output": "opacity", "projection": "equirectangular"}
-    got = values_of(run, tmp_path, "round", camera, **shot)["opacity"]
+    got = values_of(run, camera, **shot).opacity
     row, column = np.mgrid[:36, :72] + 0.5
     right, up = np.radians(5.0 * (column - 36.0)), np.radians(5.0 * (18.0 - row))
     own = np.cos(up) * np.sin(right), np.sin(up), -np.cos(up) * np.cos(right)
@@ -165,19 +168,21 @@ def test_a_image_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output)
 
 
 def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
-    render_video(run, [FRONT], tmp_path / "exr", CLEAR, form="exr", progress=False)
+    render_video(run, [FRONT], tmp_path / "exr", CLEAR, VideoOptions(format="exr"), progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 4)
-    straight = values_of(run, tmp_path, "npz", background=None)
-    rgb, alpha = straight["rgb"], straight["opacity"][..., None]
+    straight = values_of(run, background=None)
+    rgb, alpha = straight.values, straight.opacity[..., None]
     assert exr.shape == (LENS.height, LENS.width, 4)
     assert np.array_equal(exr[..., 3:], alpha)
     assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
-    opaque = values_of(run, tmp_path, "opaque", background=PURPLE)["rgb"]
+    opaque = values_of(run, background=PURPLE).values
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
 
 
 def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
-    _, clear = saved_image(run, tmp_path / "clear", RenderOptions(background=None, samples=16))
+    _, clear = saved_image(
+        run, tmp_path / "clear", RenderOptions(background=None, samples_per_pixel=16)
+    )
     _, sharp = saved_image(run, tmp_path / "sharp", CLEAR)
     alpha = clear[..., 3]
     edge = (alpha > 0.2) & (alpha < 0.8)

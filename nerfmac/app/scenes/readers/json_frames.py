@@ -21,7 +21,6 @@ import numpy.typing as npt
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.masks import mask_of
-from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.readers import json_depth
@@ -35,6 +34,7 @@ from nerfmac.app.scenes.readers.json_keys import (
 from nerfmac.app.scenes.readers.json_keys import SPLITS as SPLITS
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
+from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry.lenses import Lens, focal_length
 from nerfmac.geometry.placement import Direction, Placement
 
