@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Camera, InputError, Lens
 from nerfmac.app.video import render_video
 from nerfmac.app.video.frames import blurred
 from nerfmac.app.video.series import _linear
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.view_renderer import RenderOptions
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, arrays, hits, values_of
 from tests.app.video.test_render_video import read_exr
