@@ -9,11 +9,10 @@ from typing import get_args
 import pytest
 
 import nerfmac
+from nerfmac import Config, InputError
 from nerfmac.app.cli.shared_options import Preset
-from nerfmac.common.checks import InputError
 from nerfmac.config import (
     PRESET_NAMES,
-    Config,
     HashGridConfig,
     MarchConfig,
     NetworkConfig,

@@ -17,12 +17,9 @@ from model_curves import (
     training_pixels,
 )
 
-from nerfmac.app.scenes import load_scene
+from nerfmac import Camera, Lens, Trainer, load_scene
 from nerfmac.config import override
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac import Bounds, EncodedField, Samples
 from nerfmac.backend import kernels_disabled
-from nerfmac.config import Config, HashGridConfig, override
-from nerfmac.config.presets import PRESETS
-from nerfmac.fields.encoded import EncodedField
+from nerfmac.config import PRESETS, Config, HashGridConfig, override
 from nerfmac.fields.encodings import HashGrid, encoding_of
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac import Bounds, EncodedField
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
-from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Frequencies, encoding_of
 from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.networks import MlpShape
 from tests.scene_factory import CONFIG
 

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac import Bounds, Rays, Samples
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.field import shapes_of
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from tests.fields.test_encodings import encoded

@@ -14,9 +14,8 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 import nerfmac
-from nerfmac.app.scenes import load_scene
+from nerfmac import InputError, load_scene
 from nerfmac.app.scenes.images import inspect
-from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 from tests.app.scenes.test_phone_captures import rows, write_llff

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac import CameraPath, Config, Keyframe
 from nerfmac.app.paths.curve import matrices
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.scenes.image_search import ImageSearch
@@ -19,7 +19,6 @@ from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import leads_out
 from nerfmac.common.json_reader import Fields
-from nerfmac.config import Config
 from tests.fuzzing.mutations import mutation_of
 from tests.fuzzing.readers import READERS, attempt
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Lens
 from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.near_plane import NEAR_FRACTION, near_plane
 from tests.scene_factory import CONFIG
 

@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
+from nerfmac import Camera, Lens, load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.geometry import tracks as tracks_module
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks, distances_of
 from tests.app.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
 from tests.app.scenes.projection import project

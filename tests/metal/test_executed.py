@@ -13,12 +13,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Lens
 from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels

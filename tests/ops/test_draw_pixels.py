@@ -6,9 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, Lens
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, pixels

@@ -27,12 +27,21 @@ RUNS = [
 
 
 @pytest.fixture(scope="module")
-def device(request):
+def compiled():
+    """Devices for which the kernels of all selected cases are compiled."""
+    return set()
+
+
+@pytest.fixture
+def device(request, compiled):
+    # Not module-scoped: pytest would set up such a fixture for each case again.
     choose_device(request.param)
-    mine = [item for item in request.session.items if item.module is request.module]
-    tested = [item.callspec.params for item in mine if hasattr(item, "callspec")]
-    here = [each["case"] for each in tested if each["device"] == request.param]
-    compile_ahead(lambda: [case.run() for case in here])
+    if request.param not in compiled:
+        mine = [item for item in request.session.items if item.module is request.module]
+        tested = [item.callspec.params for item in mine if hasattr(item, "callspec")]
+        here = [each["case"] for each in tested if each["device"] == request.param]
+        compile_ahead(lambda: [case.run() for case in here])
+        compiled.add(request.param)
     yield request.param
     choose_device("cpu")
 

@@ -3,10 +3,7 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac import Bounds, InputError, Rays, Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.expose import expose
 from nerfmac.ops.hash_encode import HashLevels, hash_encode

@@ -4,10 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, Lens
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.sensor_depth import sensor_depth
 
 pytestmark = pytest.mark.usefixtures("run_by")

@@ -6,10 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Rays, Samples
 from nerfmac.common.constants import FAR_DISTANCE
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, count_samples, march

@@ -6,11 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Lens, Samples
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays, directions, rays_through
-from nerfmac.geometry.samples import Samples
 from nerfmac.refine.lenses import SharedLenses, lens_conditioning, lens_jvp
 from nerfmac.refine.refinement import LENSES, CameraRefinement
 from tests.numerics import assert_matches

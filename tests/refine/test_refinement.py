@@ -6,13 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Composited, Lens, Rays, Samples
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.color import exposed as brightened
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited
 from nerfmac.refine.lenses import pose_conditioning
 from nerfmac.refine.refinement import (
     COLORS,

@@ -4,13 +4,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Lens, Views, load_scene
 from nerfmac.app.run.configuration import exposures_for_images
-from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks
-from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread, image_gains, observed_light
 from tests.scene_factory import CONFIG
 

@@ -6,12 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Evaluation, Lens, ViewQuality, Views
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.views import Views
 from nerfmac.rendering.depth_error import depth_error, relative_errors
-from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

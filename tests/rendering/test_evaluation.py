@@ -9,16 +9,12 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
+from nerfmac import Composited, InputError, Lens, Renderer, Views
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.geometry.views import Views
-from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate, spread
 from nerfmac.rendering.metrics import similarity
 from nerfmac.rendering.pace import REPETITIONS, TRIAL, seconds_per_pixel
-from nerfmac.rendering.renderer import Renderer
 
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
 

@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.common.checks import InputError
+from nerfmac import Bounds, Camera, FieldOutput, InputError
 from nerfmac.common.constants import RENDER_STOP_TRANSMITTANCE as STOP
-from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, Occupied, march

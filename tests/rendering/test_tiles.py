@@ -8,15 +8,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Config, Samples
 from nerfmac.app.measure.launches import Work, launches, recorded_launches, unseen
 from nerfmac.backend import using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
 from nerfmac.backend.device import pretended
-from nerfmac.config import Config
 from nerfmac.config.presets import preset
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.samples import Samples
 from nerfmac.rendering import renderer
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.renderer import FIRST_TILE, LARGEST_TILE, SMALLEST_TILE, Tiles

@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import Composited
+from nerfmac import Bounds, Composited, FieldOutput, Rays, Samples
 from nerfmac.sampling.hierarchical import HierarchicalSampler, invert, stratified
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -6,13 +6,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, EncodedField, Rays
 from nerfmac.common.constants import FAR_DISTANCE, NEVER_OCCUPIED
 from nerfmac.config import override
 from nerfmac.config.sampling import NEAR
-from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.ops.uniform import uniform

@@ -6,15 +6,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Samples, Trainer
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import configured_penalty_weights
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac import Bounds, FieldOutput, Samples, Trainer
 from nerfmac.common.constants import OCCLUSION_END
 from nerfmac.config import override
-from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.huber import huber
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import RayBatch
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

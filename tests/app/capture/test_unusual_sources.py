@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 from tqdm import tqdm
 
+from nerfmac import InputError, load_scene
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.capture.inputs import images_in, report_unused, take_images
 from nerfmac.app.capture.video import (
@@ -16,8 +17,6 @@ from nerfmac.app.capture.video import (
     open_video,
     report_conversions,
 )
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
 from tests.app.capture.test_capture import solved, somewhere
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.run import Run
+from nerfmac import CameraPath, Keyframe, Run
 from tests.app.cli.refusals import refused
 from tests.decoding import decoded
 from tests.scene_factory import HEIGHT, WIDTH, nerfmac

@@ -11,8 +11,7 @@ import pytest
 from local_ranks import start_local
 
 import nerfmac
-from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, Run
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, write_scene
 from tests.scene_factory import nerfmac as command
 

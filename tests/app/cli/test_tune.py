@@ -11,8 +11,7 @@ from nerfmac.app.measure import tuning as choosing
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.backend import choose_device, variants
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from tests.app.cli.refusals import refused
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 

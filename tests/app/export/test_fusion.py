@@ -6,13 +6,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from nerfmac import Camera, InputError, Lens
 from nerfmac.app.export import extract_mesh
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import DepthView, depth_views, fused
 from nerfmac.app.export.mesh import distances_to_mesh
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from tests.app.export.egg import Egg, distance_to, egg_run, size_of
 

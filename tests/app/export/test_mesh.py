@@ -8,9 +8,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Camera, InputError
 from nerfmac.app.export import extract_mesh
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.placement import Placement
 from tests.app.export.egg import (
     HOLLOW,

@@ -6,11 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection import inspect_scene
+from nerfmac import Camera, Lens, inspect_scene, load_scene
 from nerfmac.app.inspection.cameras import camera_findings, lens_findings
-from nerfmac.app.scenes import load_scene
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import write_blender, write_transforms
 from tests.scene_factory import nerfmac
 

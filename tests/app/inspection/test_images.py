@@ -4,10 +4,8 @@ import numpy as np
 from PIL import Image, ImageFilter
 from tqdm import tqdm
 
+from nerfmac import Camera, Frame, Lens
 from nerfmac.app.inspection.images import image_findings, measure_images
-from nerfmac.app.scenes import Frame
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 
 LENS = Lens.from_fov(1.0, 96, 64)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.inspection import inspect_scene
-from nerfmac.app.scenes import load_scene
+from nerfmac import inspect_scene, load_scene
 from nerfmac.app.scenes.diagram import (
     CUBE,
     MARGIN,

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nerfmac import Camera, load_scene
 from nerfmac.app.inspection import inspect_scene, matching
 from nerfmac.app.inspection.matching import compare_poses, pairs_to_match
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
-from nerfmac.geometry.cameras import Camera
 from tests.app.capture import corner
 from tests.app.capture.reconstructions import around_a_can, matches_of, model_of
 from tests.app.scenes.scene_files import save, write_json

@@ -6,8 +6,7 @@ import pytest
 
 from nerfmac.app.measure.launches import Work, by_kernel, launches, recorded_launches, total, unseen
 from nerfmac.backend import using
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.networks import NetworksShape, networks
 

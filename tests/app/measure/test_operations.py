@@ -8,8 +8,7 @@ from nerfmac.app.measure.benchmark import computations, measure_operations
 from nerfmac.app.measure.timing import measure
 from nerfmac.backend import kernels_disabled, runs_kernel
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 
 SMALL = override(PRESETS["tiny"], march={"max_samples": 2048}, train={"rays": 64})
 

@@ -13,8 +13,7 @@ from nerfmac.app.measure.tuning import trials, tune
 from nerfmac.backend import choose_device, variant, variants
 from nerfmac.backend.variants import VARIANTS, is_tuned, tuned_for
 from nerfmac.common.checks import InputError
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 
 TINY = PRESETS["tiny"]
 FOUR, TWO, EIGHT = VARIANTS["march_count"].on_cpu

@@ -6,9 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac import CameraPath, InputError, Keyframe
 from nerfmac.app.paths import camera_path as path
-from nerfmac.common.checks import InputError
 
 PLACES = [(0.1, -2.0, 0.4), (0.7, -1.6, 0.5), (2.2, 0.3, 1.1), (1.9, 0.9, 0.2), (-0.5, 1.7, 0.6)]
 AXES = [(0.2, 0.9, -0.3), (0.3, 0.8, 0.1), (1.4, -0.2, 1.9), (-0.4, 2.0, 1.7), (-1.1, 0.3, 2.2)]

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.app.paths import CameraPath
-from nerfmac.common.checks import InputError
+from nerfmac import CameraPath, InputError
 from tests.app.paths.test_camera_path import KEYFRAMES, sampled, timed
 
 POSE = [[0, 0, 1, 2.0], [1, 0, 0, 3.0], [0, 1, 0, 5.0]]

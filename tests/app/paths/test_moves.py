@@ -6,14 +6,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Composited, Lens, Renderer
 from nerfmac.app.paths import center_of, figure_of_eight, orbit, spiral, tour
 from nerfmac.app.paths.curve import logarithm, quaternions
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.ops.composite import Composited
-from nerfmac.rendering.renderer import Renderer
 from tests.app.paths.test_orbit import CENTER, LENS, UPS, rig, seen_from
 
 MOVES = {orbit: 5.0, spiral: 10.0, figure_of_eight: 6.0, tour: 10.0}

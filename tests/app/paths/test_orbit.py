@@ -6,10 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from nerfmac import Camera, InputError, Lens
 from nerfmac.app.paths import orbit
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 
 LENS = Lens(40, 30, 35.0, 34.0, 19.0, 16.0, k1=0.1)
 CENTER = np.array([0.4, 0.7, -0.3])

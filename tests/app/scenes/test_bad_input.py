@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, load_scene
 from tests.app.scenes.scene_files import (
     HEIGHT,
     LENS,

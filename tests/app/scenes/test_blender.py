@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import builtin_scene_path, load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, builtin_scene_path, load_scene
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, write_blender, write_json
 
 

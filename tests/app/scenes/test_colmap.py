@@ -5,8 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, load_scene
 from tests.app.scenes.colmap_files import OPENCV, write_colmap
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced

@@ -5,10 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import Scene, load_scene
+from nerfmac import InputError, Scene, load_scene
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.readers import stray_scanner
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.rays import camera_rays
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import HIGH, LENS, LOW, WRITERS, box_views, save

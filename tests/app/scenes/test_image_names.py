@@ -6,9 +6,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
+from nerfmac import InputError, load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import POINTS
 from tests.app.scenes.scene_files import pixels, save, write_json, write_transforms
 

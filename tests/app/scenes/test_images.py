@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.scenes import load_scene
+from nerfmac import InputError, load_scene
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import SUPPORTED, decode, inspect
-from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
 COLORS = pixels(5, 4)

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection import inspect_scene
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, inspect_scene, load_scene
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, save, write_transforms
 
 

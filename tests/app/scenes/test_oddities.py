@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, load_scene
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
 

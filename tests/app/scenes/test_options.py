@@ -5,8 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, load_scene
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.projection import project
 from tests.app.scenes.scene_files import (

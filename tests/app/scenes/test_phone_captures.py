@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from nerfmac import InputError, load_scene
 from nerfmac.app.paths.curve import quaternions
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import (
     HEIGHT,

@@ -4,12 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import Frame, Scene, load_scene
+from nerfmac import Camera, Frame, InputError, Lens, Scene, load_scene
 from nerfmac.app.scenes.scene import prefetch
 from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import (
     HEIGHT,
     WIDTH,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Lens
 from nerfmac.app.scenes.placement import fit, stray_cameras
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from tests.app.capture.test_capture import photos, solved, somewhere
 from tests.app.cli.refusals import refused

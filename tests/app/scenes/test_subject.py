@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Lens
 from nerfmac.app.scenes.placement import MIN_SUBJECT_POINTS, find_subject
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 
 CENTER = np.array([0.6, 0.35, 0.45])
 LENS = Lens.from_fov(1.0, 48, 64)

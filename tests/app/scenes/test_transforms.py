@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac import Camera, Lens, load_scene
 from tests.app.scenes.scene_files import (
     HEIGHT,
     LENS,

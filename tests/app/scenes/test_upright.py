@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Camera, InputError, Lens, load_scene
 from nerfmac.app.paths import orbit
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from tests.app.capture.corner import LENS as ANY_LENS
 from tests.app.capture.corner import cameras, papers, seen
 from tests.app.scenes.colmap_files import write_colmap

@@ -11,11 +11,10 @@ import msgpack
 import numpy as np
 import pytest
 
+from nerfmac import InputError, Samples
 from nerfmac.app.scenes.images import decode
 from nerfmac.app.snapshots import load_snapshot, reading
 from nerfmac.app.snapshots.reading import open_run, read_container
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.samples import Samples
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
 from tests.scene_factory import nerfmac

@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Camera, InputError, Lens
 from nerfmac.app.video import render_video
 from nerfmac.app.video.frames import blurred
 from nerfmac.app.video.series import _linear
-from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, hits, values_of
 from tests.app.video.test_render_video import read_exr
 from tests.pinhole import pixel_rays

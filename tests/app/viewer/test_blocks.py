@@ -4,9 +4,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Lens
 from nerfmac.app.viewer.images import first_blocks, first_samples
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, march
 from tests.app.viewer.analytic import (

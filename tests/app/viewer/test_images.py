@@ -6,19 +6,15 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Camera, InputError, Trainer
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.color_map import INFERNO, TURBO
 from nerfmac.rendering.renderer import to_bytes
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.analytic import (
     BELOW,
     CUBE,

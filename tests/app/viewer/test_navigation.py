@@ -5,11 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from nerfmac import Camera, InputError
 from nerfmac.app.paths import orbit
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, STEEPEST, View
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
 from tests.app.viewer.standing import CENTER, EYE, FOV, LENS, UP, level, rolled, seen
 
 

@@ -7,11 +7,10 @@ from concurrent.futures import Future
 import numpy as np
 import pytest
 
+from nerfmac import Camera, Lens
 from nerfmac.app.viewer import path_editor
 from nerfmac.app.viewer.path_editor import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from tests.decoding import decoded
 
 

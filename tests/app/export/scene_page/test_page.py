@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Camera, InputError, Method, Run
 from nerfmac.app.export import PagePath, write_scene_page
 from nerfmac.app.paths import View
-from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
-from nerfmac.training.method import Method
 from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 

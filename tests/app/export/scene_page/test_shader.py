@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac import Camera, Lens, Rendered, Samples
 from nerfmac.app.export.scene_page import TracedField, quantized
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves
-from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import srgb_to_linear
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import cell_of, is_occupied
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import Rendered
 from tests.app.export.scene_page.fields import CASES
 
 ROUNDOFF = 2.0**-24
