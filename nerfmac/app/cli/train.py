@@ -138,7 +138,7 @@ def _next_commands(out: Path) -> str:
     return f"render a video with `nerfmac render {quote(str(out))}`; {view}"
 
 
-def save_turntable(training: Training, run: Run) -> None:
+def save_turntable(training: Training) -> None:
     """If the run has a folder, render a turntable video to `video.mp4` in the folder.
 
     The size and the number of frames do not depend on the training time. If rendering would take
@@ -146,7 +146,7 @@ def save_turntable(training: Training, run: Run) -> None:
     """
     if training.folder is None:
         return
-    path = training.folder / "video.mp4"
+    run, path = training.run, training.folder / "video.mp4"
     size = video_size(run.scene.cameras[0].lens)
     cameras = run.orbit(round(TURNTABLE_SECONDS * TURNTABLE_FPS), size)
     seconds = video_seconds(run, cameras)

@@ -60,7 +60,7 @@ class Outputs:
         *,
         tensorboard: bool = False,
         all_views: bool = False,
-        on_end: Callable[[Run], None] | None = None,
+        on_end: Callable[[], None] | None = None,
         progress: bool = True,
     ) -> None:
         """Create the writer.
@@ -72,7 +72,7 @@ class Outputs:
             tensorboard: Whether to also write TensorBoard events.
             all_views: Whether to evaluate all test views, instead of those that `measured_views`
                 selects.
-            on_end: Callback that `finish` calls with the run before the evaluation.
+            on_end: Callback that `finish` calls before the evaluation.
             progress: Whether to show progress bars, on the first rank.
         """
         self._run, self._folder = training.run, training.folder
@@ -119,7 +119,7 @@ class Outputs:
         error: Exception | None = None
         if self._on_end:  # Called first, because its output is most important to users.
             try:
-                self._on_end(run)
+                self._on_end()
             except Exception as raised:
                 error = raised
         of = len(run.images().splits.get("test", ()))
