@@ -231,6 +231,8 @@ class Tune(MeasuringFlags):
 
     scene: Annotated[Path | None, POSITIONAL, Written("[SCENE]")] = None
     """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""
+    seconds: Annotated[float, Range(0.01)] = 0.5
+    """Approximate time per operation in seconds. Longer measurements are less noisy."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,
     Compared,
+    Report,
     compared,
     compile_for,
     launched_and_missed,
     print_sum,
 )
-from nerfmac.app.measure.selftest.report import Report
 from nerfmac.app.measure.selftest.specializations import write_metal
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu

@@ -2,6 +2,6 @@
 
 from nerfmac.app.video.encoding import check_video as check_video
 from nerfmac.app.video.encoding import write_video as write_video
-from nerfmac.app.video.estimate import video_seconds as video_seconds
-from nerfmac.app.video.estimate import video_size as video_size
 from nerfmac.app.video.rendering import render_video as render_video
+from nerfmac.app.video.rendering import video_seconds as video_seconds
+from nerfmac.app.video.rendering import video_size as video_size

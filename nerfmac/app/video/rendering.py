@@ -1,9 +1,11 @@
-"""`render_video` renders a run to a video or to numbered files in a folder."""
+"""`render_video` renders a run to a video or to numbered files in a folder. `video_seconds`
+estimates the rendering time, and `video_size` returns the default frame size."""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
@@ -17,16 +19,24 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
+from nerfmac.app.run.reporting import duration
 from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
-from nerfmac.app.video.estimate import announce
 from nerfmac.app.video.frames import CameraSamples, SideBySide
+from nerfmac.backend import current_device
 from nerfmac.common.awake import awake
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_replaceable, user_path
 from nerfmac.common.lock import locked
 from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+
+CPU_SIDE = 720
+"""Longer side of the frames of a video on a CPU in pixels, unless the photos are smaller."""
+LONG = 300.0  # Rendering time in seconds above which a smaller size is offered.
+OFFERED = 180.0  # Approximate rendering time in seconds with the offered size.
+MIN_SIDE = 64  # Minimum of the longer side in pixels that is offered.
 
 log = logging.getLogger("nerfmac")
 
@@ -231,3 +241,36 @@ def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Ge
     yield from tqdm(
         items, "frames", total, initial=done, unit="frame", disable=not progress, smoothing=0.0
     )
+
+
+def video_size(lens: Lens) -> tuple[int, int]:
+    """Return the default width and height of the frames of a video in pixels: the size of the
+    photos. On a CPU, the longer side has at most `CPU_SIDE` pixels."""
+    scale = CPU_SIDE / max(lens.width, lens.height) if current_device() == "cpu" else 1.0
+    return scaled((lens.width, lens.height), min(scale, 1.0))
+
+
+def scaled(size: tuple[int, int], factor: float) -> tuple[int, int]:
+    """Return a frame size multiplied by `factor`, with even width and height of at least 2."""
+    width, height = (max(round(side * factor / 2), 1) * 2 if factor < 1 else side for side in size)
+    return width, height
+
+
+def video_seconds(run: Run, cameras: Sequence[Camera]) -> float:
+    """Estimate the rendering time in seconds of a video with one frame for each camera, with the
+    default options, from a few small images."""
+    return SideBySide([run], RenderOptions()).seconds([[camera] for camera in cameras])
+
+
+def announce(out: Path, joined: SideBySide, frames: Sequence[CameraSamples]) -> None:
+    """Log the number and size of the frames that will be rendered, and the estimated time. If the
+    time exceeds `LONG`, a smaller size is offered."""
+    if not frames:
+        return
+    lens, seconds = frames[0][0].lens, joined.seconds(frames)
+    text = f"{len(frames)} frame{'s' * (len(frames) > 1)} of {lens.width}x{lens.height} pixels"
+    text = f"rendering {text} to {out}, which takes about {duration(seconds)}"
+    width, height = scaled((lens.width, lens.height), math.sqrt(OFFERED / max(seconds, OFFERED)))
+    if seconds > LONG and max(width, height) >= MIN_SIDE:
+        text += f"; with --size {width}x{height}, it takes about {duration(OFFERED)}"
+    log.info("%s", text)

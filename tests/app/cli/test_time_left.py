@@ -11,7 +11,7 @@ import pytest
 from nerfmac.app.cli import train as command
 from nerfmac.app.run import HeldOut, Run, headline
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.video import estimate, frames, video_size
+from nerfmac.app.video import frames, rendering, video_size
 from nerfmac.backend import choose_device
 from nerfmac.geometry.lenses import Lens
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
@@ -129,7 +129,7 @@ def test_a_film_on_a_cpu_has_the_shape_of_the_photos(photo, size, monkeypatch):
     choose_device("cpu")
     lens = Lens.from_fov(0.6, *photo)
     assert video_size(lens) == size
-    monkeypatch.setattr(estimate, "current_device", lambda: "metal")
+    monkeypatch.setattr(rendering, "current_device", lambda: "metal")
     assert video_size(lens) == photo
 
 
@@ -150,7 +150,7 @@ def test_a_smaller_film_is_offered_if_it_takes_long(
     caplog.set_level(logging.INFO, "nerfmac")
     joined = frames.SideBySide([run], frames.RenderOptions())
     camera = replace(run.scene.cameras[0], lens=Lens.from_fov(0.6, 720, 405))
-    estimate.announce(tmp_path / "a.mp4", joined, [[camera]] * 30)
+    rendering.announce(tmp_path / "a.mp4", joined, [[camera]] * 30)
     (line,) = said(caplog.messages, "rendering 30 frames of 720x405 pixels")
     assert line.endswith(text)
 

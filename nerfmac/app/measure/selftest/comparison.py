@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -25,10 +26,12 @@ from nerfmac.backend import (
     using,
     working_dtype,
 )
-from nerfmac.backend.build import BuildError
+from nerfmac.backend.build import BuildError, compiler_version
 from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.machine import software
 from nerfmac.backend.metal_text import exported
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import write_json
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """Type of a function that accepts arrays and returns one or more arrays."""
@@ -282,3 +285,73 @@ def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
+
+
+class Report:
+    """Results of a self-test on one or more devices, as a JSON file to attach to a bug report.
+
+    The file is written before and after each test case. After a crash, it is therefore valid JSON
+    with the earlier results and the name of the test case that crashed.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Write an empty report to a JSON file, or store the results only in memory if `path` is
+        None."""
+        self.path = path
+        self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
+        self.save()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every device has passed."""
+        return all(device["passed"] for device in self.values["devices"])
+
+    def begin_device(self) -> None:
+        """Add an empty entry for the current device. Later results are recorded in this entry."""
+        if current_device() == "cpu":
+            details: dict[str, Any] = {"compiler": compiler_version()}
+        else:
+            info = mx.device_info().items()
+            details = {name: v if isinstance(v, int) else str(v) for name, v in info}
+        self._device: dict[str, Any] = {
+            "device": current_device(),
+            "device_name": device_name(),
+            "details": details,
+            "passed": True,
+            "running": None,  # the case in progress
+            "cases": 0,  # number of finished cases
+            "arrays": 0,  # number of compared arrays
+            "failed": [],  # `Compared.to_json` of each case that failed
+            "not_run": [],  # specializations that no case launched
+        }
+        self.values["devices"].append(self._device)
+
+    def begin(self, what: str | None) -> None:
+        """Record the test case that starts now, or None after the device's last test case."""
+        self._device["running"] = what
+        self.save()
+
+    def add(self, outcome: Compared) -> None:
+        """Record the result of a test case."""
+        self._device["cases"] += 1
+        self._device["arrays"] += len(outcome.outcomes)
+        if not outcome.passed:
+            self._device["failed"].append(outcome.to_json())
+            self._device["passed"] = False
+        self.save()
+
+    def add_not_run(self, specializations: Sequence[str]) -> None:
+        """Record the names of the reachable specializations that no test case launched."""
+        self._device["not_run"] += specializations
+        self._device["passed"] &= not specializations
+        self.save()
+
+    def end(self) -> None:
+        """Mark the report as complete."""
+        self.values["complete"] = True
+        self.save()
+
+    def save(self) -> None:
+        """Write the results so far."""
+        if self.path:
+            write_json(self.path, self.values)
