@@ -5,8 +5,6 @@ The kernel body that MLX compiles is a single call of the user's function:
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

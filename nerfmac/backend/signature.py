@@ -7,8 +7,6 @@ Each tuple contains the dtype of an array, followed by the lengths of its axes. 
 number, a name, or a name plus a number. All axes with the same name must have the same length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

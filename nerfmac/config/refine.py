@@ -1,7 +1,5 @@
 """Settings for refining training views: parameters and learning rates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

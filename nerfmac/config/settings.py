@@ -1,7 +1,5 @@
 """`Settings`, the base class of groups of settings, and `Range`, the allowed values of a number."""
 
-from __future__ import annotations
-
 from functools import cache
 from math import inf
 from types import NoneType

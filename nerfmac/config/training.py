@@ -1,7 +1,5 @@
 """Settings of training: steps, rays, losses, and the optimizer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 

@@ -5,8 +5,6 @@ network and spherical harmonics of the direction (Müller et al. 2022, section 5
 encoding, `EncodedField` is the field of Instant-NGP.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from math import ceil

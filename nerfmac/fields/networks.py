@@ -1,7 +1,5 @@
 """Random initial weights of networks."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import mlx.core as mx

@@ -9,8 +9,6 @@ NeRF uses ReLU. The gradient of ReLU is zero for negative inputs, so a network w
 density of zero everywhere could not be trained.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import mlx.core as mx

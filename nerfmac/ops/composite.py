@@ -34,8 +34,6 @@ In training, the gradients of samples near the camera can be scaled
 (`nerfmac.ops.gradient_scaling`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ where t is the distance of the sample from the camera, and d is `full_gradient_d
 Deschaintre 2023, "Floaters No More", equation 5).
 """
 
-from __future__ import annotations
-
 from typing import cast
 
 import mlx.core as mx

@@ -10,8 +10,6 @@ in row-major order, one after the other. The networks are equivalent to tiny-cud
 networks (Müller et al. 2021), which store the transposed matrices (outputs, inputs).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast

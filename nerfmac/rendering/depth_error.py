@@ -1,7 +1,5 @@
 """Comparison of rendered depth with the depth maps of a sensor."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

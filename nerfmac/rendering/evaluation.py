@@ -1,7 +1,5 @@
 """Evaluation of a split: render its views and compare them with the photos on the device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -8,8 +8,6 @@ the points on the plane. Objects in front of the plane count as errors, so even 
 pixels with an error. Compare this metric only between runs of the same scene.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

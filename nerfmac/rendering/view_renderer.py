@@ -3,8 +3,6 @@ rendering of an image from a trained field: values of the pixels, such as depth,
 the values to colors.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple

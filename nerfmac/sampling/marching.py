@@ -1,7 +1,5 @@
 """`MarchingSampler`, which marches rays through an occupancy grid and samples occupied cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial

@@ -9,8 +9,6 @@ invisible cells, such as cells outside all views or inside objects. If invisible
 occupied, they could contain haze that appears in other views.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil

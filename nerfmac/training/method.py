@@ -1,7 +1,5 @@
 """`Method`: custom components for training, namely field, sampler, and losses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -14,8 +14,6 @@ Black pixels of a mask are excluded. Masks of instant-ngp are inverted: only the
 used.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

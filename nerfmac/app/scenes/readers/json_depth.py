@@ -8,8 +8,6 @@ value times `integer_depth_scale` is the depth in units of the poses. Without
 images. In both programs, depth is along the optical axis.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -6,8 +6,6 @@ instant-ngp and nerfstudio. Values of a frame take precedence over values of the
 obviously wrong, as in some published files, the value is corrected and a warning is logged.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

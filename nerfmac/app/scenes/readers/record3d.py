@@ -11,8 +11,6 @@ meters. An archive (.r3d) is a ZIP file with the same metadata. Next to each ima
 uint8, 0 to 2) as LZFSE data.
 """
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

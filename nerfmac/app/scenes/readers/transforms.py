@@ -15,8 +15,6 @@ nerfstudio, scale * (R position + t), in `dataparser_transforms.json` (`transfor
 coordinates before this transform and this scale were applied, so `transforms.json` is also needed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sequence

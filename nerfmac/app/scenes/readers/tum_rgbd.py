@@ -8,8 +8,6 @@ intrinsics. nerfmac uses the published intrinsics of the camera in the name of t
 `freiburg1` to `freiburg3`, or the default intrinsics of the benchmark.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 
