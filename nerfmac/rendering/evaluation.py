@@ -12,7 +12,6 @@ from nerfmac.backend.watchdog import confirm, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.views import Views
-from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.metrics import (
     Sums,
     color_corrected,
@@ -22,6 +21,7 @@ from nerfmac.rendering.metrics import (
 )
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, Renderer
+from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 

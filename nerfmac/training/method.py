@@ -14,7 +14,7 @@ from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
 from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
 

@@ -10,8 +10,8 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.views import Views
-from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality
+from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
