@@ -291,7 +291,7 @@ def _depth_of(frame: Fields, file: Fields, folder: Path) -> DepthImage | None:
         path = file_of(frame, "depth_path", folder) if is_enabled and unit > 0 else None
     else:
         return None
-    return path and DepthImage(path, unit)
+    return None if path is None else DepthImage(path, unit)
 
 
 def _value(key: str, frame: Fields, file: Fields, default: float) -> float:
