@@ -17,11 +17,11 @@ from nerfmac.backend.fallback import references as references
 from nerfmac.backend.fallback import runs_kernel as runs_kernel
 from nerfmac.backend.fallback import working_dtype as working_dtype
 from nerfmac.backend.kernel import Kernel as Kernel
+from nerfmac.backend.kernel import Signature as Signature
 from nerfmac.backend.kernel import compile_ahead as compile_ahead
 from nerfmac.backend.kernel import group_threads as group_threads
 from nerfmac.backend.kernel import simd_width as simd_width
 from nerfmac.backend.memory import memory_bytes as memory_bytes
-from nerfmac.backend.signature import Signature as Signature
 from nerfmac.backend.variants import repeatable as repeatable
 from nerfmac.backend.variants import using as using
 from nerfmac.backend.variants import variant as variant

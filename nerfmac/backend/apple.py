@@ -7,8 +7,6 @@ atomic float additions on an M3 Max. The rate of a chip is assumed to be proport
 arithmetic throughput.
 """
 
-from __future__ import annotations
-
 from nerfmac.backend.device import apple_generation, current_device
 from nerfmac.backend.watchdog import SHORTER, is_relaxed
 

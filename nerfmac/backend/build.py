@@ -6,8 +6,6 @@ machines may share a cache folder. Files are written under a temporary name and 
 several processes can compile at the same time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

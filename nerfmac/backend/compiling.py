@@ -4,8 +4,6 @@ On CUDA, MLX compiles a fused kernel in three seconds, as 42 variants. Fusion is
 training step, which runs thousands of times, but not for a computation that runs rarely.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import os

@@ -4,8 +4,6 @@ The kernel body is compiled as C++ inside a loop over the grid. The kernel runs 
 MLX operation (extension.cpp), so `mx.compile` and `mx.grad` support it like any other operation.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ headers. `CudaKernel` compiles kernels without these headers, in parallel on all
 caches the binaries on disk. `mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

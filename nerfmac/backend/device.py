@@ -4,8 +4,6 @@ The compute device is always MLX's default device. The device determines the bac
 kernels: Metal or CUDA on a GPU, depending on the MLX build, and compiled C++ on the CPU.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

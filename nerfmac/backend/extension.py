@@ -6,8 +6,6 @@ Therefore, nerfmac builds the operation only for `VERSIONS` and tests it before 
 Only CPU kernels require this operation and nanobind.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import platform
 import re

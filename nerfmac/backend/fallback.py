@@ -5,8 +5,6 @@ once. To find a faulty kernel, set the environment variable NERFMAC_DISABLE_KERN
 the operations that should use their references.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Properties of the host: its processor, and the cache folder for compiled kernels and variants."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

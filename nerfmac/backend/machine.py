@@ -1,7 +1,5 @@
 """Description of the device and software used for a measurement, as JSON values."""
 
-from __future__ import annotations
-
 import os
 import platform
 from importlib.metadata import version

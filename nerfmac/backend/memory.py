@@ -5,8 +5,6 @@ exception is raised: either the system ends the process, or MLX 0.32.4 ends it w
 next array.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ source code does not contain MLX's header, which includes metal_stdlib. Kernels 
 read, checked, and executed on a machine without an Apple GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple

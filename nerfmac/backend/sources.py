@@ -1,7 +1,5 @@
 """Kernel source code: `kernels/*.metal`, their headers, and a dialect for each back end."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ sizes. Otherwise, the device's first variant is used. The selection does not aff
 `mx.compile` has already compiled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -13,8 +13,6 @@ once, possibly in unrelated code. An array is therefore confirmed only if later 
 stored or used to continue.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """`awake`, which prevents a Mac from sleeping during long computations."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,8 +1,6 @@
 """Constants that the Python code, the kernels, and the shaders of the exported page share.
 Declarations with the same names are prepended to the source code of every kernel and shader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 EARLY_STOP_TRANSMITTANCE = 1e-4  # Rays of training end below this transmittance.

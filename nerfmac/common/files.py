@@ -1,8 +1,6 @@
 """Checks of paths, and atomic writing of files: a file is written under a temporary name and then
 renamed."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

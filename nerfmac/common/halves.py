@@ -1,7 +1,5 @@
 """Conversion of parameters to float16, for export to other programs."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,8 +1,6 @@
 """Installation commands for error messages, and reasons why MLX is missing. This module does not
 import any third-party package."""
 
-from __future__ import annotations
-
 import json
 import platform
 import subprocess

@@ -2,8 +2,6 @@
 the operating system releases when the process ends, even after a crash. Reading requires no
 lock."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -2,8 +2,6 @@
 contains each module after the modules that it imports, without imports and without `export`, except
 in the main module. Modules share one scope, so no two of them may declare the same name."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Progress bars that appear only for work that takes a long time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 DELAY = 1.5  # Time in seconds after which a progress bar appears.

@@ -10,8 +10,6 @@ Outside a `recording`, `interval` and `event` do nothing. The file has Chrome's 
 ("Trace Event Format", Google 2016), with times in microseconds.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -4,10 +4,15 @@ of a setting is also the help text of its option in `nerfmac train --help-all`."
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
-from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings
-from nerfmac.config.training import OptimizerConfig, ParameterGroup, TrainConfig
+from nerfmac.config.training import (
+    REFINED,
+    OptimizerConfig,
+    ParameterGroup,
+    RefineConfig,
+    TrainConfig,
+)
 
 __all__ = [
     "PRESETS",

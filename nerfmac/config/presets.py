@@ -11,10 +11,9 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings
-from nerfmac.config.training import OptimizerConfig, TrainConfig
+from nerfmac.config.training import OptimizerConfig, RefineConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 

@@ -1,7 +1,5 @@
 """Settings of ray marching and the occupancy grid."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated

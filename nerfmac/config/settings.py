@@ -2,8 +2,6 @@
 `Range`, the allowed values of a number, and `Written`, the form of an option on the command line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from math import inf

@@ -5,8 +5,6 @@ network and spherical harmonics of the direction (Müller et al. 2022, section 5
 encoding, `EncodedField` is the field of Instant-NGP.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -20,12 +18,17 @@ from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
-from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks import MlpShape, NetworksShape, networks, networks_density
+from nerfmac.ops.networks import (
+    MlpShape,
+    NetworksShape,
+    networks,
+    networks_density,
+    uniform_by_layer,
+)
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.ops.trace import TraceGeometry, trace
 

@@ -4,8 +4,6 @@ An encoding stores no parameters. Trained parameters, such as the table of a has
 to each call.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ NeRF uses ReLU. The gradient of ReLU is zero for negative inputs, so a network w
 density of zero everywhere could not be trained.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -18,9 +16,9 @@ import mlx.core as mx
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.encodings import Frequencies
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec
-from nerfmac.fields.networks import glorot_uniform
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
+from nerfmac.ops.networks import glorot_uniform
 
 
 @dataclass(frozen=True)

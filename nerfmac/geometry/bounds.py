@@ -5,8 +5,6 @@ To change the map, change `to_unit`, `to_symmetric`, and `symmetric_scale` in th
 `bounds_unit` in `kernels/bounds.h`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple

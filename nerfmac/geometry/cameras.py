@@ -5,8 +5,6 @@ axis. A pose is the camera-to-scene matrix [R | t] (3, 4), where t is the camera
 coordinates. `geometry.lenses` maps directions to pixels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

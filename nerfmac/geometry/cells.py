@@ -8,8 +8,6 @@ along x first, then along y, and then along z. The bricks of a cascade are in th
 cascade's indices follow the indices of the previous cascade.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import mlx.core as mx

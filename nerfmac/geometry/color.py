@@ -1,7 +1,5 @@
 """sRGB transfer functions, exposure, and alpha blending of images over a background."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 

@@ -3,8 +3,6 @@ the most points, found by RANSAC (Fischler and Bolles 1981) and limited by their
 do not determine the depth of a textureless floor, but points at its seams and stains determine its
 plane."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

@@ -4,8 +4,6 @@ Training and renderings begin at the same near plane, which is estimated from sp
 `MarchConfig.near` replaces the estimate. Renderings move it closer only for close-ups.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

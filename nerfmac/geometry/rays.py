@@ -3,8 +3,6 @@
 Camera axes are as in `nerfmac.geometry.cameras`.
 """
 
-from __future__ import annotations
-
 from math import pi
 from typing import NamedTuple
 

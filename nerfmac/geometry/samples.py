@@ -9,8 +9,6 @@ of `packed_info`, `ray` is `ray_indices`, and a sample's interval of length `wid
 `t_starts` to `t_ends`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

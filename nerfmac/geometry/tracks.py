@@ -2,8 +2,6 @@
 from its track, the pixels in several images that show the point. An observation determines the
 distance to the surface at its pixel, and all observations of a point have its color."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Self
 
 import mlx.core as mx

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -80,25 +80,6 @@ class Views:
             bool array (h, w), False for masked pixels, or None if the views have no masks.
         """
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
-
-    def subset(self, indices: Sequence[int]) -> Views:
-        """Return some of the views, without their observations of sparse points.
-
-        Args:
-            indices: Indices of the views, at least one.
-
-        Returns:
-            The views in the order of `indices`.
-        """
-        pixels = [self.image(index).reshape(-1, self.pixels.shape[1]) for index in indices]
-        kept = None
-        if self.kept is not None:
-            kept = mx.concatenate(
-                [self._of_view(self.kept, index).reshape(-1) for index in indices]
-            )
-        cameras = Cameras.stack([self.cameras[index] for index in indices])
-        names = tuple(self.names[index] for index in indices)
-        return Views(mx.concatenate(pixels), cameras, names, kept)
 
     def mean_color(self) -> Color | None:
         """Return the mean color of the images, estimated from random pixels that are not masked.

@@ -13,8 +13,6 @@ for rounding are derived from the gradient. The parameter update uses the moment
 rounded.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from math import sqrt
 from typing import NamedTuple

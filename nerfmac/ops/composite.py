@@ -30,21 +30,17 @@ pixel color. The expected color serves as a control variate: colors are summed r
 The control variate does not change the mean color. Without thinning, it does not change the color
 at all. With thinning, the noise of the color is proportional to the remaining error.
 
-In training, the gradients of samples near the camera can be scaled
-(`nerfmac.ops.gradient_scaling`).
+In training, the gradients of samples near the camera can be scaled; see `scale_gradients`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.samples import Samples, Thinning
-from nerfmac.ops.gradient_scaling import scale_gradients
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(
@@ -385,3 +381,36 @@ def _composite_vjp(primals, cotangents, outputs, *, full_gradient_distance):  # 
         grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),
     )
     return d_density, d_color, *map(mx.zeros_like, samples)
+
+
+def scale_gradients(
+    values: mx.array, distance: mx.array, full_gradient_distance: float
+) -> mx.array:
+    """Return `values` (slots,) or (slots, n) unchanged, but with smaller gradients near the camera.
+
+    Many of a camera's rays cross the cells near it, but few other images show these cells.
+    Optimization can therefore reduce the error of a single image by adding haze near its camera. To
+    prevent this haze, the gradients of samples are multiplied by
+
+        min(1, (distance / full_gradient_distance)^2)
+
+    (Philip and Deschaintre 2023, "Floaters No More", equation 5). `distance` (slots,) is the
+    distance from the camera, in scene units like `full_gradient_distance`. If
+    `full_gradient_distance` is 0, gradients are not scaled.
+    """
+    if not full_gradient_distance:
+        return values
+    return cast(mx.array, _unchanged(values, distance / full_gradient_distance))
+
+
+@mx.custom_function
+def _unchanged(values: mx.array, _relative_distance: mx.array) -> mx.array:
+    return values
+
+
+@_unchanged.vjp
+def _unchanged_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
+    relative_distance = primals[1]
+    factor = mx.minimum(mx.square(relative_distance), 1.0)
+    factor = factor.reshape(-1, *[1] * (cotangent.ndim - 1))
+    return factor * cotangent, mx.zeros_like(relative_distance)

@@ -1,7 +1,5 @@
 """Random pixels for a training step, and the rays and colors of given pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

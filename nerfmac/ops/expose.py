@@ -1,7 +1,5 @@
 """Exposure of composited colors, with a trained exposure for each view."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width

@@ -8,8 +8,6 @@ different levels from coinciding at the border. A level with at most 2^log2_entr
 stored as a dense grid. The other levels are hashed with the primes 1, 2654435761, and 805459861.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil

@@ -1,8 +1,6 @@
 """Huber loss of colors (Huber 1964), which is quadratic for small errors and linear for large
 errors."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature

@@ -13,8 +13,6 @@ n(enter) + k + jitter. Marching omits an interval if its sample is in an empty c
 cube.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import ceil, log
 from typing import NamedTuple

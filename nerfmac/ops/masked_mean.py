@@ -1,7 +1,5 @@
 """Mean of the losses of the rays that contribute to a training step."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

@@ -7,13 +7,13 @@ biases. Hidden layers use ReLU, and the color output uses a sigmoid.
 
 The weights of a network are stored in one flat array: the matrices (inputs, outputs) of all layers
 in row-major order, one after the other. The networks are equivalent to tiny-cuda-nn's fully fused
-networks (Müller et al. 2021), which store the transposed matrices (outputs, inputs).
+networks (Müller et al. 2021), which store the transposed matrices (outputs, inputs). The initial
+weights are random.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import sqrt
 from typing import Any, cast
 
 import mlx.core as mx
@@ -383,3 +383,21 @@ def gradient_padding(shape: NetworksShape) -> int:
 
 def _simdgroups() -> int:
     return OF_DEVICES["TILE_SIMDGROUPS"][current_device()]
+
+
+def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
+    """Return random weights of all layers (see `glorot_uniform`) as a flat float32 array
+    (shape.weights,)."""
+    keys = mx.random.split(key, len(shape.matrices))
+    return mx.concatenate(
+        [
+            glorot_uniform(key, *matrix).reshape(-1)
+            for matrix, key in zip(shape.matrices, keys, strict=True)
+        ]
+    )
+
+
+def glorot_uniform(key: mx.array, inputs: int, outputs: int) -> mx.array:
+    """Return random float32 weights (inputs, outputs) (Glorot and Bengio 2010, equation 16)."""
+    bound = sqrt(6.0 / (inputs + outputs))
+    return mx.random.uniform(-bound, bound, (inputs, outputs), key=key)

@@ -3,8 +3,6 @@
 Müller et al. 2022, appendix E.2, describe the method.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

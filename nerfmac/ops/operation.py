@@ -14,8 +14,6 @@ An operation works like `mx.custom_function`. However, if the machine cannot run
 reference replaces the kernel and its gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 

@@ -1,8 +1,6 @@
 """Packing of samples into slots: the first slot of each ray, which rays fit, and the mean number of
 slots per ray."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature

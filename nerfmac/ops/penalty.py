@@ -9,8 +9,6 @@ The penalty `sample_i` of a sample and the value `ray` of a ray do not depend on
 `composite_penalized` sums weight times penalty while it composites colors.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

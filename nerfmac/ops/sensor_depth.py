@@ -1,7 +1,5 @@
 """Lookup of the depth that a sensor has measured along the rays of drawn pixels."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature

@@ -4,8 +4,6 @@ The order and the signs of the functions are as in tiny-cuda-nn. tiny-cuda-nn ca
 functions "degree 4".
 """
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature

@@ -34,8 +34,6 @@ samples with an opacity below `alpha_thre`. Thinning omits most of these samples
 step can process more rays with the same number of samples.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import mlx.core as mx

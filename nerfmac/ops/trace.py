@@ -12,8 +12,6 @@ density, but hardly changes the median. If the transmittance of the whole ray is
 depth is the same as in `composite`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log

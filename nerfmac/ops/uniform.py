@@ -4,8 +4,6 @@ On CUDA, `mx.random.uniform` in a compiled function launches two kernels, and ML
 second kernel, which converts random bits to floats, at the first start.
 """
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature

@@ -5,8 +5,6 @@ behind the end of a ray require no color and have no gradient. To find the end o
 density of all marched samples is evaluated in parallel.
 """
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width

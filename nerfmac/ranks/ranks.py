@@ -4,8 +4,6 @@ All ranks must call the same collective operations in the same order. Each sum i
 then distributed, so the result is bitwise identical on all ranks.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

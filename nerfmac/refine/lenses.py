@@ -16,8 +16,6 @@ In the last term, only the coefficients vary. For a fisheye lens, the same formu
 angle.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import cached_property

@@ -22,8 +22,6 @@ direction. The distance between a sample and its camera is treated as constant
 respect to w is computed at the refined pose, to first order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Report on how much refinement has changed the views, as JSON values and as a line of text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mlx.core as mx

@@ -9,8 +9,6 @@ The gains are computed with alternating medians over the observations of each po
 image (median polish, Tukey 1977). Gains are relative to the median over the images.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import mlx.core as mx

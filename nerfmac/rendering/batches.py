@@ -5,8 +5,6 @@ bounded. `SampleBatches` evaluates only samples in occupied cells. `RayBatches` 
 without an occupancy grid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 

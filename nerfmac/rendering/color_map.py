@@ -1,7 +1,5 @@
 """Color maps that convert numbers in [0, 1] to sRGB, by interpolation between anchor colors."""
 
-from __future__ import annotations
-
 import mlx.core as mx
 
 Anchors = tuple[tuple[float, float, float], ...]

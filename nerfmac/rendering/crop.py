@@ -4,8 +4,6 @@ Cells that do not overlap the box are marked as empty, so all rendering methods 
 extra cost. The crop ends at cell faces, at most one cell outside the box.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import mlx.core as mx

@@ -1,7 +1,5 @@
 """Evaluation of a split: render its views and compare them with the photos on the device."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +13,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry.views import Views
-from nerfmac.rendering.depth_error import depth_error, relative_errors
 from nerfmac.rendering.metrics import (
     Sums,
     color_corrected,
@@ -25,6 +22,7 @@ from nerfmac.rendering.metrics import (
 )
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, Renderer
+from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 
 class ViewQuality(NamedTuple):

@@ -20,8 +20,6 @@ to cancellation:
     mu_x^2 + mu_y^2 = ((1 + mu_c)^2 + mu_d^2) / 2          s_x^2 + s_y^2 = (s_c^2 + s_d^2) / 2
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Surface normals: directions in which the density decreases most."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import mlx.core as mx

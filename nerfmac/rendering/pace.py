@@ -1,7 +1,5 @@
 """Measurement of the rendering time per pixel, to estimate how many images fit in a given time."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Sequence

@@ -9,8 +9,6 @@ LPIPS is defined as
 The user must provide AlexNet's weights and w. nerfmac does not include or download them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import NamedTuple

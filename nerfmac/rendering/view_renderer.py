@@ -1,8 +1,6 @@
 """Rendering of an image with `RenderOptions` from a trained field: values of the pixels, such as
 depth, and conversion of the values to colors."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple

@@ -13,8 +13,6 @@ interval extends from one sample to the next, so no interval covers the space in
 sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,4 +1,5 @@
-"""`OccupancyGrid`, which marks the cells that may contain density.
+"""`OccupancyGrid`, which marks the cells that may contain density, and `MarchingSampler`, which
+marches rays through the grid and samples occupied cells.
 
 Each cell stores an estimate of the optical thickness of a marching step with the minimum length.
 During training, an update multiplies all estimates by a decay factor and evaluates the field at a
@@ -9,20 +10,27 @@ invisible cells, such as cells outside all views or inside objects. If invisible
 occupied, they could contain haze that appears in other views.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Shapes
-from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
+from nerfmac.backend import Arrays, Shapes
+from nerfmac.common.constants import (
+    BRICK_CELLS,
+    EMPTY_IN_WARMUP,
+    FAR_DISTANCE,
+    NEVER_OCCUPIED,
+    SENSOR_REACH,
+)
 from nerfmac.config import MarchConfig, OccupancyConfig
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.march import MarchGeometry
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import (
     CellPoints,
     RefreshRule,
@@ -31,6 +39,11 @@ from nerfmac.ops.occupancy_update import (
     refresh,
     splat,
 )
+from nerfmac.ops.packing import samples_per_ray
+from nerfmac.ops.thin import thin
+from nerfmac.ops.uniform import uniform
+from nerfmac.ops.visibility import termination_distances, visible_cells
+from nerfmac.sampling.sampler import Sampled, Sampler
 
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
@@ -155,3 +168,156 @@ class OccupancyGrid:
 
 def _bits(is_occupied: mx.array) -> mx.array:
     return pack_bits(is_occupied.astype(mx.float32), mx.array([0.5]))
+
+
+UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
+"""Function that returns densities, given parameters, positions, and the number of valid positions,
+like `Field.density_of_first`."""
+
+_WARMUP, _AFTERWARDS = range(2)  # phases of training
+
+UPDATE_SAMPLES = 32
+"""Maximum mean number of samples per ray in an update of the visible cells. In practice, only rays
+through haze require more samples."""
+
+
+class MarchingSampler(Sampler):
+    """Sampler that generates samples in the occupied cells of an occupancy grid, as in Instant-NGP.
+
+    The state of the sampler is an `Occupancy`. In training, marching first generates up to
+    `march_factor` times `max_samples` samples. The sampler then keeps at most `max_samples` samples
+    that contribute to the colors of their rays, so that a training step can process more rays.
+    """
+
+    phases = 2
+
+    def __init__(
+        self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
+    ) -> None:
+        """Create a sampler.
+
+        Args:
+            march: Settings of ray marching.
+            occupancy: Settings of the occupancy grid.
+            bounds: The scene cube.
+            density: Method `density_of_first` of a field.
+        """
+        self._march, self._config, self._density = march, occupancy, density
+        self._capacity = march.march_factor * march.max_samples
+        # In an object-centered scene, a ray intersects few surfaces. Thinning is disabled there,
+        # because colors are more accurate without its noise.
+        self._thin_below = march.thin_below if bounds.has_surroundings else 0.0
+        self.update_rays = occupancy.visibility_rays
+        self.geometry = march_geometry(march, occupancy, bounds)
+        self._grid = OccupancyGrid(occupancy, self.geometry)
+
+    @property
+    def most_samples(self) -> int:
+        """Maximum number of samples along a ray: the number of intervals on the diagonal of the
+        cube."""
+        return self.geometry.most_intervals
+
+    @property
+    def draws(self) -> int:
+        """Number of random numbers per ray, which is two: the jitter of the samples and the offset
+        for thinning."""
+        return 2
+
+    @property
+    def shapes(self) -> Shapes:
+        """Shapes of the arrays of an `Occupancy`, keyed by name."""
+        return Occupancy.shapes(self.geometry.cells)
+
+    def init(self, rays: Iterable[Rays]) -> Arrays:
+        """Return the initial grid, in which a cell is occupied if a ray crosses the cell behind the
+        near plane.
+
+        If the near plane is larger than `NEAR`, cells in front of it are permanently empty. Density
+        in these cells would be visible from other cameras, but not in training.
+        """
+        visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
+        near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
+        for batch in rays:
+            middle = mx.full(batch.origin.shape[:1], 0.5)
+            everywhere = mx.full(middle.shape, FAR_DISTANCE)
+            up_to_near = mx.full(middle.shape, near)
+            visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
+            if near > NEAR:
+                is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
+            mx.eval(visible, is_empty)  # for each batch, because all batches need too much memory
+        return self._grid.init(visible, is_empty)._asdict()
+
+    def with_depth(self, state: Arrays, measured: Iterable[tuple[Rays, mx.array]]) -> Arrays:
+        """Return the initial grid without the cells that are empty according to the measured depth.
+
+        These cells are in front of and behind all measured surfaces, and no ray with an unknown
+        depth makes them visible. Sensors miss thin objects and glass, so the cells are empty only
+        until the end of the warm-up.
+        """
+        at_camera = replace(self.geometry, near=0.0)
+        surface = passed = free = mx.zeros(self.geometry.cells, mx.bool_)
+        for rays, known in measured:
+            middle, nowhere = mx.full(known.shape[:1], 0.5), mx.zeros(known.shape[:1])
+            is_known, begin = known[:, 1] > 0.0, (1.0 - SENSOR_REACH) * known[:, 0]
+            moved = rays._replace(origin=rays.origin + begin[:, None] * rays.direction)
+            around = mx.where(is_known, 2.0 * SENSOR_REACH * known[:, 0], nowhere)
+            surface = surface | visible_cells(moved, middle, around, at_camera)
+            in_front = mx.where(is_known, begin, nowhere)
+            free = free | visible_cells(rays, middle, in_front, at_camera)
+            unknown = mx.where(is_known, nowhere, FAR_DISTANCE)
+            passed = passed | visible_cells(rays, middle, unknown, self.geometry)
+            mx.eval(surface, passed, free)
+        is_empty = ~(surface | (passed & ~free))
+        return self._grid.without(Occupancy(**state), is_empty)._asdict()
+
+    def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
+        """Return samples in occupied cells, at most `march.max_samples`; see `Sampler.sample`."""
+        occupied, slots = self._occupied(state), self._march.max_samples
+        jitter, offsets = drawn[:, 0], drawn[:, 1]
+        marched = march(*rays, jitter, occupied, self._capacity)
+        density = self._density(parameters, marched.position, marched.used)
+        kept = thin(marched, density, offsets, slots, self._thin_below)
+        # This mean also accounts for the limit on marched samples. Rays beyond the limit are
+        # excluded: all of their samples count as kept, so including them would make the number of
+        # rays per step oscillate.
+        mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
+        return Sampled(kept, samples_per_ray=mean)
+
+    def interval_at(self, step: int) -> int:
+        """Return the number of training steps between updates of the grid at `step`."""
+        return self._config.interval_at(step)
+
+    def phase_at(self, step: int) -> int:
+        """Return 0 during the warm-up, when updates visit all cells evenly, and 1 afterwards."""
+        return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
+
+    def update(
+        self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
+    ) -> Arrays:
+        """Return the state after an update of the grid. The update determines along `rays` which
+        cells are visible."""
+        along, grid = mx.random.split(key)
+        count = rays.origin.shape[0]
+        jitter = uniform(count, along)
+        used = partial(self._density, parameters)
+        # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
+        until = mx.full((count,), FAR_DISTANCE)
+        if phase == _AFTERWARDS:
+            marched = march(*rays, jitter, self._occupied(state), UPDATE_SAMPLES * count)
+            until = termination_distances(used(marched.position, marched.used), marched)
+        visible = visible_cells(rays, jitter, until, self.geometry)
+
+        def density(position: mx.array) -> mx.array:
+            return used(position, mx.array([position.shape[0]], mx.int32))
+
+        occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
+        return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()
+
+    def _occupied(self, state: Arrays) -> Occupied:
+        return Occupied(self.geometry, state["bits"])
+
+    def occupied(self, state: Arrays) -> Occupied:
+        """Return the occupied cells and the marching steps for rendering, which are shorter than in
+        training."""
+        step = self.geometry.step / self._march.render_step_divisor
+        return Occupied(replace(self.geometry, step=step), state["bits"])

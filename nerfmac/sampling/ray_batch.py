@@ -1,7 +1,5 @@
 """`RayBatch`: a rendered batch of training rays, the input of losses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

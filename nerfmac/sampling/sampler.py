@@ -5,8 +5,6 @@ trained with its own loss, and its state, which updates replace, are dictionarie
 that may be empty. They are passed to each call.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

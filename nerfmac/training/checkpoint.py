@@ -5,8 +5,6 @@ format version, a checksum, and the state's numbers and notes as JSON. If writin
 incomplete file remains.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import struct

@@ -6,8 +6,6 @@ while the process is stopped by Ctrl-Z or SIGSTOP. The SIGCONT handler `note_con
 sets the time of the interrupted step to zero.
 """
 
-from __future__ import annotations
-
 import time
 
 _continued = 0  # number of SIGCONT signals so far

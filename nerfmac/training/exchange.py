@@ -6,8 +6,6 @@ as many rays and samples. All ranks use the first rank's clock, because decision
 clocks could differ.
 """
 
-from __future__ import annotations
-
 import logging
 
 import mlx.core as mx

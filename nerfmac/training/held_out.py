@@ -7,8 +7,6 @@ optimized on its own image while the field is fixed. Metrics therefore measure t
 field, not of the poses.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`History`: the loss and PSNR curves of a run, with at most 1024 points."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -44,8 +44,6 @@ therefore implemented as penalties of samples (see `nerfmac.ops.penalty`), becau
 `composite_penalized` can sum weight times penalty while it composites colors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import mlx.core as mx

@@ -1,7 +1,5 @@
 """Transfer of step measurements to the host, and detection of diverged training."""
 
-from __future__ import annotations
-
 from math import isfinite
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """`Method`: custom components for training, namely field, sampler, and losses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +14,7 @@ from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
 from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
 
@@ -113,13 +111,10 @@ class Method:
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
     """Return the custom field `own` or, if it is None, the configured field, and the configured
     sampler."""
+    vanilla, march = config.vanilla, config.march
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
-        return field, MarchingSampler(
-            config.march, config.occupancy, bounds, field.density_of_first
-        )
-    vanilla, near = config.vanilla, config.march.near_plane
-    coarse = VanillaField(vanilla, bounds, "coarse")
+        return field, MarchingSampler(march, config.occupancy, bounds, field.density_of_first)
+    field, coarse = own or VanillaField(vanilla, bounds), VanillaField(vanilla, bounds, "coarse")
     counts = vanilla.coarse, vanilla.fine
-    sampler = HierarchicalSampler(coarse, bounds, near, counts, config.train.huber)
-    return own or VanillaField(vanilla, bounds), sampler
+    return field, HierarchicalSampler(coarse, bounds, march.near_plane, counts, config.train.huber)

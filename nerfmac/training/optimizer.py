@@ -6,8 +6,6 @@ After the first eight steps, the average is updated only in every eighth step, b
 takes a quarter of the time of an Adam step, and parameters change little in eight steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from math import sqrt
 from typing import NamedTuple, Self

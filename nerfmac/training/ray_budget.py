@@ -5,8 +5,6 @@ ray. At each sampler update, this measurement determines the next number of rays
 the samples of all rays almost reach `march.max_samples`.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, Self
 
 from nerfmac.config import Config

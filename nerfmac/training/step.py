@@ -146,7 +146,7 @@ class Step:
     flags: StepFlags
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients are not reduced (see
-    `nerfmac.ops.gradient_scaling`)."""
+    `nerfmac.ops.composite`)."""
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
     from these observations."""

@@ -5,8 +5,6 @@ The color loss applies to these rays as to all other rays. The depth loss compar
 `TrackTargets`, the distances of the sparse points.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

@@ -15,7 +15,7 @@ import torch
 
 from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.config import MarchConfig
-from nerfmac.sampling.marching import UPDATE_SAMPLES
+from nerfmac.sampling.occupancy import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights
 from torch_peer.march import Marcher, TorchSamples, numbers
 

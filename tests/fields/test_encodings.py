@@ -11,9 +11,8 @@ from nerfmac import Bounds, EncodedField
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.fields.encodings import Frequencies, encoding_of
-from nerfmac.fields.networks import uniform_by_layer
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.ops.networks import MlpShape
+from nerfmac.ops.networks import MlpShape, uniform_by_layer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

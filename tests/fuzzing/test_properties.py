@@ -13,8 +13,8 @@ from nerfmac import CameraPath, Config, Keyframe
 from nerfmac.app.paths.curve import matrices
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.placement import rotation_of
+from nerfmac.app.scenes.readers.json_frames import file_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import leads_out
@@ -90,7 +90,7 @@ def test_no_name_leads_to_a_file_outside_the_scene(folder, name):
         patch.setattr("os.path.isfile", lambda path: bool(seen.append(Path(path))))
         ImageSearch(folder, roots=[folder / "images"])._named(name)
     assert not [path for path in seen if leads_out(path, folder)]
-    mask, _ = outcome(lambda: mask_of(Fields({"mask_path": name}, "a.json"), folder))
+    mask, _ = outcome(lambda: file_of(Fields({"mask_path": name}, "a.json"), "mask_path", folder))
     assert mask is None or not leads_out(mask, folder)
 
 

@@ -13,7 +13,7 @@ from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops import hash_encode as encoding
-from nerfmac.ops.gradient_scaling import scale_gradients
+from nerfmac.ops.composite import scale_gradients
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer

@@ -9,7 +9,7 @@ import pytest
 from nerfmac import Evaluation, Lens, ViewQuality, Views
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.rendering.depth_error import depth_error, relative_errors
+from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

@@ -15,8 +15,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
-from nerfmac.sampling.marching import UPDATE_SAMPLES, MarchingSampler
-from nerfmac.sampling.occupancy import Occupancy
+from nerfmac.sampling.occupancy import UPDATE_SAMPLES, MarchingSampler, Occupancy
 from tests.ops.marching import grid, packed, some_rays
 from tests.sampling.grids import bits_of, dense, grid_of, updated
 from tests.scene_factory import CONFIG

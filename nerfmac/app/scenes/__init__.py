@@ -1,7 +1,5 @@
 """Scenes: photos with their cameras. `load_scene` reads all supported formats."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

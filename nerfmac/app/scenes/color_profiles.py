@@ -1,8 +1,6 @@
 """Conversion of opened images to 8-bit sRGB, with the ICC profiles that image files contain. Photos
 of phones and cameras often have the profile Display P3 or Adobe RGB."""
 
-from __future__ import annotations
-
 import io
 import logging
 from functools import lru_cache

@@ -1,8 +1,6 @@
 """Drawing of the cameras, points, and cube of a scene, from above and from the side. All positions
 are rotated around the center of the cube so that the up direction of the scene becomes z."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -2,8 +2,6 @@
 path cannot refer to files outside the folder. Symbolic links can, because large images are often
 stored on another disk; `load_scene` logs a warning about these links."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

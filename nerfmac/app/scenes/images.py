@@ -8,8 +8,6 @@ name is a digest of the photo's path, size, and modification time and of the dow
 Users may delete all cached files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

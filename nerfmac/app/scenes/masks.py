@@ -14,8 +14,6 @@ Black pixels of a mask are excluded. Masks of instant-ngp are inverted: only the
 used.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
@@ -28,24 +26,13 @@ from pathlib import Path
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out, spelled
-from nerfmac.common.json_reader import Fields
+from nerfmac.common.files import spelled
 
-FOLDERS, KEY = ("masks", "mask"), "mask_path"
+FOLDERS = ("masks", "mask")
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
 """Names of folders and files that look like masks."""
 
 log = logging.getLogger("nerfmac")
-
-
-def mask_of(frame: Fields, folder: Path) -> Path | None:
-    """Return the mask that a frame of a JSON file specifies, or None. The file need not exist."""
-    if not frame.values.get(KEY):
-        return None
-    path = Path(os.path.normpath(folder / frame.text(KEY).replace("\\", "/")))
-    if leads_out(path, folder):
-        raise frame.wrong(KEY, f"a file in {folder}, or a symbolic link there to another folder")
-    return spelled(path)
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:

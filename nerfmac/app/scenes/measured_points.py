@@ -1,8 +1,6 @@
 """Points of a scene from its depth images. They place scenes without sparse points, and determine
 the near plane."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

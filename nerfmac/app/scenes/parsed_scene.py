@@ -1,7 +1,5 @@
 """`ParsedScene`, the contents of scene files that a reader returns, and conversion to a `Scene`."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

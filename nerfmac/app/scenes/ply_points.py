@@ -1,7 +1,5 @@
 """Reading and writing of points in PLY files, such as nerfstudio's sparse points."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

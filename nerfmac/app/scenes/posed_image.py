@@ -9,8 +9,6 @@ criterion determines the choice for all images of a scene:
 3. If neither criterion is decisive, images are read as stored.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -5,8 +5,6 @@ cube has side length `extent` and its center at (0.5, 0.5, 0.5). For an object w
 `extent` is 1, and the scene cube is the unit cube.
 """
 
-from __future__ import annotations
-
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ Each file has its own folder in the cache, whose name is a digest of the path, s
 modification time of the file. Users may delete all cached folders.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

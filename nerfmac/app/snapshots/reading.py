@@ -36,7 +36,7 @@ from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import cropped
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import no_moments
 from nerfmac.training.state import TrainState

@@ -17,7 +17,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
 from nerfmac.ops.visibility import visible_cells
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
@@ -139,7 +139,7 @@ def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
         asked.update(jitter=jitter, until=until, lit=visible_cells(rays, jitter, until, geometry))
         return asked["lit"]
 
-    monkeypatch.setattr("nerfmac.sampling.marching.visible_cells", record)
+    monkeypatch.setattr("nerfmac.sampling.occupancy.visible_cells", record)
     monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
     state = sampler.init([]) | {"bits": packed(is_set)}
     with kernels_disabled():

@@ -23,7 +23,7 @@ from nerfmac.ops.huber import huber
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.rendering.metrics import psnr
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimizer import (
     OptimizerState,

@@ -14,7 +14,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer

@@ -1,7 +1,5 @@
 """Readers that convert scene formats to a `ParsedScene`, and detection of the format."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import suppress

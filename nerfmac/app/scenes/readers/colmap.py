@@ -3,8 +3,6 @@
 Images without a camera are skipped.
 """
 
-from __future__ import annotations
-
 import logging
 import shlex
 from collections.abc import Mapping, Sequence

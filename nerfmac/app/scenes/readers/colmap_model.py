@@ -2,8 +2,6 @@
 `points3D`, all .bin or all .txt. Poses map world to camera coordinates with OpenCV axes: x right, y
 down, z forward. Quaternions are (w, x, y, z). The center of the top left pixel is (0.5, 0.5)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -6,9 +6,8 @@ instant-ngp and nerfstudio. Values of a frame take precedence over values of the
 obviously wrong, as in some published files, the value is corrected and a warning is logged.
 """
 
-from __future__ import annotations
-
 import logging
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import pi, tan
@@ -18,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.app.scenes.readers import json_depth
 from nerfmac.app.scenes.readers.json_keys import (
     MATRICES,
     MISSPELLED,
@@ -33,6 +31,7 @@ from nerfmac.app.scenes.readers.json_keys import (
 )
 from nerfmac.app.scenes.readers.json_keys import SPLITS as SPLITS
 from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.common.files import leads_out, spelled
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry.lenses import Lens, focal_length
@@ -51,6 +50,8 @@ TINY = 8
 rejected, because they look like fractions of the image size instead of pixels."""
 SQUARE = 1.2
 """Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
+STUDIO_UNIT = 1e-3
+"""Default of `depth_unit_scale_factor` in nerfstudio, for depth images in millimeters."""
 CONTRADICTION = 0.02
 """Maximum relative difference between the focal length and the one of the field of view."""
 
@@ -255,9 +256,46 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
         lens, where = lens_of(fields, file, header, warned), fields.where
         image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        depth = json_depth.depth_of(fields, file, folder)
-        images.append(image._replace(mask=mask_of(fields, folder), depth=depth))
+        depth = _depth_of(fields, file, folder)
+        images.append(image._replace(mask=file_of(fields, "mask_path", folder), depth=depth))
     return images
+
+
+def file_of(frame: Fields, key: str, folder: Path) -> Path | None:
+    """Return the file that a frame lists with `key`, or None. The file need not exist. `folder` is
+    the folder of the JSON file."""
+    if not frame.values.get(key):
+        return None
+    path = Path(os.path.normpath(folder / frame.text(key).replace("\\", "/")))
+    if leads_out(path, folder):
+        raise frame.wrong(key, f"a file in {folder}, or a symbolic link there to another folder")
+    return spelled(path)
+
+
+def _depth_of(frame: Fields, file: Fields, folder: Path) -> DepthImage | None:
+    """Return the depth image that a frame lists, or None. `file` contains values for all frames.
+
+    nerfstudio lists `depth_file_path` for each frame, a PNG file with 16 bits or a .npy file. A
+    stored value times `depth_unit_scale_factor` (by default 0.001, for millimeters) is the depth in
+    units of the poses. instant-ngp and NeRFCapture list `depth_path`, a PNG file with 16 bits, and
+    a stored value times `integer_depth_scale` is the depth in units of the poses. Without
+    `integer_depth_scale`, or if `enable_depth_loading` is false, instant-ngp does not read depth
+    images. In both programs, depth is along the optical axis.
+    """
+    if frame.values.get("depth_file_path"):
+        unit = _value("depth_unit_scale_factor", frame, file, STUDIO_UNIT)
+        path = file_of(frame, "depth_file_path", folder)
+    elif frame.values.get("depth_path"):
+        is_enabled = file.flag("enable_depth_loading", default=True)
+        unit = _value("integer_depth_scale", frame, file, 0.0)
+        path = file_of(frame, "depth_path", folder) if is_enabled and unit > 0 else None
+    else:
+        return None
+    return None if path is None else DepthImage(path, unit)
+
+
+def _value(key: str, frame: Fields, file: Fields, default: float) -> float:
+    return (frame if key in frame else file).number(key, default)
 
 
 def cameras_of(

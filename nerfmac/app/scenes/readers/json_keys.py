@@ -2,8 +2,6 @@
 an image or a pose in other programs are refused or reported, so that no result is silently wrong.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

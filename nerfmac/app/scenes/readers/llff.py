@@ -2,8 +2,6 @@
 `images_N`. A row contains [R | t | (height, width, focal length in pixels)], 3x5, and the minimum
 and maximum depth. Poses map camera to world coordinates, with camera axes down, right, backward."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

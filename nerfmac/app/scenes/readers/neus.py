@@ -3,8 +3,6 @@ and sorted images in `image`. The array `world_mat_N` is the matrix K [R | t], p
 projects world coordinates to pixels of image N. Masks are in the folder `mask`. The arrays
 `scale_mat_N`, which describe a sphere around the object, are not used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ and the principal point. File names begin with 0 for training, 1 for validation,
 views; without 2, 1 denotes test views. `bbox.txt` contains the corners of a box around the object.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

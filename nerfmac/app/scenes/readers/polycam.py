@@ -9,8 +9,6 @@ keys t_00 to t_23 contain the pose matrix, row by row. The folders `corrected_ca
 millimeters. `keyframes/confidence` contains the confidence of each depth from 0 to 255.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -11,18 +11,16 @@ meters. An archive (.r3d) is a ZIP file with the same metadata. Next to each ima
 uint8, 0 to 2) as LZFSE data.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
-from nerfmac.app.scenes.images import Header, is_image
+from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
@@ -52,7 +50,8 @@ def metadata_of(folder: Path) -> Path | None:
 def read_record3d(path: Path) -> ParsedScene:
     """Read the scene of a Record3D metadata file."""
     file = read_fields(path)
-    poses, files = file.rows("poses", 7), _images(path.parent)
+    poses = file.rows("poses", 7)
+    intrinsics, files = _intrinsics(file, len(poses)), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
@@ -62,7 +61,17 @@ def read_record3d(path: Path) -> ParsedScene:
     headers, images = headers_of([files[number] for number in numbers]), []
     for number, header in zip(numbers, headers, strict=True):
         where, image = f"{path}, pose {number}", files[number]
-        lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
+        if number >= len(intrinsics):
+            raise InputError(
+                f"{where}: {FRAME_INTRINSICS} has only {len(intrinsics)} rows; expected a row per "
+                "pose"
+            )
+        width, height = file.count("w", header.width), file.count("h", header.height)
+        fl_x, fl_y, cx, cy = intrinsics[number]
+        with prefix_errors(where):
+            lens = Lens(width, height, fl_x, fl_y, cx, cy)
+        x, y, z, w, *position = poses[number]
+        pose = np.column_stack([rotation_of((w, x, y, z), where), position])
         name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
         posed = PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name)
         images.append(posed._replace(depth=_depth(file, image)))
@@ -112,21 +121,9 @@ def _images(folder: Path) -> dict[int, Path]:
     return {}
 
 
-def _pose(row: tuple[float, ...], where: str) -> npt.NDArray[np.float64]:
-    x, y, z, w = row[:4]
-    return np.column_stack([rotation_of((w, x, y, z), where), row[4:]])
-
-
-def _lens(file: Fields, number: int, image: Header, where: str) -> Lens:
+def _intrinsics(file: Fields, poses: int) -> Sequence[tuple[float, ...]]:
+    """Return fl_x, fl_y, cx, and cy of each of the `poses` poses."""
     if FRAME_INTRINSICS in file:
-        rows = file.rows(FRAME_INTRINSICS, 4)
-        if number >= len(rows):
-            raise InputError(
-                f"{where}: {FRAME_INTRINSICS} has only {len(rows)} rows; expected a row per pose"
-            )
-        fl_x, fl_y, cx, cy = rows[number]
-    else:
-        fl_x, _, _, _, fl_y, _, cx, cy, _ = file.numbers("K", 9)
-    width, height = file.count("w", image.width), file.count("h", image.height)
-    with prefix_errors(where):
-        return Lens(width, height, fl_x, fl_y, cx, cy)
+        return file.rows(FRAME_INTRINSICS, 4)
+    fl_x, _, _, _, fl_y, _, cx, cy, _ = file.numbers("K", 9)
+    return [(fl_x, fl_y, cx, cy)] * poses

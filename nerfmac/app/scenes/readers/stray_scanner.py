@@ -6,8 +6,6 @@ qw. `depth` contains an image per frame with the depth along the optical axis in
 192 for frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
 """
 
-from __future__ import annotations
-
 import logging
 import subprocess
 from functools import partial

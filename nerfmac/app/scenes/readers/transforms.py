@@ -15,8 +15,6 @@ nerfstudio, scale * (R position + t), in `dataparser_transforms.json` (`transfor
 coordinates before this transform and this scale were applied, so `transforms.json` is also needed.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sequence
@@ -57,6 +55,9 @@ def file_name(split: str) -> str:
 
 def read_blender(folder: Path) -> ParsedScene:
     """Read the scene in a folder with Blender files."""
+    # Images of different splits have the same file names, so the name of the parent folder must
+    # match too.
+    search = ImageSearch(folder, tail=2)
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS
@@ -64,9 +65,6 @@ def read_blender(folder: Path) -> ParsedScene:
     }
     entries: list[Entry] = []
     splits = {}
-    # Images of different splits have the same file names, so the name of the parent folder must
-    # match too.
-    search = ImageSearch(folder, tail=2)
     for split, file in files.items():
         try:
             found = entries_of(file, search)
@@ -118,8 +116,8 @@ log = logging.getLogger("nerfmac")
 
 def read_transforms(path: Path) -> ParsedScene:
     """Read the scene that a `transforms.json` describes, in file coordinates."""
-    file = read_fields(path)
-    entries = entries_of(file, ImageSearch(path.parent))
+    search, file = ImageSearch(path.parent), read_fields(path)
+    entries = entries_of(file, search)
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
     points, tracks = points_beside(path.parent, images)

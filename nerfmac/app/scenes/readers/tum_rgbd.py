@@ -8,8 +8,6 @@ intrinsics. nerfmac uses the published intrinsics of the camera in the name of t
 `freiburg1` to `freiburg3`, or the default intrinsics of the benchmark.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 
@@ -54,7 +52,7 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
     """Read the TUM RGB-D scene in `folder`."""
     listed, poses = _rows(folder / IMAGES, 2), _rows(folder / POSES, 8)
     depths = _rows(folder / DEPTHS, 2) if (folder / DEPTHS).is_file() else []
-    pose_times, depth_times = (_times(rows) for rows in (poses, depths))
+    pose_times, depth_times = (np.array([float(t) for t, *_ in rows]) for rows in (poses, depths))
     timed = [(row, _nearest(pose_times, float(row[0]))) for row in listed]
     posed = [(row, poses[index]) for row, index in timed if index is not None]
     if not posed:
@@ -112,10 +110,6 @@ def _rows(path: Path, columns: int) -> list[list[str]]:
 
 
 EXPECTED = {2: "a time and a file name", 8: "a time, a position, and a quaternion"}
-
-
-def _times(rows: list[list[str]]) -> Array:
-    return np.array([float(row[0]) for row in rows])
 
 
 def _nearest(times: Array, time: float) -> int | None:

@@ -1,7 +1,5 @@
 """Recognition of scene formats that nerfmac does not read, to report how to convert them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
