@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.app.export.scene_page import TracedField, quantized
+from nerfmac.app.export.scene_page import TracedField, quantized, to_halves
 from nerfmac.backend import kernels_disabled
-from nerfmac.common.halves import to_halves
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.geometry.lenses import Lens
