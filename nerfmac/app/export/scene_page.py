@@ -32,7 +32,6 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import shader_declarations
 from nerfmac.common.files import appearing, user_path
-from nerfmac.common.halves import to_halves
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
@@ -331,3 +330,11 @@ def _constants(shape: NetworksShape, features: int) -> dict[str, Any]:
         "COLOR_LAYERS": shape.color_layers,
         "DENSITY_BIAS": float(shape.density_bias),
     }
+
+
+def to_halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
+    """Round finite `values` in the range of float16 to little-endian float16."""
+    limit = float(np.finfo(np.float16).max)
+    if not (np.abs(values) < limit).all():
+        raise InputError(f"a parameter is not finite or beyond half precision, {limit:g}")
+    return values.astype("<f2")

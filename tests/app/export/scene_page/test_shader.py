@@ -8,9 +8,8 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac import Camera, Lens, Rendered, Samples
-from nerfmac.app.export.scene_page import TracedField, quantized
+from nerfmac.app.export.scene_page import TracedField, quantized, to_halves
 from nerfmac.backend import kernels_disabled
-from nerfmac.common.halves import to_halves
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import cell_of, is_occupied
