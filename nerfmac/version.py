@@ -4,8 +4,6 @@ The build also uses this module (`tool.hatch.version` in pyproject.toml). Import
 not compute the version.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

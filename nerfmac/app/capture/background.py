@@ -5,8 +5,6 @@ should be the same points (Heinly et al., Correcting for duplicate scene structu
 reconstruction, 2014).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`capture_scene` estimates the camera poses of a video or a folder of photos."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

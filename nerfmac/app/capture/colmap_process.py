@@ -18,8 +18,6 @@ The process prints progress as numbers. Each number counts images or pairs that 
 since the previous number.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

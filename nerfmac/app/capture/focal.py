@@ -3,8 +3,6 @@ COLMAP can converge to a wrong scene with a small reprojection error if the init
 inaccurate. A trial therefore fixes it during mapping and optimizes it only at the end. Focal
 lengths are relative to the longer side of the image."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -2,8 +2,6 @@
 programs use the same pixels. Large images are downscaled. Upright, small PNG and JPEG files are
 copied. Content hashes reveal identical copies of photos and changes of the source files."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Selection of the image pairs to match: neighbors in name order and images from nearby cameras."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 

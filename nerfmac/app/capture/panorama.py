@@ -1,8 +1,6 @@
 """Recognition of 360-degree images and videos, which are not perspective images, by the file
 extension, the metadata, or the content."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

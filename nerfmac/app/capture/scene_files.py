@@ -2,8 +2,6 @@
 nerfstudio read them. z is up, the origin is the point that the cameras look at, and their mean
 distance from the origin is 1. Intrinsics include distortion as in OpenCV."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Execution of the stages of `colmap_process`, with progress and error messages."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,8 +1,6 @@
 """Structure from motion in stages. Each stage runs in a separate process and can be interrupted and
 resumed."""
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections.abc import Mapping, Sequence

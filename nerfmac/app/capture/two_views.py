@@ -6,8 +6,6 @@ matches intersect, within a tolerance in pixels and in front of both cameras. Ma
 objects that look alike also have an epipolar geometry, so a pair alone does not prove poses wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Report on the images for which structure from motion found no camera."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Container, Sequence
 from pathlib import Path

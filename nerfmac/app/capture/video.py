@@ -7,8 +7,6 @@ Kuglin and Hines 1975) relative to a reference frame, which is replaced when the
 several pixels, because smaller shifts would be rounded to zero.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import re

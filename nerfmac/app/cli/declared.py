@@ -1,7 +1,5 @@
 """Arguments that a command declares as the fields of its dataclass, and their help texts."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Execution of a command: imports its module, validates its arguments, and reports its errors."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import sys

@@ -3,8 +3,6 @@
 A help page shows the defaults of the dataclasses, so that it is the same on every machine.
 """
 
-from __future__ import annotations
-
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from dataclasses import MISSING
 from inspect import getdoc

@@ -1,7 +1,5 @@
 """`nerfmac info`, which does not import the measuring code, so that it starts quickly."""
 
-from __future__ import annotations
-
 import platform
 from importlib.metadata import version
 

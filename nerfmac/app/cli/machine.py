@@ -1,7 +1,5 @@
 """`nerfmac tune`, `nerfmac bench`, and `nerfmac profile`."""
 
-from __future__ import annotations
-
 from nerfmac.app.cli.options import Bench, Profile, Tune
 from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.measure.launches import trained

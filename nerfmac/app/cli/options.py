@@ -1,8 +1,6 @@
 """Options of the commands. This module imports neither MLX nor NumPy, so that help pages appear
 immediately."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal

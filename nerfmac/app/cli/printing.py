@@ -5,8 +5,6 @@ sequences in them. The file in --log-file contains all messages with their times
 shows debug messages only with NERFMAC_LOG=debug.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

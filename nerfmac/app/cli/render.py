@@ -1,7 +1,5 @@
 """`nerfmac render`: render novel views of a saved run to a video or to numbered files."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

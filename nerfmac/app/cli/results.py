@@ -1,7 +1,5 @@
 """`nerfmac eval` and `nerfmac export`: results of a saved run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`nerfmac data`, `nerfmac capture`, and `nerfmac inspect`: obtaining and checking a scene."""
 
-from __future__ import annotations
-
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.cli.options import Capture, Data, Inspect
 from nerfmac.app.cli.parsing import part_of

@@ -1,7 +1,5 @@
 """`nerfmac selftest`: compare every kernel with its reference implementation on this machine."""
 
-from __future__ import annotations
-
 import sys
 
 from nerfmac.app.cli.options import Selftest

@@ -1,7 +1,5 @@
 """`nerfmac train`: train a run, evaluate it, and render a turntable video."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import time

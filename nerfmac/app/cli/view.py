@@ -1,8 +1,6 @@
 """`nerfmac view`: open a run or a scene in the viewer, on a page of its own or, with `--lab`, in a
 JupyterLab notebook. nerfmac writes the notebook only once, because users may change it."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -4,8 +4,6 @@ The URLs and checksums were copied from other programs that download the same fi
 each collection specifies the source. If no checksum has been published, the checksum is None.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass

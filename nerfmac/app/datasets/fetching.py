@@ -1,7 +1,5 @@
 """`fetch` downloads and unpacks a public scene."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shutil

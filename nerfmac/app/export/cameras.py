@@ -4,8 +4,6 @@ The file has the format of instant-ngp and nerfstudio. It also contains the plac
 so that `load_scene` places the cameras as in the run. The format cannot represent a rotation.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import asdict
 from typing import Any

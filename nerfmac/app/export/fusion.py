@@ -10,8 +10,6 @@ Floaters that are opaque in only a few views disappear, because the rays of othe
 them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

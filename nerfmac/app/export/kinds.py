@@ -1,8 +1,6 @@
 """`KINDS`, the kinds of export: the file extensions of each kind, and the function that writes its
 file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple

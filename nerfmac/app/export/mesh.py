@@ -10,8 +10,6 @@ threshold, the level set is in front of the surface. With a higher threshold, it
 surface or has a hole.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass

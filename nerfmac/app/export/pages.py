@@ -3,8 +3,6 @@
 All images are embedded, and the content security policy of the page forbids network requests.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import shutil

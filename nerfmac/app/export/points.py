@@ -1,7 +1,5 @@
 """`extract_points` extracts points on the surfaces that training cameras see."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -11,8 +11,6 @@ Blender, rotate the y axis to the z axis. The material is unlit, because the col
 include the illumination.
 """
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

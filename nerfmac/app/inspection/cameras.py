@@ -1,7 +1,5 @@
 """Detection of cameras with implausible positions, directions, or intrinsics."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import atan, degrees
 

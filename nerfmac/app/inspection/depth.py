@@ -5,8 +5,6 @@ of the depth images are correct, most points have the depth that the other views
 are hidden behind a measured surface. Hidden points do not count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Detection of images that are blurred or copies of other images, and formatting of findings as
 text."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """`inspect_scene` describes a scene and its cube, and reports possible problems."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

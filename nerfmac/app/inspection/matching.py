@@ -5,8 +5,6 @@ images contradict the poses, other readings of the poses are tried: other camera
 world, inverse matrices, and another order of the images. A reading that fits is the explanation.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Other readings of camera poses: conventions and orders that a scene file may have used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import permutations, product

@@ -6,8 +6,6 @@ references, launches, reports, and waiting for the host. It may be negative, bec
 overlap in a step but not while they are repeated.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

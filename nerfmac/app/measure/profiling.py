@@ -1,7 +1,5 @@
 """Profiling of training on this machine: time of each kernel, host time, and a timeline."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

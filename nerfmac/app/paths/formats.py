@@ -26,8 +26,6 @@ instant-ngp is a B-spline that passes near the keyframes. In nerfmac, the path p
 keyframes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import degrees, radians
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """`Keyframe`, a camera pose and field of view on a camera path."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -15,8 +15,6 @@ would be too close to the center. Cameras without a natural order are visited in
 angles around the center.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@ pointer. Pointer motion is relative to the image height, with x right and y down
 makes the horizon level. All limits are chosen so that the view can still be rendered and moved back
 after any move."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

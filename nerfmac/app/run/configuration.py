@@ -1,8 +1,6 @@
 """Configuration of a run: adaptation of a preset to the device and the scene, and checks of limits
 and memory."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from dataclasses import replace

@@ -2,8 +2,6 @@
 instant-ngp use scene coordinates. Path files of nerfstudio are transformed with its file
 `dataparser_transforms.json`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace

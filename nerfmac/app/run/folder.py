@@ -1,7 +1,5 @@
 """Information about run folders that is available without loading the run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

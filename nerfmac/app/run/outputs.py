@@ -5,8 +5,6 @@ The metrics of surfaces compare rendered depth with sparse points that were excl
 They are defined in `nerfmac.rendering.surface_metrics`.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """`train` and `resume` train, save, and evaluate a run. The command `nerfmac train` uses the same
 functions."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping

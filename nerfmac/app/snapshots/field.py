@@ -5,8 +5,6 @@ nerfmac, both in row-major order. tiny-cuda-nn pads the number of rows of the la
 multiple of 16, or of 8 for a CutlassMLP.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

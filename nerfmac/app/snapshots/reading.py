@@ -3,8 +3,6 @@
 A snapshot file is a msgpack object. In an .ingp file, it is compressed with zlib.
 """
 
-from __future__ import annotations
-
 import logging
 import zlib
 from dataclasses import replace

@@ -12,8 +12,6 @@ cannot write these boxes. They belong to the sample entry of the video track, in
 The images follow the index, so their offsets in the index are increased.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import struct

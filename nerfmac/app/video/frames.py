@@ -2,8 +2,6 @@
 runs or two eyes. A frame is the mean of the images of its camera samples. They are spread over the
 pixel area, the aperture, and the shutter time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """`render_video` renders a run to a video or to numbered files in a folder. `video_seconds`
 estimates the rendering time, and `video_size` returns the default frame size."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -8,8 +8,6 @@
 A file is created only when it is complete, so an interrupted series contains only complete frames.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The initial crop box of the viewer, around the subject of the scene."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

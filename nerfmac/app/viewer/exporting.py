@@ -1,7 +1,5 @@
 """`Export`, the export of the scene to a file while the page stays in use."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from pathlib import Path

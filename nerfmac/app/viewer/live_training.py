@@ -1,7 +1,5 @@
 """`LiveTraining` trains a run in slices and can be started and paused."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Generator, Iterator

@@ -4,8 +4,6 @@ Any thread may post messages. The worker thread handles all waiting messages bef
 that the image shows the latest camera.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

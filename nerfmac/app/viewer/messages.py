@@ -62,8 +62,6 @@ A frame has the following buffers: the JPEG image; the codes of the depth grid, 
 deflated little-endian uint16; and padding.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`PixelBudget` estimates the image size that can be drawn in a given time."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from itertools import combinations

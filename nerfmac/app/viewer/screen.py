@@ -8,8 +8,6 @@ half the width and height precedes the full image. The page acknowledges every i
 images are unacknowledged, so that images do not queue up.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

@@ -13,8 +13,6 @@ The outermost vertices are outside the image and repeat the values at its border
 the image width and j / (rows - 3) of the image height.
 """
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import dataclass, replace
 from io import BytesIO

@@ -5,8 +5,6 @@ with this process over a WebSocket. Every request must contain a token, as for a
 because other programs and web pages can send requests to this server as well.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import socket

@@ -1,7 +1,5 @@
 """Small copies of the training photos for the frusta of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

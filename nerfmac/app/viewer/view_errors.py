@@ -1,7 +1,5 @@
 """The training error of each view, from the rays of the training steps, without rendering."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nerfmac.training.step import ERROR_SCALE, RayErrors

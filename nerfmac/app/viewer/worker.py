@@ -6,8 +6,6 @@ rendering, in slices. Other threads may change Python objects that contain no ML
 activity, or submit a task that returns no lazy arrays.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import threading

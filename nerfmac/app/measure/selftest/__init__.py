@@ -3,8 +3,6 @@ references, and returns results and gradients of a fixed random linear combinati
 with respect to every differentiable argument. `case_of` and `compare_all` compare a custom kernel
 with its reference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 

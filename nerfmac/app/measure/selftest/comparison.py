@@ -1,8 +1,6 @@
 """Test cases, and comparison of kernels with their references on the current device. An exception,
 for example a compiler error, is recorded as the fault of its test case."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, suppress

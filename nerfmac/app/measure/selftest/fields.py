@@ -1,7 +1,5 @@
 """Test cases of the encodings and networks of a field, the optimizer, and tracing whole rays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Test cases of the losses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

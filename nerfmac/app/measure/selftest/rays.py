@@ -1,8 +1,6 @@
 """Test cases of random numbers, drawing pixels, marching, packing, compositing, and the occupancy
 grid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise

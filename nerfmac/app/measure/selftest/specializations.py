@@ -2,8 +2,6 @@
 specialization is a kernel with particular template arguments, input types, and address spaces. MLX
 passes arrays with fewer than eight elements in the address space `constant`."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator
