@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from still_life import THINGS as ROWS
-from still_life import column, ease, mix
+from still_life import THINGS as ROWS, column, ease, mix
 
 Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 

@@ -85,9 +85,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(autouse=True)
-def no_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_memory_limit() -> None:
     """Let each test begin without the memory limit of another."""
-    monkeypatch.setattr(memory, "_limit", None)
+    memory._limit = None
 
 
 @pytest.fixture(scope="session")

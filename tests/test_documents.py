@@ -27,8 +27,7 @@ from nerfmac.app.scenes.readers.colmap import SUPPORTED as COLMAP_MODELS
 from nerfmac.app.scenes.readers.unread import UNREAD
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
-from tests.scene_factory import FLAGS, write_scene
-from tests.scene_factory import nerfmac as run_nerfmac
+from tests.scene_factory import FLAGS, nerfmac as run_nerfmac, write_scene
 
 README = ROOT / "README.md"
 LOG = ROOT / "docs" / "benchmark-log.md"  # old measurements with the commands of their time

@@ -21,8 +21,7 @@ from nerfmac.config.presets import PRESETS
 from nerfmac.ops import march
 from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
-from tests.scene_factory import nerfmac as command
+from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}
 

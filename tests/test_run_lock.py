@@ -15,8 +15,7 @@ from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import refused
 from tests.app.paths.test_camera_path import KEYFRAMES, turned
 from tests.killed import held
-from tests.scene_factory import CONFIG, write_scene
-from tests.scene_factory import nerfmac as command_line
+from tests.scene_factory import CONFIG, nerfmac as command_line, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

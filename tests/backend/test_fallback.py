@@ -13,8 +13,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, fallback, working_dtype
-from nerfmac.backend import extension as building
+from nerfmac.backend import backend, extension as building, fallback, working_dtype
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import pretended
 from nerfmac.backend.extension import VERSIONS

@@ -8,8 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, Training, outputs, resume, train
-from nerfmac.app.run import run as run_module
+from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, train
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images

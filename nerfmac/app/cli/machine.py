@@ -4,10 +4,8 @@ from nerfmac.app.cli.options import Bench, Profile, Tune
 from nerfmac.app.measure.benchmark import benchmark
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.parts import take_steps
-from nerfmac.app.measure.profiling import captured, check_capture
-from nerfmac.app.measure.profiling import profile as profile_run
-from nerfmac.app.measure.tuning import Tried, Tuned
-from nerfmac.app.measure.tuning import tune as tune_variants
+from nerfmac.app.measure.profiling import captured, check_capture, profile as profile_run
+from nerfmac.app.measure.tuning import Tried, Tuned, tune as tune_variants
 from nerfmac.app.run import CONFIGURED, Run, Training, is_run
 from nerfmac.app.run.configuration import config_for_scene
 from nerfmac.app.scenes import builtin_scene_path, load_scene

@@ -26,8 +26,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 from nerfmac.common.installing import needed
 from nerfmac.config import Config
-from nerfmac.config.presets import Model
-from nerfmac.config.presets import preset as preset_config
+from nerfmac.config.presets import Model, preset as preset_config
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.config.scenes import described
 from nerfmac.ranks import join

@@ -5,6 +5,5 @@ Examples:
     run = nerfmac.train(folder)
 """
 
-from nerfmac.app.datasets.catalog import COLLECTIONS as COLLECTIONS
-from nerfmac.app.datasets.catalog import find as find
+from nerfmac.app.datasets.catalog import COLLECTIONS as COLLECTIONS, find as find
 from nerfmac.app.datasets.fetching import fetch as fetch

@@ -9,15 +9,12 @@ Examples:
 """
 
 from nerfmac.app.export.cameras import extract_cameras as extract_cameras
-from nerfmac.app.export.density import DensityGrid as DensityGrid
-from nerfmac.app.export.density import extract_density as extract_density
-from nerfmac.app.export.kinds import KINDS as KINDS
-from nerfmac.app.export.kinds import check_kind as check_kind
-from nerfmac.app.export.kinds import kind_for as kind_for
-from nerfmac.app.export.mesh import Mesh as Mesh
-from nerfmac.app.export.mesh import extract_mesh as extract_mesh
+from nerfmac.app.export.density import (
+    DensityGrid as DensityGrid,
+    extract_density as extract_density,
+)
+from nerfmac.app.export.kinds import KINDS as KINDS, check_kind as check_kind, kind_for as kind_for
+from nerfmac.app.export.mesh import Mesh as Mesh, extract_mesh as extract_mesh
 from nerfmac.app.export.pages import evaluate_to_page as evaluate_to_page
-from nerfmac.app.export.points import Points as Points
-from nerfmac.app.export.points import extract_points as extract_points
-from nerfmac.app.export.scene_page import PagePath as PagePath
-from nerfmac.app.export.scene_page import write_scene_page as write_scene_page
+from nerfmac.app.export.points import Points as Points, extract_points as extract_points
+from nerfmac.app.export.scene_page import PagePath as PagePath, write_scene_page as write_scene_page

@@ -2,11 +2,13 @@
 
 from nerfmac.app.paths.camera_path import CameraPath as CameraPath
 from nerfmac.app.paths.keyframe import Keyframe as Keyframe
-from nerfmac.app.paths.moves import MOVES as MOVES
-from nerfmac.app.paths.moves import SPLITS as SPLITS
-from nerfmac.app.paths.moves import figure_of_eight as figure_of_eight
-from nerfmac.app.paths.moves import orbit as orbit
-from nerfmac.app.paths.moves import spiral as spiral
-from nerfmac.app.paths.moves import tour as tour
+from nerfmac.app.paths.moves import (
+    MOVES as MOVES,
+    SPLITS as SPLITS,
+    figure_of_eight as figure_of_eight,
+    orbit as orbit,
+    spiral as spiral,
+    tour as tour,
+)
 from nerfmac.app.paths.rig import center_of as center_of
 from nerfmac.app.paths.view import View as View

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.record import is_run as is_run
+from nerfmac.app.scenes.record import SceneRecord, is_run as is_run
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import check_free, read_json, visible_names
 from nerfmac.common.lock import LOCK

@@ -19,8 +19,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
 from nerfmac.app.paths.rig import look_at_point
-from nerfmac.app.run import configuration
-from nerfmac.app.run import folder as run_folder
+from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord

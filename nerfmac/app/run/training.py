@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from nerfmac.app.run import folder as run_folder
-from nerfmac.app.run import reporting
+from nerfmac.app.run import folder as run_folder, reporting
 from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene

@@ -7,8 +7,7 @@ from pathlib import Path
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.app.scenes.scene import Frame as Frame
-from nerfmac.app.scenes.scene import Scene as Scene
+from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions

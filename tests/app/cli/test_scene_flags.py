@@ -12,8 +12,7 @@ from local_ranks import start_local
 
 import nerfmac
 from nerfmac import InputError, Run
-from tests.scene_factory import FLAGS, HEIGHT, WIDTH, write_scene
-from tests.scene_factory import nerfmac as command
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
 
 OF_SCENE = (
     *("--split", "none", "--up", "-y", "--extent", 2.5),

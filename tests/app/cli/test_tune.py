@@ -6,8 +6,7 @@ import re
 import pytest
 
 from nerfmac.app.cli import info, machine
-from nerfmac.app.measure import benchmark
-from nerfmac.app.measure import tuning as choosing
+from nerfmac.app.measure import benchmark, tuning as choosing
 from nerfmac.app.measure.tuning import Tried, Tuned
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.backend import choose_device, variants

@@ -9,8 +9,7 @@ from PIL import Image
 from nerfmac import Camera, InputError, Lens, load_scene
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes.ply_points import write_ply_points
-from tests.app.capture.corner import LENS as ANY_LENS
-from tests.app.capture.corner import cameras, papers, seen
+from tests.app.capture.corner import LENS as ANY_LENS, cameras, papers, seen
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.projection import project
 from tests.app.scenes.scene_files import (

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import loop as loop_module
-from nerfmac.app.viewer import screen as screen_module
+from nerfmac.app.viewer import loop as loop_module, screen as screen_module
 from nerfmac.app.viewer.screen_image import MIN_MESSAGE
 
 

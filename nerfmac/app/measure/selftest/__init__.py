@@ -6,11 +6,13 @@ with its reference."""
 from collections.abc import Iterator
 from itertools import chain
 
-from nerfmac.app.measure.selftest.comparison import Case as Case
-from nerfmac.app.measure.selftest.comparison import Outcome as Outcome
-from nerfmac.app.measure.selftest.comparison import case_of as case_of
-from nerfmac.app.measure.selftest.comparison import compare as compare
-from nerfmac.app.measure.selftest.comparison import compare_all as compare_all
+from nerfmac.app.measure.selftest.comparison import (
+    Case as Case,
+    Outcome as Outcome,
+    case_of as case_of,
+    compare as compare,
+    compare_all as compare_all,
+)
 from nerfmac.app.measure.selftest.fields import (
     adam_cases,
     hash_encode_cases,

@@ -13,8 +13,8 @@ import numpy as np
 
 from nerfmac.app.measure.launches import Build
 from nerfmac.app.measure.selftest.specializations import specializations
-from nerfmac.backend import Arrays as Arrays
 from nerfmac.backend import (
+    Arrays as Arrays,
     compile_ahead,
     current_device,
     device_name,

@@ -18,8 +18,7 @@ from nerfmac.app.scenes.readers import (
     transforms,
     tum_rgbd,
 )
-from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread
-from nerfmac.app.scenes.readers.unread import unread_format
+from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread, unread_format
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import read_fields

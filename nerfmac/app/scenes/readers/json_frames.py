@@ -27,9 +27,9 @@ from nerfmac.app.scenes.readers.json_keys import (
     MISSPELLED,
     PANORAMAS,
     PERSPECTIVE,
+    SPLITS as SPLITS,
     check_keys,
 )
-from nerfmac.app.scenes.readers.json_keys import SPLITS as SPLITS
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.files import leads_out, spelled
 from nerfmac.common.json_reader import Fields
