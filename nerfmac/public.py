@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.common.installing import why_no_mlx
+from nerfmac.common import InputError, why_no_mlx
 
 try:
     import mlx.core  # noqa: F401 - the modules imported below require MLX
@@ -19,18 +19,12 @@ from nerfmac.app.scenes import Frame, Scene, builtin_scene_path, load_scene
 from nerfmac.app.snapshots import load_snapshot
 from nerfmac.backend import Kernel, choose_device
 from nerfmac.backend.memory import limit_memory
-from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.config.scenes import CaptureOptions
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
 from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Camera, Lens, Rays, Samples, Views
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer

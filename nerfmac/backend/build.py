@@ -30,8 +30,7 @@ from nerfmac.backend.host import (
     processor_name,
     processors,
 )
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing
+from nerfmac.common import InputError, appearing
 
 log = logging.getLogger("nerfmac")
 

@@ -21,8 +21,7 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError, compile_together, type_in_c
 from nerfmac.backend.device import compute_capability
 from nerfmac.backend.host import CACHE_ADVICE, cache_folder
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, make_folder
+from nerfmac.common import InputError, appearing, make_folder
 
 _TYPES = {
     mx.float32: "float",

@@ -20,7 +20,7 @@ import mlx.core as mx
 
 from nerfmac.backend.build import BuildError, Library, compiler, shared_library
 from nerfmac.backend.host import processors
-from nerfmac.common.installing import pip_install
+from nerfmac.common import pip_install
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
 """Supported versions of each package, from the first version up to but excluding the second."""

@@ -18,7 +18,7 @@ from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.device import compute_capability, current_device, device_name
 from nerfmac.backend.extension import check_requirements, extension
 from nerfmac.backend.sources import dialect_source, operations
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 log = logging.getLogger("nerfmac")
 

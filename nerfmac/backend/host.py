@@ -5,8 +5,7 @@ import platform
 import subprocess
 from pathlib import Path
 
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, user_path
 
 CACHE_ADVICE = "set NERFMAC_CACHE to another folder"
 """Advice in error messages about a cache folder that cannot be written."""

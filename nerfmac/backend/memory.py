@@ -14,8 +14,7 @@ from pathlib import Path
 import mlx.core as mx
 
 from nerfmac.backend.device import current_device
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 
 GIB = 2**30
 """Number of bytes in a gibibyte."""

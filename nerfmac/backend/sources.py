@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.common.constants import declarations
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.*)?$', re.MULTILINE)

@@ -22,9 +22,7 @@ from nerfmac.backend.apple import has_native_floats
 from nerfmac.backend.device import apple_generation, current_device, device_name
 from nerfmac.backend.host import cache_folder
 from nerfmac.backend.sources import kernel_source, operations
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import make_folder, read_json, write_json
+from nerfmac.common import InputError, checks, make_folder, read_json, write_json
 from nerfmac.config import Config
 
 log = logging.getLogger("nerfmac")

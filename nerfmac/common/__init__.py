@@ -1,1 +1,40 @@
 """Utilities: argument checks, atomic files, strict JSON, a timeline, and optional packages."""
+
+from nerfmac.common.checks import (
+    LARGEST as LARGEST,
+    InputError as InputError,
+    finite as finite,
+    prefix_errors as prefix_errors,
+)
+from nerfmac.common.files import (
+    appearing as appearing,
+    appearing_if as appearing_if,
+    check_free as check_free,
+    check_replaceable as check_replaceable,
+    composed as composed,
+    counted as counted,
+    leads_out as leads_out,
+    make_folder as make_folder,
+    read_json as read_json,
+    spelled as spelled,
+    user_path as user_path,
+    visible_names as visible_names,
+    walk as walk,
+    write_json as write_json,
+)
+from nerfmac.common.installing import (
+    install as install,
+    needed as needed,
+    pip_install as pip_install,
+    why_no_mlx as why_no_mlx,
+)
+from nerfmac.common.json_reader import Fields as Fields, read_fields as read_fields
+from nerfmac.common.lock import LOCK as LOCK, locked as locked
+from nerfmac.common.page_modules import joined_modules as joined_modules
+from nerfmac.common.progress import delayed_progress as delayed_progress
+from nerfmac.common.timeline import (
+    Entry as Entry,
+    Timeline as Timeline,
+    interval as interval,
+    recording as recording,
+)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.config.settings import Range, Settings
 
 FEATURES = (1, 2, 4, 8)  # Supported numbers of features per table entry, as in tiny-cuda-nn.

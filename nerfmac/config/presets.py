@@ -7,9 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass,
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, InputError, checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings

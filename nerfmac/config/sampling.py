@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Annotated
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config.settings import Range, Settings
 
 FIRST_INTERVAL = 4

@@ -10,9 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, checks, user_path
 from nerfmac.config.settings import Range, Settings, Written
 
 Direction = tuple[float, float, float]

@@ -13,13 +13,12 @@ import mlx.core as mx
 
 from nerfmac.backend import runs_kernel, working_dtype
 from nerfmac.backend.apple import features_per_launch
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Rays, Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import (

@@ -15,7 +15,7 @@ import mlx.core as mx
 from nerfmac.backend import working_dtype
 from nerfmac.config import Config, HashGridConfig
 from nerfmac.fields.field import Parameters, ParameterSpec
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells per scene unit at the finest level if `grid.finest` is None

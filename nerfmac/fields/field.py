@@ -15,9 +15,8 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples, single_samples
+from nerfmac.common import InputError
+from nerfmac.geometry import Rays, Samples, single_samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 

@@ -16,8 +16,7 @@ import mlx.core as mx
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.encodings import Frequencies
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Bounds, Samples
 from nerfmac.ops.networks import glorot_uniform
 
 

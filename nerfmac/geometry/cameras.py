@@ -13,8 +13,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 

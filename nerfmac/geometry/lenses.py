@@ -26,8 +26,7 @@ from typing import Self
 
 import mlx.core as mx
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5

@@ -40,7 +40,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
-from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.geometry import Samples, Thinning
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(

@@ -8,9 +8,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.common.constants import FRACTION_UNITS
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.lenses import NEWTON_STEPS
-from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.geometry import NEWTON_STEPS, Cameras, Rays, rays_through
 from nerfmac.ops.operation import operation
 from nerfmac.ops.uniform import uniform
 

@@ -4,7 +4,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import EXPOSE_CHUNK, MIN_EXPOSED_OPACITY
-from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry import linear_to_srgb, srgb_to_linear
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(

@@ -21,9 +21,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width, variant
 from nerfmac.common.constants import BRICK_CELLS, SCENE_CENTER
-from nerfmac.geometry.bounds import Bounds, from_center
-from nerfmac.geometry.cells import Cells, number_of
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Bounds, Cells, Samples, from_center, number_of
 from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 

@@ -10,7 +10,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
-from nerfmac.geometry.cells import corners_of
+from nerfmac.geometry import corners_of
 from nerfmac.ops.operation import operation
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))

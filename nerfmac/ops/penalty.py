@@ -15,7 +15,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
 from nerfmac.common.constants import FAR_DISTANCE, GROUND_REACH, OCCLUSION_END, SENSOR_REACH
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Samples
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(

@@ -3,8 +3,7 @@
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.depth_maps import SURE, DepthMaps
+from nerfmac.geometry import SURE, Cameras, DepthMaps
 from nerfmac.ops.operation import operation
 
 _TAKES = Signature(

@@ -40,7 +40,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import THINNING_UNITS
-from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.geometry import Samples, Thinning
 from nerfmac.ops.composite import sum_before, weights_along
 from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts

@@ -26,8 +26,7 @@ from nerfmac.common.constants import (
     RENDER_STOP_TRANSMITTANCE,
     WIDE_TRACE_SIMDGROUPS,
 )
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Rays, Samples
 from nerfmac.ops.composite import Composited, composite, composite_extras, weights_along
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples

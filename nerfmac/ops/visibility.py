@@ -9,8 +9,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature, simd_width
 from nerfmac.common.constants import BRICK_CELLS, EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Rays, Samples
 from nerfmac.ops.composite import weights_along
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march_reference
 from nerfmac.ops.operation import operation

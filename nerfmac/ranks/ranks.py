@@ -13,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 LARGE = 2**16
 """Minimum number of elements of a large array. `weighted_mean` converts each large array to

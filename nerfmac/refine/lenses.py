@@ -25,9 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.constants import SCENE_CENTER
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.lenses import distort_with_slopes
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Cameras, Rays, distort_with_slopes
 
 LENS_PARAMETERS = 3
 _LEAST = 1e-6

@@ -33,10 +33,7 @@ from nerfmac.backend import Shapes
 from nerfmac.common.constants import SENSOR_REACH
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Cameras, Rays, Samples, Views
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.expose import expose
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses, pose_conditioning

@@ -15,9 +15,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.color import srgb_to_linear
-from nerfmac.geometry.tracks import Tracks
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Tracks, Views, srgb_to_linear
 
 Array = npt.NDArray[np.float64]
 

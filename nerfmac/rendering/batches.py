@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, to_numpy
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Rays, Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
 from nerfmac.sampling.sampler import Sampler

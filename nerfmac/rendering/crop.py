@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.config.rendering import Box, Corner
-from nerfmac.geometry.cells import cells_of
-from nerfmac.geometry.placement import Placement
+from nerfmac.geometry import Placement, cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 

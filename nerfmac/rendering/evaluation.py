@@ -9,10 +9,9 @@ import numpy as np
 
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm, resumed
-from nerfmac.common.checks import InputError
-from nerfmac.common.timeline import interval
+from nerfmac.common import InputError, interval
 from nerfmac.config.rendering import BACKGROUNDS
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Views
 from nerfmac.rendering.metrics import (
     Sums,
     color_corrected,

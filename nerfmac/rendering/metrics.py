@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 Image = mx.array | np.ndarray
 

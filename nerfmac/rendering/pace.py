@@ -8,7 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 
 TRIAL = 2**11
 """Approximate number of pixels that the first trial renders, in total over all cameras."""

@@ -17,7 +17,7 @@ from zipfile import ZipFile, is_zipfile
 import mlx.core as mx
 from mlx import nn
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 

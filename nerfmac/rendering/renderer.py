@@ -17,9 +17,7 @@ from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, un
 from nerfmac.backend.watchdog import SHORTER, confirm, is_relaxed
 from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.rays import Rays, camera_rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Camera, Rays, Samples, camera_rays
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.trace import composite_until_opaque

@@ -15,7 +15,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Views
 from nerfmac.ops.sensor_depth import sensor_depth
 
 Array = npt.NDArray[np.float64]

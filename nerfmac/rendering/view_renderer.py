@@ -8,14 +8,19 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import unfused
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config.rendering import EXTRA, RenderOptions
-from nerfmac.geometry.bounds import Sphere, from_center
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.color import exposed
-from nerfmac.geometry.near_plane import near_plane_at
-from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
+from nerfmac.geometry import (
+    Camera,
+    Placement,
+    Rays,
+    Sphere,
+    camera_rays,
+    exposed,
+    from_center,
+    near_plane_at,
+    panorama_rays,
+)
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.color_map import MAPS, colored, shown
 from nerfmac.rendering.crop import cropped

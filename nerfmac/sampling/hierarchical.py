@@ -20,9 +20,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays
 from nerfmac.fields.field import Field, Parameters, ParameterSpec
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.composite import composite
 from nerfmac.ops.huber import huber
 from nerfmac.sampling.ray_batch import RayBatch

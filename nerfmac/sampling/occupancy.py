@@ -28,8 +28,7 @@ from nerfmac.common.constants import (
 )
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.config.sampling import NEAR
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Bounds, Rays
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import (
     CellPoints,

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry.samples import Samples
-from nerfmac.geometry.tracks import TrackTargets
+from nerfmac.geometry import Samples, TrackTargets
 from nerfmac.ops.composite import Composited, sample_weights
 
 

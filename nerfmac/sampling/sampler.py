@@ -13,8 +13,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.fields.field import Parameters, ParameterSpec
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Rays, Samples
 from nerfmac.ops.march import Occupied
 from nerfmac.sampling.ray_batch import RayBatch
 

@@ -17,9 +17,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, InputError, appearing
 from nerfmac.training.state import TrainState
 
 FORMAT = "nerfmac checkpoint 1"

@@ -14,10 +14,10 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.backend import compiled_with_records
-from nerfmac.common.progress import delayed_progress
+from nerfmac.common import delayed_progress
 from nerfmac.config import OptimizerConfig, ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Views
 from nerfmac.ranks import ALONE
 from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
 from nerfmac.training.optimizer import (

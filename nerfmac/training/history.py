@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024

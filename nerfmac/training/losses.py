@@ -49,7 +49,7 @@ from collections.abc import Callable
 import mlx.core as mx
 
 from nerfmac.config import TrainConfig
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry import Bounds
 from nerfmac.ops.huber import huber
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.ray_batch import RayBatch

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry import Bounds
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.occupancy import MarchingSampler

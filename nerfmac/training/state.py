@@ -9,8 +9,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.loss_scale import LossScale
 

@@ -17,14 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters, evaluated
-from nerfmac.geometry.color import blended
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples
-from nerfmac.geometry.tracks import TrackTargets
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Rays, Samples, TrackTargets, Views, blended
 from nerfmac.ops.adam import AdamStep
 from nerfmac.ops.composite import composite_extras, composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels

@@ -13,10 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.config import Config
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.tracks import TrackTargets, distances_of
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Cameras, TrackTargets, Views, distances_of
 from nerfmac.sampling.occupancy import march_geometry
 
 

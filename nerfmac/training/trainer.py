@@ -25,14 +25,10 @@ import numpy.typing as npt
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom, to_numpy
 from nerfmac.backend.variants import tuned_for
 from nerfmac.backend.watchdog import is_relaxed
-from nerfmac.common.checks import InputError
-from nerfmac.common.timeline import interval
+from nerfmac.common import InputError, interval
 from nerfmac.config import Config
 from nerfmac.fields.field import Parameters, shapes_of
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import Rays, rays_through
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Camera, Cameras, Rays, Views, rays_through
 from nerfmac.ops.draw_pixels import Drawn, draw_pixels, pixel_batches, random_rays
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import Occupied

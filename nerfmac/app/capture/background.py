@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.capture.two_views import Pair
-from nerfmac.geometry.cameras import Camera, angle_between
+from nerfmac.geometry import Camera, angle_between
 
 Floats = npt.NDArray[np.float64]
 Seen = Mapping[str, npt.NDArray[np.int64]]

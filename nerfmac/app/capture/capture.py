@@ -28,18 +28,18 @@ from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common.awake import awake
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import (
+from nerfmac.common import (
+    InputError,
     check_free,
+    install,
+    locked,
     make_folder,
+    read_fields,
     read_json,
     user_path,
     write_json,
 )
-from nerfmac.common.installing import install
-from nerfmac.common.json_reader import read_fields
-from nerfmac.common.lock import locked
+from nerfmac.common.awake import awake
 from nerfmac.config.scenes import MIN_IMAGES, CaptureOptions, SceneOptions
 
 HOME = Path("captures")  # Default parent folder of captured scenes, in the working folder.

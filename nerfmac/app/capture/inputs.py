@@ -45,9 +45,7 @@ from nerfmac.app.scenes.images import (
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, counted, make_folder, walk
-from nerfmac.common.installing import needed
+from nerfmac.common import InputError, appearing, counted, make_folder, needed, walk
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
 PLAIN = (".png", ".jpg", ".jpeg")

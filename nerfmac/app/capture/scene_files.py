@@ -13,8 +13,8 @@ from nerfmac.app.scenes.placement import fit, leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common.files import appearing, make_folder, write_json
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import appearing, make_folder, write_json
+from nerfmac.geometry import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3  # Minimum number of images of a point in `points.ply`. Other points are often wrong.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.app.capture import colmap_process
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""

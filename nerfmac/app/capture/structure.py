@@ -47,8 +47,8 @@ from nerfmac.app.capture.verdict import (
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common.files import appearing, make_folder, read_json, write_json
-from nerfmac.geometry.cameras import Camera
+from nerfmac.common import appearing, make_folder, read_json, write_json
+from nerfmac.geometry import Camera
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 FOCAL_GUESS = 0.85

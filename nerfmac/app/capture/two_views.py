@@ -13,8 +13,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import rays_through
+from nerfmac.geometry import Camera, Cameras, rays_through
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[str, str]

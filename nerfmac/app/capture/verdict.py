@@ -28,8 +28,8 @@ from nerfmac.app.capture.two_views import (
 )
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera, angle_between
+from nerfmac.common import InputError
+from nerfmac.geometry import Camera, angle_between
 
 Floats = npt.NDArray[np.float64]
 

@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import InputError
-from nerfmac.common.installing import pip_install
+from nerfmac.common import InputError, pip_install
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -13,11 +13,8 @@ from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.run.coordinates import file_cameras
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
-from nerfmac.common.json_reader import read_fields
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import InputError, read_fields, user_path
+from nerfmac.geometry import Camera, Lens
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.variants import from_environment
 from nerfmac.backend.watchdog import in_words
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method

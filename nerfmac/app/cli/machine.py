@@ -12,8 +12,7 @@ from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
 from nerfmac.backend.variants import VARIANTS, from_environment, path
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing_if, write_json
+from nerfmac.common import InputError, appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
 from nerfmac.app.cli.declared import Argument, NumberOrAuto, Switch, declared, positionals_of
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, user_path
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -14,7 +14,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters other than tab and newline, and lone surrogates. If a file name is not valid

@@ -18,8 +18,7 @@ from nerfmac.app.video.encoding import VIDEOS, even
 from nerfmac.app.video.frames import CameraSamples, blurred
 from nerfmac.app.video.rendering import check_output
 from nerfmac.backend import choose_device
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.config.rendering import (
     BLURRED_SAMPLES,
     DEFAULT_FPS,
@@ -28,7 +27,7 @@ from nerfmac.config.rendering import (
     RenderOptions,
     VideoOptions,
 )
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 from nerfmac.training.method import Method
 
 log = logging.getLogger("nerfmac")

@@ -17,8 +17,14 @@ from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, appearing_if, check_replaceable, user_path, write_json
+from nerfmac.common import (
+    InputError,
+    appearing,
+    appearing_if,
+    check_replaceable,
+    user_path,
+    write_json,
+)
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 

@@ -6,7 +6,7 @@ from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config.scenes import CaptureOptions
 
 

@@ -19,8 +19,7 @@ from nerfmac.backend.device import gpu
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import operations
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 
 
 def main(arguments: Selftest) -> int:

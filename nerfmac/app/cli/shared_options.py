@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from nerfmac.app.cli.declared import POSITIONAL
 from nerfmac.app.cli.parsing import part_of
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config.scenes import SceneOptions
 from nerfmac.config.settings import Range, Written
 

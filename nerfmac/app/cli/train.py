@@ -22,9 +22,7 @@ from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.memory import limit_memory
 from nerfmac.backend.variants import tuning_hint
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
-from nerfmac.common.installing import needed
+from nerfmac.common import InputError, needed, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config
 from nerfmac.config.rendering import VideoOptions

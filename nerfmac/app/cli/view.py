@@ -22,9 +22,7 @@ from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot
 from nerfmac.app.snapshots.reading import read_container
 from nerfmac.app.viewer import INSTALL
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json, write_json
+from nerfmac.common import InputError, checks, read_json, write_json
 
 NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the extra `notebook`.
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.

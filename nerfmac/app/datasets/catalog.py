@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
+from nerfmac.common import InputError, read_json
 
 WIDTH = 80  # Width of the listing in columns.
 

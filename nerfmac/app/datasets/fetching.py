@@ -13,9 +13,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from tqdm.auto import tqdm
 
 from nerfmac.app.datasets.catalog import File, find
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import leads_out, make_folder, user_path
-from nerfmac.common.lock import locked
+from nerfmac.common import InputError, leads_out, locked, make_folder, user_path
 
 MAX_INFLATION = 20
 """Maximum ratio of the extracted size to the archive size. Point lists compress well."""

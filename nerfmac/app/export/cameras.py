@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.run import Run, placement_of
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.placement import Placement
+from nerfmac.common import InputError
+from nerfmac.geometry import Camera, Placement
 
 log = logging.getLogger("nerfmac")
 

@@ -31,9 +31,7 @@ from nerfmac.app.run import Run
 from nerfmac.backend import to_numpy
 from nerfmac.backend.memory import host_memory_bytes
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, user_path
+from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096

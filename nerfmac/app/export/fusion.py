@@ -19,9 +19,7 @@ import numpy.typing as npt
 
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.progress import Progress, Stage
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.placement import Placement
+from nerfmac.geometry import Camera, Lens, Placement
 from nerfmac.rendering.renderer import Renderer
 
 MAX_VIEWS = 64  # Maximum number of depth images, rendered from evenly spaced training cameras.

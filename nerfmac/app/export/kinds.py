@@ -11,9 +11,7 @@ from nerfmac.app.export.mesh import extract_mesh
 from nerfmac.app.export.points import extract_points
 from nerfmac.app.export.scene_page import write_scene_page
 from nerfmac.app.run import Run
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import write_json
+from nerfmac.common import InputError, checks, write_json
 
 
 class Kind(NamedTuple):

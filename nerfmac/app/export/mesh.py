@@ -29,13 +29,9 @@ from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
 from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, user_path
+from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.config.rendering import Box
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.ground_plane import nearest_distance
-from nerfmac.geometry.placement import Direction
+from nerfmac.geometry import Camera, Cameras, Direction, nearest_distance
 
 Vertices = npt.NDArray[np.float64]
 Faces = npt.NDArray[np.int32]

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.export.source import check_extension
 from nerfmac.app.run import Run
-from nerfmac.common.files import appearing
+from nerfmac.common import appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips

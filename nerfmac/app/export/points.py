@@ -11,13 +11,9 @@ from nerfmac.app.export.shape_files import write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, user_path
+from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.config.rendering import Box
-from nerfmac.geometry.bounds import from_center
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Cameras, Rays, from_center
 from nerfmac.rendering.renderer import Renderer, to_bytes
 
 MAX_COUNT = 100_000_000

@@ -29,15 +29,12 @@ from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.run import Run, placement_of
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, appearing, joined_modules, user_path
 from nerfmac.common.constants import shader_declarations
-from nerfmac.common.files import appearing, user_path
-from nerfmac.common.page_modules import joined_modules
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.near_plane import closest_plane
+from nerfmac.geometry import Camera, closest_plane
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import MlpShape, NetworksShape
 from nerfmac.rendering.crop import cropped

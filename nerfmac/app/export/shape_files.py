@@ -22,8 +22,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes.placement import UP, leveling
 from nerfmac.app.scenes.ply_points import COLORS, ply_bytes
 from nerfmac.common import installing
-from nerfmac.geometry.color import srgb_to_linear
-from nerfmac.geometry.placement import Direction
+from nerfmac.geometry import Direction, srgb_to_linear
 
 EXTENSIONS = (".ply", ".obj", ".glb")
 FAR = 100.0

@@ -14,13 +14,10 @@ from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common.checks import InputError, finite
+from nerfmac.common import InputError, finite
 from nerfmac.config.rendering import Box
 from nerfmac.fields.field import Field, Parameters
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cells import cells_of
-from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Bounds, Placement, Samples, cells_of
 from nerfmac.ops.march import Occupied, is_occupied
 from nerfmac.rendering.normals import normals
 

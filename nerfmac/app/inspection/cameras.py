@@ -8,9 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.inspection.images import summed_up
-from nerfmac.geometry.cameras import Camera, nearest_to_axes
-from nerfmac.geometry.lenses import Lens, distort
-from nerfmac.geometry.near_plane import in_image
+from nerfmac.geometry import Camera, Lens, distort, in_image, nearest_to_axes
 
 FAR = 4.0
 """Minimum distance of a far camera from the median position, relative to the median distance."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.measured_points import unprojected
 from nerfmac.app.scenes.posed_image import project
-from nerfmac.geometry.depth_maps import trusted
+from nerfmac.geometry import trusted
 
 Array = npt.NDArray[np.float64]
 

@@ -34,10 +34,9 @@ from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.app.scenes.scene import check_count
-from nerfmac.common.files import user_path
+from nerfmac.common import user_path
 from nerfmac.config.scenes import described
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Bounds, Lens
 
 MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
 MIN_VIEWS = 8  # Minimum number of views, including held-out training views, that is not reported.

@@ -36,8 +36,8 @@ from nerfmac.app.inspection.pose_readings import Cameras, readings, reordered
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
+from nerfmac.common import InputError
+from nerfmac.geometry import Camera
 
 Floats = npt.NDArray[np.float64]
 

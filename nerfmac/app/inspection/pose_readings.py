@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 
 Floats = npt.NDArray[np.float64]
 Cameras = Mapping[str, Camera]

@@ -22,15 +22,11 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, kernels_disabled, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.common.constants import DIRECTION_FEATURES
 from nerfmac.config import Config, MarchConfig
 from nerfmac.fields.encodings import HashGrid
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Bounds, Camera, Cameras, DepthMaps, Lens, Rays
 from nerfmac.ops.adam import AdamStep, adam_step, most_first, moving_average
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels

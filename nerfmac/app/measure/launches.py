@@ -20,10 +20,7 @@ from nerfmac.app.run import Run, Training
 from nerfmac.backend import kernel, uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.config import Config
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
 from nerfmac.training.goal import Goal

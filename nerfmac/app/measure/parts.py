@@ -20,7 +20,7 @@ from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_lau
 from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_interleaved, quartiles
 from nerfmac.app.run import Run, Training
 from nerfmac.backend import current_device, uncompiled
-from nerfmac.common.timeline import Entry, Timeline, recording
+from nerfmac.common import Entry, Timeline, recording
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.optimizer import AVERAGED_EVERY

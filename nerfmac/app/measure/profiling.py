@@ -29,8 +29,7 @@ from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
-from nerfmac.common.checks import InputError
-from nerfmac.common.timeline import Timeline, interval, recording
+from nerfmac.common import InputError, Timeline, interval, recording
 from nerfmac.config.rendering import VideoOptions
 
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.

@@ -26,7 +26,7 @@ from nerfmac.app.measure.timing import Timing, measure_interleaved, quartiles, t
 from nerfmac.backend import Arrays, runs_kernel, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.variants import VARIANTS, keep
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config import Config
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import count_samples

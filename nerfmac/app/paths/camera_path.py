@@ -13,11 +13,8 @@ import numpy.typing as npt
 from nerfmac.app.paths.curve import Curve, Timing, matrices, quaternions
 from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path, write_json
-from nerfmac.common.json_reader import read_fields
-from nerfmac.geometry.cameras import Camera
+from nerfmac.common import InputError, checks, read_fields, user_path, write_json
+from nerfmac.geometry import Camera
 
 Array = npt.NDArray[np.float64]
 

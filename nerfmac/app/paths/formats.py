@@ -35,8 +35,7 @@ import numpy.typing as npt
 
 from nerfmac.app.paths.curve import matrices, quaternions
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.common.checks import prefix_errors
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, prefix_errors
 
 SCHEMA = 1  # Version of nerfmac's format.
 PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens, focal_length
+from nerfmac.common import InputError, checks
+from nerfmac.geometry import Camera, Lens, focal_length
 
 RIGID_WITHIN = 1e-3  # Tolerance of |R^T R - I| for rotations R, for rounded numbers.
 MAX_SECONDS = 3600.0  # Maximum time in seconds between two keyframes.

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from nerfmac.app.paths.rig import CIRCLE, MAX_ELEVATION, Rig
 from nerfmac.common import checks
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 
 STEEP = math.radians(20.0)  # Maximum difference in elevation from the middle of a spiral.
 EIGHT = math.radians(50.0), math.radians(10.0)  # Maximum half width and half height, in radians.

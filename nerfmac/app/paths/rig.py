@@ -16,11 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera, nearest_to_axes
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import InputError, checks
+from nerfmac.geometry import Camera, Lens, Sphere, nearest_to_axes
 from nerfmac.rendering.renderer import Renderer
 
 Vectors = npt.NDArray[np.float64]

@@ -14,11 +14,8 @@ import numpy.typing as npt
 from nerfmac.app.paths.keyframe import Keyframe, vertical_fov
 from nerfmac.app.paths.moves import orbit
 from nerfmac.app.paths.rig import center_of
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import focal_length
+from nerfmac.common import InputError, checks
+from nerfmac.geometry import Camera, Sphere, focal_length
 
 Vector = npt.NDArray[np.float64]
 

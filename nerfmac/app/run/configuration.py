@@ -9,14 +9,11 @@ from math import prod
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, memory_bytes, working_dtype
 from nerfmac.backend.memory import GIB, array_bytes, training_bytes
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry import Bounds, Cameras, Views
 from nerfmac.geometry.near_plane import near_plane
-from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
 from nerfmac.training.goal import Goal

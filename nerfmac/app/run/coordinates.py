@@ -16,11 +16,8 @@ from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
-from nerfmac.common.json_reader import read_fields
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.placement import Placement
+from nerfmac.common import InputError, read_fields, user_path
+from nerfmac.geometry import Camera, Placement
 
 log = logging.getLogger("nerfmac")
 

@@ -7,9 +7,7 @@ from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene
 from nerfmac.app.scenes.record import SceneRecord, is_run as is_run
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import check_free, read_json, visible_names
-from nerfmac.common.lock import LOCK
+from nerfmac.common import LOCK, InputError, check_free, read_json, visible_names
 
 BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
 

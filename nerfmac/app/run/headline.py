@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
-from nerfmac.common.json_reader import read_fields
+from nerfmac.common import read_fields
 from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, evaluate, spread
 from nerfmac.rendering.pace import seconds_per_pixel

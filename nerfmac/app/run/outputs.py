@@ -26,15 +26,18 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, appearing, read_fields, read_json, write_json
 from nerfmac.common.constants import FAR_DISTANCE
-from nerfmac.common.files import appearing, read_json, write_json
-from nerfmac.common.json_reader import read_fields
 from nerfmac.config.scenes import described
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
-from nerfmac.geometry.rays import Rays, rays_through
-from nerfmac.geometry.tracks import distances_of
+from nerfmac.geometry import (
+    Camera,
+    Cameras,
+    GroundPlane,
+    Rays,
+    distances_of,
+    rays_through,
+    scene_ground_plane,
+)
 from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes

@@ -23,11 +23,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing
-from nerfmac.common.installing import needed
-from nerfmac.geometry.color import blended
-from nerfmac.geometry.views import Views
+from nerfmac.common import InputError, appearing, needed
+from nerfmac.geometry import Views, blended
 from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.metrics import decibels

@@ -25,13 +25,17 @@ from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import make_folder, read_json, user_path, write_json
-from nerfmac.common.timeline import interval
+from nerfmac.common import (
+    InputError,
+    checks,
+    interval,
+    make_folder,
+    read_json,
+    user_path,
+    write_json,
+)
 from nerfmac.config import REFINED, Config, override
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Camera, Views
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.perceptual import Lpips

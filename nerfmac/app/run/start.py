@@ -31,8 +31,7 @@ from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, user_path
 from nerfmac.config import Config, override
 from nerfmac.config.scenes import DEFAULTS, SceneOptions
 from nerfmac.ranks import LostRankError, join

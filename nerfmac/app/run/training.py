@@ -19,9 +19,8 @@ from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.backend.watchdog import RETRIES, resumed
+from nerfmac.common import locked, make_folder, user_path
 from nerfmac.common.awake import awake
-from nerfmac.common.files import make_folder, user_path
-from nerfmac.common.lock import locked
 from nerfmac.ranks import noticed, watched
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError

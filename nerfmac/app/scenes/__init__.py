@@ -8,8 +8,7 @@ from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions
 
 BUILTIN = "still_life"

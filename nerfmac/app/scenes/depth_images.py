@@ -19,7 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.scenes.images import UNREADABLE, same_aspect
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 Floats = npt.NDArray[np.float32]
 

@@ -9,8 +9,8 @@ from PIL import Image, ImageDraw
 
 from nerfmac.app.scenes.placement import leveling
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.common.files import appearing
-from nerfmac.geometry.cameras import Camera
+from nerfmac.common import appearing
+from nerfmac.geometry import Camera
 
 PANEL = 640  # Side length in pixels of the square panel of each viewing direction.
 OVERSAMPLING = 2  # Supersampling factor, because Pillow draws without antialiasing.

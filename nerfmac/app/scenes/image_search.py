@@ -20,8 +20,7 @@ from nerfmac.app.scenes.images import (
     is_unsupported,
     unsupported,
 )
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import composed, leads_out, spelled, walk
+from nerfmac.common import InputError, composed, leads_out, spelled, walk
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
 """Folders of masks, depth maps, or other image sizes, with the file names of the images."""

@@ -23,9 +23,7 @@ from PIL import Image
 
 from nerfmac.app.scenes.color_profiles import has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, make_folder
-from nerfmac.common.installing import needed
+from nerfmac.common import InputError, appearing, make_folder, needed
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -25,8 +25,7 @@ from pathlib import Path
 
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import spelled
+from nerfmac.common import InputError, spelled
 
 FOLDERS = ("masks", "mask")
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.posed_image import PosedImage, project
-from nerfmac.geometry.depth_maps import axial_directions, trusted
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Lens, axial_directions, trusted
 
 MAX_VIEWS, MAX_POINTS = 64, 20_000
 """Maximum number of evenly spaced views that are used, and of points."""

@@ -24,11 +24,9 @@ from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import composed
+from nerfmac.common import InputError, composed
 from nerfmac.config.scenes import SceneOptions, Split
-from nerfmac.geometry.placement import Direction, Placement
-from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry import Direction, Placement, Tracks
 
 TEST_EVERY = 8
 """Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF). If a scene has fewer

@@ -17,11 +17,8 @@ from math import floor, log10
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import LARGEST, InputError
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera, nearest_to_axes
-from nerfmac.geometry.near_plane import in_image
-from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.common import LARGEST, InputError
+from nerfmac.geometry import Camera, Direction, Placement, Sphere, in_image, nearest_to_axes
 
 RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
 UP = (0.0, 0.0, 1.0)  # Default up direction, as in nerfstudio and Blender.

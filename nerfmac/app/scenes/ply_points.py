@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import LARGEST, InputError
-from nerfmac.common.files import appearing
+from nerfmac.common import LARGEST, InputError, appearing
 
 TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),

@@ -24,11 +24,8 @@ from PIL import Image
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens, distort
-from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.tracks import Tracks
+from nerfmac.common import InputError
+from nerfmac.geometry import Camera, Lens, Placement, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
 MAX_VIEWS, NEIGHBORS = 6, 3

@@ -11,14 +11,9 @@ import numpy as np
 
 from nerfmac.app.scenes.placement import find_subject
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.common.checks import InputError, prefix_errors
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, InputError, prefix_errors
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, Split
-from nerfmac.geometry.bounds import Bounds, Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.placement import Direction, Placement
-from nerfmac.geometry.views import Color
+from nerfmac.geometry import Bounds, Camera, Color, Direction, Lens, Placement, Sphere
 
 SAME_WITHIN = 1e-4
 """Maximum difference of equal cameras: of poses in scene units, and of intrinsics relative to their

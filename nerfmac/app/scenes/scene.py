@@ -22,16 +22,23 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
-from nerfmac.common.checks import InputError
-from nerfmac.common.progress import delayed_progress
+from nerfmac.common import InputError, delayed_progress
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
-from nerfmac.geometry.depth_maps import DepthMaps, Map, along_rays, trusted
-from nerfmac.geometry.ground_plane import scene_ground_plane
-from nerfmac.geometry.placement import Direction, Placement
-from nerfmac.geometry.tracks import Tracks
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import (
+    Bounds,
+    Camera,
+    Cameras,
+    DepthMaps,
+    Direction,
+    Map,
+    Placement,
+    Tracks,
+    Views,
+    along_rays,
+    scene_ground_plane,
+    shown_sizes,
+    trusted,
+)
 
 MAX_PIXELS = 2**31
 """Exclusive upper limit of the number of pixels in a split, because pixel indices are int32."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from nerfmac.backend.host import cache_folder
-from nerfmac.common.files import make_folder
+from nerfmac.common import make_folder
 
 
 def unpacked(file: Path, name: str, write: Callable[[Path], None]) -> Path:

@@ -14,16 +14,15 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import Fields, InputError
 from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
-from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry import Bounds
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks import MlpShape
 

@@ -18,18 +18,11 @@ from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
-from nerfmac.common.installing import needed
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, InputError, needed, user_path
 from nerfmac.config import Config, override
 from nerfmac.config.rendering import Box
 from nerfmac.config.scenes import MAX_EXTENT
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.cells import cells_of
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.placement import Placement
+from nerfmac.geometry import Bounds, Camera, Lens, Placement, cells_of
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits

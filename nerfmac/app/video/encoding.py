@@ -29,10 +29,7 @@ from typing import TypeVar
 import numpy as np
 
 from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing
-from nerfmac.common.timeline import interval
+from nerfmac.common import InputError, appearing, checks, interval
 
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]

@@ -22,13 +22,10 @@ from nerfmac.app.video import series
 from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
+from nerfmac.common import InputError, check_replaceable, locked, user_path
 from nerfmac.common.awake import awake
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import check_replaceable, user_path
-from nerfmac.common.lock import locked
 from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 
 CPU_SIDE = 720
 """Longer side of the frames of a video on a CPU in pixels, unless the photos are smaller."""

@@ -20,8 +20,7 @@ from PIL import Image
 from nerfmac.app.scenes.images import UNREADABLE
 from nerfmac.app.video.encoding import alpha_options, encoder, file_url, first_line
 from nerfmac.app.video.frames import FrameValues
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, read_json, write_json
+from nerfmac.common import InputError, appearing, read_json, write_json
 from nerfmac.config.rendering import RenderOptions
 
 RECORD = "series.json"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.common.installing import install
+from nerfmac.common import install
 
 if TYPE_CHECKING:
     from nerfmac.app.viewer.widget import Viewer as Viewer

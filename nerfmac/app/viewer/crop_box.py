@@ -4,9 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.ground_plane import scene_ground_plane
+from nerfmac.common import InputError
+from nerfmac.geometry import Bounds, scene_ground_plane
 
 Corners = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 

@@ -8,7 +8,7 @@ from typing import Any
 from nerfmac.app.export import KINDS, check_kind
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.viewer.path_editor import Canceled
-from nerfmac.common.files import appearing, make_folder
+from nerfmac.common import appearing, make_folder
 from nerfmac.config.rendering import Box
 
 Color = tuple[float, float, float]

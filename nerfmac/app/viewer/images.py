@@ -28,16 +28,19 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run import Run
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.common.constants import PARALLEL_SLOPE
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.cells import cells_of, corners_of
-from nerfmac.geometry.color import over
-from nerfmac.geometry.depth_maps import along_rays
-from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.geometry import (
+    Camera,
+    Rays,
+    Sphere,
+    along_rays,
+    camera_rays,
+    cells_of,
+    corners_of,
+    over,
+)
 from nerfmac.ops.march import (
     MarchGeometry,
     Occupied,

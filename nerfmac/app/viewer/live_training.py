@@ -7,7 +7,7 @@ from typing import Any
 
 from nerfmac.app.run import Training
 from nerfmac.app.viewer.view_errors import ViewErrors
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.config import REFINED
 from nerfmac.training.goal import Goal, Report
 

@@ -16,7 +16,7 @@ from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, e
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend.watchdog import note, retried
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 from nerfmac.training.measured import DivergedError
 
 log = logging.getLogger("nerfmac")

@@ -78,11 +78,8 @@ from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg, relative_
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.thumbnails import thumbnails
 from nerfmac.backend import device_name
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
-from nerfmac.common.json_reader import Fields
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.common import Fields, InputError, checks, user_path
+from nerfmac.geometry import Bounds
 
 MAX_SKEW = 1e-3
 """Tolerance on the entries of |R^T R - I| for a rotation R from the page. A larger deviation

@@ -22,10 +22,8 @@ from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
-from nerfmac.geometry.cameras import Camera
+from nerfmac.common import InputError, checks, user_path
+from nerfmac.geometry import Camera
 
 MOVE_KEYFRAMES = 16
 """Number of keyframes that approximate a move around the scene, with an error of less than one

@@ -26,7 +26,7 @@ from nerfmac.app.viewer.screen_image import (
     relative_lens,
 )
 from nerfmac.backend import current_device
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 

@@ -25,9 +25,7 @@ from PIL import Image
 from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.images import Drawn
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens, Sphere
 
 JPEG_QUALITY = {True: 90, False: 80}
 """JPEG quality of full images (True) and of smaller images (False)."""

@@ -23,7 +23,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from nerfmac.app.viewer.session import Message, Send
 from nerfmac.app.viewer.widget import Viewer
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 COOKIE = "nerfmac-token"
 FIRST_PORT, LAST_PORT = 8888, 8987  # Ports that are tried if the user does not choose one.

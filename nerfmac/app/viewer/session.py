@@ -30,10 +30,9 @@ from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import Target
 from nerfmac.app.viewer.worker import Worker
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, checks
 from nerfmac.config.rendering import DIAGNOSTICS, EXTRA, Box, RenderOptions
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry import Camera
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]

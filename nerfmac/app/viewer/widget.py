@@ -38,8 +38,7 @@ from nerfmac.app.viewer.path_editor import VideoJob
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
-from nerfmac.common.files import user_path
-from nerfmac.common.page_modules import joined_modules
+from nerfmac.common import joined_modules, user_path
 from nerfmac.config import Config
 from nerfmac.training.method import Method
 

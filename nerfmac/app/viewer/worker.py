@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 import mlx.core as mx
 
 from nerfmac.backend.watchdog import note
-from nerfmac.common.timeline import interval
+from nerfmac.common import interval
 
 T = TypeVar("T")
 

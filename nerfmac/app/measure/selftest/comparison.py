@@ -28,8 +28,7 @@ from nerfmac.backend.build import BuildError, compiler_version
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.metal_text import exported
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import write_json
+from nerfmac.common import InputError, write_json
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
 """Type of a function that accepts arrays and returns one or more arrays."""

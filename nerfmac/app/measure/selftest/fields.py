@@ -18,8 +18,7 @@ from nerfmac.common.constants import (
     LOSS_SCALE_LARGEST,
     LOSS_SCALE_SMALLEST,
 )
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Bounds, Rays
 from nerfmac.ops.adam import (
     AdamStep,
     adam_step,

@@ -9,10 +9,7 @@ import numpy.typing as npt
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, with_gradients
 from nerfmac.common.constants import FAR_DISTANCE
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.samples import Samples
+from nerfmac.geometry import Camera, Cameras, DepthMaps, Lens, Samples
 from nerfmac.ops.huber import huber
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.penalty import PenaltyWeights, penalties

@@ -19,11 +19,7 @@ from nerfmac.common.constants import (
     NEVER_OCCUPIED,
     THINNING_UNITS,
 )
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import Rays
-from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Rays, Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.expose import expose

@@ -16,7 +16,7 @@ from nerfmac.app.measure.launches import small_camera, unseen
 from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.files import appearing, check_free, make_folder
+from nerfmac.common import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS

@@ -20,8 +20,7 @@ from nerfmac.app.scenes.readers import (
 )
 from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread, unread_format
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common.checks import InputError
-from nerfmac.common.json_reader import read_fields
+from nerfmac.common import InputError, read_fields
 
 PACKED = (".zip", ".tar", ".gz", ".7z")
 """File extensions of archives that must be unpacked first."""

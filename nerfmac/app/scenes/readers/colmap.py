@@ -24,12 +24,8 @@ from nerfmac.app.scenes.readers.colmap_model import (
     is_model,
     read_model,
 )
-from nerfmac.common.checks import InputError, prefix_errors
-from nerfmac.common.files import composed
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.tracks import Tracks
+from nerfmac.common import InputError, composed, prefix_errors
+from nerfmac.geometry import Camera, Lens, Placement, Tracks
 
 MODEL_FOLDERS = (
     *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.common.checks import LARGEST, InputError, prefix_errors
+from nerfmac.common import LARGEST, InputError, prefix_errors
 
 PARAMETERS = {
     "SIMPLE_PINHOLE": "f cx cy",

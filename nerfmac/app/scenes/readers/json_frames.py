@@ -30,12 +30,9 @@ from nerfmac.app.scenes.readers.json_keys import (
     SPLITS as SPLITS,
     check_keys,
 )
-from nerfmac.common.checks import InputError, prefix_errors
-from nerfmac.common.files import leads_out, spelled
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields, InputError, leads_out, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
-from nerfmac.geometry.lenses import Lens, focal_length
-from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.geometry import Direction, Lens, Placement, focal_length
 
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")

@@ -5,7 +5,7 @@ an image or a pose in other programs are refused or reported, so that no result 
 import logging
 from collections.abc import Sequence
 
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import Fields
 
 SPLITS = ("train", "val", "test")
 PANORAMAS = ("EQUIRECT", "SPHERICAL", "PANORAM", "OMNI", "VR180", "LATLONG", "360")

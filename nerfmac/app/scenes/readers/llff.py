@@ -11,8 +11,8 @@ from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rigid
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common.checks import LARGEST, InputError, prefix_errors
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.geometry import Lens
 
 FILE_NAME = "poses_bounds.npy"
 

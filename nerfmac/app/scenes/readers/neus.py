@@ -12,8 +12,8 @@ from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rigid
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common.checks import LARGEST, InputError, prefix_errors
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.geometry import Lens
 
 FILE_NAMES = ("cameras_sphere.npz", "cameras.npz")
 IMAGE_FOLDERS = ("image", "images", "rgb")

@@ -13,9 +13,8 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import estimated_up, rigid
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common.checks import LARGEST, InputError, prefix_errors
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.placement import Placement
+from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.geometry import Lens, Placement
 
 INTRINSICS, POSES, IMAGES, BOX = "intrinsics.txt", "pose", "rgb", "bbox.txt"
 

@@ -19,8 +19,8 @@ from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rigid
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common.json_reader import Fields, read_fields
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import Fields, read_fields
+from nerfmac.geometry import Lens
 
 KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
 """Folders of cameras and images, in order of preference."""

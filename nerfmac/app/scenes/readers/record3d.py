@@ -25,9 +25,8 @@ from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common.checks import InputError, prefix_errors
-from nerfmac.common.json_reader import Fields, read_fields
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import Fields, InputError, prefix_errors, read_fields
+from nerfmac.geometry import Lens
 
 ARCHIVE = ".r3d"  # File extension of an archive.
 FOLDERS = ("rgbd", "rgb", "images", "color")

@@ -19,8 +19,8 @@ from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rigid, rotation_of
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common.checks import LARGEST, InputError, prefix_errors
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
 COLUMNS = ("frame", "x", "y", "z", "qx", "qy", "qz", "qw")

@@ -38,10 +38,8 @@ from nerfmac.app.scenes.readers.json_frames import (
     placement_of,
     up_of,
 )
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import composed, leads_out, spelled
-from nerfmac.common.json_reader import Fields, read_fields
-from nerfmac.geometry.placement import Placement
+from nerfmac.common import Fields, InputError, composed, leads_out, read_fields, spelled
+from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
 """Plausible median distances from the cube center to the cameras, in scene units, with the default

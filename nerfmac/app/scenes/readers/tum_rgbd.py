@@ -19,8 +19,8 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common.checks import InputError
-from nerfmac.geometry.lenses import Lens
+from nerfmac.common import InputError
+from nerfmac.geometry import Lens
 
 IMAGES, DEPTHS, POSES = "rgb.txt", "depth.txt", "groundtruth.txt"
 WITHIN = 0.02  # Maximum difference of times in seconds, as in the tools of the benchmark.

@@ -4,7 +4,7 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 OPENCV = "camera-to-world matrices with OpenCV axes"
 TO_OPENGL = "for OpenCV axes, negate the second and the third column of each matrix"
