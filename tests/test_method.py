@@ -6,12 +6,10 @@ import pytest
 
 import nerfmac
 import nerfmac.config.presets
-from nerfmac import FieldOutput, Method, ParameterSpec, Run
+from nerfmac import Bounds, FieldOutput, Goal, Method, ParameterSpec, Run
 from nerfmac.app.run import Training, resume
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.training.goal import Goal
 from nerfmac.training.losses import huber_loss
 from tests.scene_factory import CONFIG
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import Run
+from nerfmac import Bounds, Goal, Run
 from nerfmac.app.export import extract_density, extract_mesh
 from nerfmac.app.run import reporting, resume
 from nerfmac.app.run.reporting import constant_psnr
@@ -17,8 +17,6 @@ from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)

@@ -11,16 +11,12 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac import Goal, InputError, Method, load_scene
 from nerfmac.app.run import Run, Training, read_history, resume, train
-from nerfmac.app.scenes import load_scene
 from nerfmac.backend import variant, variants
 from nerfmac.backend.variants import keep
-from nerfmac.common.checks import InputError
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from nerfmac.ops import march
-from nerfmac.training.goal import Goal
-from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac import Goal, InputError, load_scene
 from nerfmac.app.run import Run, Training, load_path, resume, train
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
-from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import refused
 from tests.app.paths.test_camera_path import KEYFRAMES, turned
 from tests.killed import held

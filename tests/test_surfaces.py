@@ -9,16 +9,13 @@ import pytest
 import still_life_surfaces
 from still_life_surfaces import compare, true_surface
 
-from nerfmac import builtin_scene_path
+from nerfmac import Composited, Rays, builtin_scene_path, load_scene
 from nerfmac.app.cli.declared import documentation
 from nerfmac.app.run import Run, configuration, surface_quality
 from nerfmac.app.run.configuration import surface_losses_for_views
 from nerfmac.app.run.outputs import surface_summary
-from nerfmac.app.scenes import load_scene
 from nerfmac.config import Config, TrainConfig, override
-from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.tracks import Tracks
-from nerfmac.ops.composite import Composited
 from tests.app.scenes.projection import project
 from tests.scene_factory import CONFIG
 

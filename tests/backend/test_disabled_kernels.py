@@ -7,24 +7,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import InputError
-from nerfmac.app.scenes import load_scene
-from nerfmac.backend import (
-    Kernel,
-    backend,
-    choose_device,
-    current_device,
-    kernels_disabled,
-    runs_kernel,
-    working_dtype,
-)
+from nerfmac import Camera, Goal, InputError, Kernel, Lens, Trainer, choose_device, load_scene
+from nerfmac.backend import backend, current_device, kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 OPERATIONS = list(operations())

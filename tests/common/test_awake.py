@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from nerfmac import Goal, InputError
 from nerfmac.app import capture, video
 from nerfmac.app.run import Run, Training
 from nerfmac.common.awake import awake
-from nerfmac.common.checks import InputError
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 from tests.stand_ins import write_programs
 

@@ -5,18 +5,15 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac import Bounds, Goal, Trainer
 from nerfmac.app.measure.launches import launches
 from nerfmac.app.measure.tuning import trials
 from nerfmac.backend import choose_device, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.config import PRESETS, override
 from nerfmac.ops import hash_encode as encoding
 from nerfmac.ops.composite import scale_gradients
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed

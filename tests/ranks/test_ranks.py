@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 from local_ranks import start_local
 
-from nerfmac.app.run import Run, resume
-from nerfmac.app.scenes import load_scene
+from nerfmac import Goal, Run, Trainer, load_scene, resume
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
 from tests.ranks.shared import CONFIG, STEPS, double, told
 

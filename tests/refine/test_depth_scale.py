@@ -7,16 +7,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Composited, Goal, Trainer, load_scene
 from nerfmac.app.run.configuration import surface_losses_for_views
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.config import RefineConfig, override
 from nerfmac.geometry.depth_maps import DepthMaps
-from nerfmac.ops.composite import Composited
 from nerfmac.refine.refinement import DEPTH_SCALE, CameraRefinement
 from nerfmac.refine.report import refinement_report, refinement_summary
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_points, box_views
 from tests.scene_factory import CONFIG

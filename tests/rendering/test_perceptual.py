@@ -6,9 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
+from nerfmac import InputError, Run, load_scene
 from nerfmac.rendering.perceptual import Lpips
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 

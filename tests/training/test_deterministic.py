@@ -8,12 +8,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Goal, Trainer
 from nerfmac.backend import choose_device, current_device
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from nerfmac.ops import hash_encode
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.conftest import ROOT
 from tests.scene_factory import CONFIG, nerfmac
 

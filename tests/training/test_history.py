@@ -7,8 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes import load_scene
-from nerfmac.backend import choose_device
+from nerfmac import choose_device, load_scene
 from nerfmac.training.clock import Clock
 from nerfmac.training.history import MOST_POINTS, History
 from nerfmac.training.ray_budget import RayBudget

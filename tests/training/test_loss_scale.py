@@ -6,21 +6,16 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, EncodedField, FieldOutput, Goal, Method, Trainer
 from nerfmac.app.run import Run, Training
 from nerfmac.config import override
-from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
-from nerfmac.training.goal import Goal
 from nerfmac.training.measured import MOST_SKIPPED, DivergedError
-from nerfmac.training.method import Method
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

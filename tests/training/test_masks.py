@@ -7,11 +7,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.ops.composite import Composited
+from nerfmac import Composited, Goal, Renderer, Trainer
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.rendering.renderer import Renderer
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -7,19 +7,16 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Goal, Trainer, load_scene
 from nerfmac.app.run.configuration import SENSOR_WEIGHT, surface_losses_for_views
-from nerfmac.app.scenes import load_scene
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.training.goal import Goal
 from nerfmac.training.losses import configured_penalty_weights
-from nerfmac.training.trainer import Trainer
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views
 from tests.scene_factory import CONFIG

@@ -7,19 +7,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Bounds, Goal, Lens, Samples, Trainer, Views
 from nerfmac.config import override
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.tracks import Tracks, distances_of
-from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.goal import Goal
 from nerfmac.training.losses import configured_penalty_weights
 from nerfmac.training.track_rays import TrackRays, pixels_of
-from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
 

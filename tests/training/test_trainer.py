@@ -9,16 +9,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import DivergedError, Goal, Report, Trainer
 from nerfmac.backend import backend
 from nerfmac.config import override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
-from nerfmac.training.goal import Goal, Report
-from nerfmac.training.measured import DivergedError
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step
-from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 import crash
 import pytest
 
+from nerfmac import Goal, Run, resume, train
 from nerfmac.app.capture import capture
-from nerfmac.app.run import Run, resume, train
 from nerfmac.app.run.reporting import NAME, read_scalars
-from nerfmac.training.goal import Goal
 from tests.app.capture.structures import write_images
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
+
+pytestmark = pytest.mark.slow
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Goal, Trainer
 from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, train
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
@@ -18,8 +19,6 @@ from nerfmac.backend.watchdog import note, resumed
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.rendering import evaluation
 from nerfmac.training import trainer as trainer_module
-from nerfmac.training.goal import Goal
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.backend.test_watchdog import ON_METAL
 from tests.scene_factory import CONFIG

@@ -19,6 +19,8 @@ from tests.app.capture import corner
 from tests.app.viewer.notebook.lab import free_port, jupyter_environment, wait_for_answer
 from tests.scene_factory import FLAGS
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60.0  # seconds until a server must answer
 
 COMMANDS = """

@@ -11,13 +11,12 @@ import stat
 import numpy as np
 import pytest
 
-from nerfmac.app.run import resume, train
+from nerfmac import Goal, resume, train
 from nerfmac.app.video.encoding import write_video
 from nerfmac.app.video.series import save_png
 from nerfmac.backend.build import Library
 from nerfmac.common.files import write_json
 from nerfmac.training.checkpoint import save_checkpoint
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 

@@ -8,12 +8,13 @@ import sys
 import pytest
 import soak
 
+from nerfmac import Goal, Run, train
 from nerfmac.app.capture import colmap_process
-from nerfmac.app.run import Run, train
 from nerfmac.app.video.series import read_png
 from nerfmac.training.clock import Clock, note_continued
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG, FLAGS
+
+pytestmark = pytest.mark.slow
 
 PATIENCE = 30.0  # seconds; what hangs waits twice as long
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac import InputError, load_scene
+from nerfmac import CaptureOptions, InputError, load_scene
 from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.video.encoding import write_video
-from nerfmac.config.scenes import CaptureOptions
 from tests.app.capture.structures import ring_of, write_images
 from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
+from nerfmac import CaptureOptions, InputError
 from nerfmac.app.capture import capture, capture_scene
 from nerfmac.app.capture.panorama import has_spherical_tag, is_panorama
 from nerfmac.app.video.encoding import write_video
-from nerfmac.common.checks import InputError
-from nerfmac.config.scenes import CaptureOptions
 
 
 @pytest.fixture(autouse=True)

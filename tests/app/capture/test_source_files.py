@@ -8,11 +8,10 @@ import pytest
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac import InputError, inspect_scene, load_scene
+from nerfmac import CaptureOptions, InputError, inspect_scene, load_scene
 from nerfmac.app.capture import capture_scene, captured, colmap_process
 from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.video.encoding import write_video
-from nerfmac.config.scenes import CaptureOptions
 from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
 

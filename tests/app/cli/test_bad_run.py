@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac import InputError, Run
 from nerfmac.app.capture import capture
-from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
 from nerfmac.training.checkpoint import FORMAT
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused, train_refused

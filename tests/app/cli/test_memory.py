@@ -7,22 +7,15 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
+from nerfmac import Bounds, Goal, InputError, Method, ParameterSpec, Trainer, load_scene
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
-from nerfmac.app.scenes import load_scene
 from nerfmac.backend import watchdog
 from nerfmac.backend.device import pretended
 from nerfmac.backend.memory import limit_memory, memory_bytes
-from nerfmac.common.checks import InputError
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.fields.field import ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.training.goal import Goal
-from nerfmac.training.method import Method
-from nerfmac.training.trainer import Trainer
 from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 

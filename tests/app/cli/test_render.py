@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.run import Run, train
-from nerfmac.app.scenes import load_scene
+from nerfmac import Camera, CameraPath, Goal, Keyframe, Lens, Run, load_scene, train
 from nerfmac.app.video import series
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.renderer import to_bytes
-from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import refused
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene

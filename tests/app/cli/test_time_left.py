@@ -8,12 +8,10 @@ from dataclasses import replace
 import imageio_ffmpeg
 import pytest
 
+from nerfmac import Lens, choose_device, load_scene
 from nerfmac.app.cli import train as command
 from nerfmac.app.run import HeldOut, Run, headline
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.video import frames, rendering, video_size
-from nerfmac.backend import choose_device
-from nerfmac.geometry.lenses import Lens
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5

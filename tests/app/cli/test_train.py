@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run, resume
-from nerfmac.common.checks import InputError
-from nerfmac.training.goal import Goal
+from nerfmac import Goal, InputError, Run, resume
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 STEPS = 40

@@ -12,10 +12,8 @@ from typing import NamedTuple
 import pytest
 
 import nerfmac.app.cli.view as view_command
-from nerfmac.app.run import Run, train
-from nerfmac.app.scenes import builtin_scene_path, load_scene
+from nerfmac import Goal, Run, builtin_scene_path, load_scene, train
 from nerfmac.common.installing import install
-from nerfmac.training.goal import Goal
 from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 

@@ -7,10 +7,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import InputError, Run, load_scene
 from nerfmac.app.export import extract_cameras, extract_points
-from nerfmac.app.run import Run
-from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
 from scripts import blender_cameras
 from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms

@@ -11,6 +11,8 @@ from nerfmac.app.scenes import load_scene
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views
 
+pytestmark = pytest.mark.slow
+
 VIEWS = box_views(24, spread=1.0)
 
 

@@ -4,14 +4,11 @@ import json
 
 import pytest
 
+from nerfmac import Bounds, Run, choose_device, load_scene
 from nerfmac.app.measure import parts as module
 from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.app.measure.parts import Part, kernel_parts, parts, stages, time_step
 from nerfmac.app.measure.timing import Ceilings, Timing
-from nerfmac.app.run import Run
-from nerfmac.app.scenes import load_scene
-from nerfmac.backend import choose_device
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.sampling.occupancy import march_geometry
 from tests.scene_factory import CONFIG, write_scene
 

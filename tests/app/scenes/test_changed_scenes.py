@@ -6,11 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, resume, train
+from nerfmac import Goal, InputError, Run, resume, train
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.common.checks import InputError
-from nerfmac.training.goal import Goal
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG

@@ -4,9 +4,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Camera, Frame, InputError, Lens, Scene, load_scene
+from nerfmac import Camera, Frame, InputError, Lens, Scene, choose_device, load_scene
 from nerfmac.app.scenes.scene import prefetch
-from nerfmac.backend import choose_device
 from tests.app.scenes.scene_files import (
     HEIGHT,
     WIDTH,

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Camera, Lens, load_scene
 from nerfmac.app.run import Run, Training
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.video import render_video
 from nerfmac.config import override
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.near_plane import NEAR_STEP, near_plane_at
 from nerfmac.rendering.renderer import TrainedField
 from nerfmac.rendering.view_renderer import ViewRenderer

@@ -12,13 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run
+from nerfmac import Camera, InputError, Method, Renderer, Run
 from nerfmac.app.video import render_video, write_video
-from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.rendering.renderer import Renderer
-from nerfmac.training.method import Method
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, values_of
 from tests.decoding import decoded
 from tests.killed import half_written

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nerfmac import InputError, load_scene
 from nerfmac.app.run import Run, Training
-from nerfmac.app.scenes import load_scene
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 from nerfmac.app.viewer.session import Settings
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page

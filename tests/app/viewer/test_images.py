@@ -6,9 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Camera, InputError, Trainer
+from nerfmac import Bounds, Camera, InputError, Trainer, choose_device
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
-from nerfmac.backend import choose_device
 from nerfmac.config import PRESETS, override
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.geometry.rays import camera_rays

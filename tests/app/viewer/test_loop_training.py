@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, resume
+from nerfmac import DivergedError, Goal, InputError, Run, resume
 from nerfmac.app.viewer import loop as loop_module
 from nerfmac.app.viewer.loop import DeviceTime
-from nerfmac.common.checks import InputError
 from nerfmac.config import override
-from nerfmac.training.goal import Goal
-from nerfmac.training.measured import DivergedError
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 

@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.run import Run, resume
-from nerfmac.app.scenes import load_scene
+from nerfmac import Goal, Run, choose_device, load_scene, resume
 from nerfmac.app.viewer.images import PhotoComparison
-from nerfmac.backend import choose_device
-from nerfmac.training.goal import Goal
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views
 from tests.app.viewer.conftest import Page

@@ -14,10 +14,8 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac import DivergedError, InputError, Run
 from nerfmac.app.capture.verdict import Finding, Verdict
-from nerfmac.app.run import Run
-from nerfmac.common.checks import InputError
-from nerfmac.training.measured import DivergedError
 from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import COARSE

@@ -17,6 +17,8 @@ from nerfmac.rendering.metrics import psnr
 from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
 
 

@@ -11,9 +11,7 @@ import urllib.request
 import numpy as np
 import pytest
 
-from nerfmac.app.run import Run, train
-from nerfmac.app.scenes import load_scene
-from nerfmac.training.goal import Goal
+from nerfmac import Goal, Run, load_scene, train
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 RECORD = "document.querySelector('.nerfmac-viewer')?.nerfmac"

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from nerfmac.app.run import train
-from nerfmac.training.goal import Goal
+from nerfmac import Goal, train
 from tests.app.viewer.notebook.lab import (
     end_server,
     free_port,
