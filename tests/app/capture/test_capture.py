@@ -354,3 +354,27 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
+
+
+def test_training_reports_a_stored_warning(photos, tmp_path, judged, caplog, on_the_cpu):
+    scene = capture_scene(photos, tmp_path / "scene", progress=False)
+    caplog.clear()
+    flags = "--preset", "tiny", "--steps", 1, "--no-video"
+    assert nerfmac("train", scene, "--out", tmp_path / "run", *flags) == 0
+    assert "07.png is far away" in caplog.text
+
+
+def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    solved["cameras"] = 9
+    capture_scene(photos, tmp_path / "scene", progress=False)
+    (line,) = [line for line in caplog.messages if "no camera" in line]
+    assert line.startswith("3 of 12 images have no camera: ")
+
+
+def test_a_refusal_says_what_it_keeps(photos, tmp_path, solved, capsys):
+    solved["cameras"] = 2
+    assert nerfmac("capture", photos) == 2
+    told = capsys.readouterr().err
+    assert "the images and their matches are in captures/garden; another attempt" in told
+    assert (tmp_path / "captures" / "garden" / "capture" / "images.json").is_file()

@@ -10,7 +10,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.app.capture.inputs import choose_frames, images_in, take_frames, take_images
+from nerfmac.app.capture.inputs import choose_frames, images_in, is_input, take_frames, take_images
 from nerfmac.app.capture.video import full_frames, open_video
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
@@ -172,3 +172,16 @@ def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, e
     (line,) = caplog.messages
     pattern = rf"of {says} seconds in its header, only ... \((\d+) frames\) can be decoded"
     assert last < int(re.search(pattern, line)[1]) < 90
+
+
+def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
+    assert not is_input(tmp_path)
+    (tmp_path / "notes.txt").write_text("no image")
+    assert not is_input(tmp_path)
+    photo(tmp_path / "images" / "b.jpg")
+    photo(tmp_path / "images" / "a.JPG")
+    assert [path.name for path in images_in(tmp_path)] == ["a.JPG", "b.jpg"]
+    assert is_input(tmp_path)
+    (tmp_path / "video.MOV").write_bytes(b"")
+    assert is_input(tmp_path / "video.MOV")
+    assert not is_input(tmp_path / "notes.txt")
