@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+import sys
 from contextlib import contextmanager
 
 import crash
@@ -19,8 +20,10 @@ pytestmark = pytest.mark.slow
 
 @contextmanager
 def room_for(size):
-    """Context manager: no file can be larger than `size` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    """Context manager: no file can be larger than `size` bytes. Python would keep modules that it
+    imports meanwhile in files that are cut short, and all later imports of them would fail."""
+    before, writes = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -28,6 +31,7 @@ def room_for(size):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+        sys.dont_write_bytecode = writes
 
 
 def told(capsys):
