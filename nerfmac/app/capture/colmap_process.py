@@ -16,6 +16,10 @@ parent process. The stages are:
 
 The process prints progress as numbers. Each number counts images or pairs that have been completed
 since the previous number.
+
+COLMAP sees numbered names only, because the names of users do not fit its text formats: the pairs
+to match are lines of two names with a blank between them. The folder `FOLDER/numbered` contains
+links to the images and masks. Only `Names` knows both names.
 """
 
 import json
@@ -35,6 +39,9 @@ MAX_SIDE = 1600
 LENS_MODEL = "RADIAL"
 """COLMAP camera model with one focal length, k1, and k2. A mostly flat scene does not determine the
 second focal length of the OPENCV model."""
+MIN_PARALLAX, MIN_ANGLE = 2.0, 0.3
+"""Minimum angles in degrees between the viewing rays of a sparse point, at the initial pair of
+images and at any pair, if no images have the parallax that COLMAP requires by default."""
 PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
 
 
@@ -44,16 +51,53 @@ def main(stage: str, folder: Path) -> None:
 
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    names = Names(plan, folder / "numbered")
     stages = {
         "features": find_features,
         "matches": match,
         "mapping": map_cameras,
         "points": triangulate,
     }
-    stages[stage](pycolmap, folder, plan)
+    stages[stage](pycolmap, folder, plan, names)
 
 
-def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
+class Names:
+    """Numbered names of the images in the plan."""
+
+    def __init__(self, plan: Any, folder: Path) -> None:
+        """Create links in `folder` to the images and to their masks, if there are any."""
+        self.images = folder / "images"
+        self.masks = folder / "masks" if plan["masks"] else None
+        self._numbered = {
+            name: f"{number:06}{Path(name).suffix.lower()}"
+            for number, name in enumerate(plan["names"])
+        }
+        self._given = {numbered: name for name, numbered in self._numbered.items()}
+        for name, numbered in self._numbered.items():
+            _link(Path(plan["images"], name), self.images / numbered)
+            if self.masks:
+                _link(Path(plan["masks"], f"{name}.png"), self.masks / f"{numbered}.png")
+
+    def numbered(self, names: Iterable[str]) -> list[str]:
+        """Return the names that COLMAP sees."""
+        return [self._numbered[name] for name in names]
+
+    def given(self, numbered: str) -> str:
+        """Return the name of an image that COLMAP has numbered."""
+        return self._given[numbered]
+
+
+def _link(source: Path, link: Path) -> None:
+    """Create a link to a file, or a copy where the file system has no links."""
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not os.path.lexists(link):
+        try:
+            link.symlink_to(source)
+        except OSError:
+            shutil.copyfile(source, link)
+
+
+def find_features(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     """Extract SIFT features of all images that have no features yet. Images with the same lens
     share a camera. If the plan contains a folder of masks, no features are extracted where the mask
     of an image is black. COLMAP expects the mask of NAME.jpg in the file NAME.jpg.png."""
@@ -65,30 +109,31 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
         with pycolmap.Database.open(database) as opened:
             known = {image.name: image for image in opened.read_all_images()}
             done = {name for name, im in known.items() if opened.exists_keypoints(im.image_id)}
-        print(len(done.intersection(lens["images"])), flush=True)
-        remaining = iter(name for name in lens["images"] if name not in done)
+        wanted = names.numbered(lens["images"])
+        print(len(done.intersection(wanted)), flush=True)
+        remaining = iter(name for name in wanted if name not in done)
         reader = pycolmap.ImageReaderOptions()
         reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
-        if plan["masks"]:
-            reader.mask_path = plan["masks"]
+        if names.masks:
+            reader.mask_path = names.masks
         if lens["parameters"]:  # COLMAP treats these parameters as known.
             reader.camera_params = ",".join(map(str, lens["parameters"]))
-        camera = _camera_of(known.values(), lens["images"])
-        while names := list(islice(remaining, 2 * (os.cpu_count() or 1))):
+        camera = _camera_of(known.values(), wanted)
+        while some := list(islice(remaining, 2 * (os.cpu_count() or 1))):
             reader.existing_camera_id = camera
             pycolmap.extract_features(
                 database,
-                plan["images"],
-                image_names=names,
+                names.images,
+                image_names=some,
                 camera_mode=pycolmap.CameraMode.SINGLE,
                 reader_options=reader,
                 extraction_options=options,
             )
             if camera < 0:
                 with pycolmap.Database.open(database) as opened:
-                    camera = _camera_of(opened.read_all_images(), names)
-            print(len(names), flush=True)
+                    camera = _camera_of(opened.read_all_images(), some)
+            print(len(some), flush=True)
 
 
 def _camera_of(images: Iterable[Any], names: Container[str]) -> int:
@@ -96,26 +141,26 @@ def _camera_of(images: Iterable[Any], names: Container[str]) -> int:
     return next((image.camera_id for image in images if image.name in names), -1)
 
 
-def match(pycolmap: Any, folder: Path, plan: Any) -> None:
+def match(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     """Match the image pairs in the plan that are not in the database yet."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     remaining = iter(plan["pairs"])
     while pairs := list(islice(remaining, PAIRS_AT_A_TIME)):
-        lines = "".join(f"{one} {other}\n" for one, other in pairs)
+        lines = "".join(f"{' '.join(names.numbered(pair))}\n" for pair in pairs)
         options.match_list_path.write_text(lines, encoding="utf-8")
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
         print(len(pairs), flush=True)
     with pycolmap.Database.open(folder / "database.db") as opened:
-        write_matches(pycolmap, opened, folder / "matches.npz")
+        write_matches(pycolmap, opened, folder / "matches.npz", names)
 
 
-def write_matches(pycolmap: Any, database: Any, path: Path) -> None:
+def write_matches(pycolmap: Any, database: Any, path: Path, numbered: Names) -> None:
     """Write the verified matches of a database. `pairs` (p, 2) contains the row numbers of images
     in `names`, `ends` (p,) the end of each pair in `pixels` (m, 4), the positions of features."""
     import numpy as np
 
-    names = {image.image_id: image.name for image in database.read_all_images()}
+    names = {image.image_id: numbered.given(image.name) for image in database.read_all_images()}
     order = sorted(names, key=names.__getitem__)
     row = {image: number for number, image in enumerate(order)}
     features = {image: database.read_keypoints(image)[:, :2] for image in order}
@@ -141,14 +186,15 @@ def write_matches(pycolmap: Any, database: Any, path: Path) -> None:
         )
 
 
-def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
+def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     """Estimate the cameras, and write the model with the most images.
 
     The key `only` of the plan lists the images to map, by default all images. The key `kept` lists
     the pairs whose matches are used, by default all pairs. The key `mapper` is "incremental" or
     "global". The key `lens` contains [focal length relative to the longer side, k1, k2] for all
     cameras without parameters. Incremental mapping fixes these values and optimizes them at the
-    end. If `lens` is null, cameras are optimized during the whole mapping.
+    end. If `lens` is null, cameras are optimized during the whole mapping. If the key `held` is
+    true, focal lengths are never optimized.
 
     The file `summary.json` next to the model contains the number of images in each model (`models`)
     and, for the written model, the mean reprojection error in pixels (`error`), the number of
@@ -160,24 +206,29 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     work.mkdir()
     database = folder / "database.db"
     if plan["kept"] is not None:
-        database = _with_pairs(pycolmap, folder, {tuple(pair) for pair in plan["kept"]})
-    guessed = _hold_lens(pycolmap, database, plan) if plan["lens"] else set()
+        kept = {frozenset(names.numbered(pair)) for pair in plan["kept"]}
+        database = _with_pairs(pycolmap, folder, kept)
+    guessed = _hold_lens(pycolmap, database, plan, names) if plan["lens"] else set()
     if plan["mapper"] == "global":
-        models = _map_globally(pycolmap, database, plan, work)
+        models = _map_globally(pycolmap, database, plan, work, names)
     else:
-        models = _map_incrementally(pycolmap, database, plan, work)
+        models = _map_incrementally(pycolmap, database, plan, work, names)
     shutil.rmtree(work)
     work.mkdir()
     summary: dict[str, Any] = {"models": [model.num_reg_images() for model in models.values()]}
     if models:
         best = max(models.values(), key=lambda model: model.num_reg_images())
         if plan["lens"]:
-            pycolmap.bundle_adjustment(best, pycolmap.BundleAdjustmentOptions(print_summary=False))
+            adjusting = pycolmap.BundleAdjustmentOptions(print_summary=False)
+            adjusting.refine_focal_length = not plan["held"]
+            pycolmap.bundle_adjustment(best, adjusting)
         # Bundle adjustment may move points behind a camera, where their error has no bound.
         pycolmap.ObservationManager(best).filter_observations_with_negative_depth()
         best.update_point_3d_errors()
         if plan["lens"]:
             summary["lens"] = _most_common_lens(best, guessed)
+        for image in best.images.values():
+            image.name = names.given(image.name)
         best.write_binary(work)
         summary["error"] = best.compute_mean_reprojection_error()
         summary["observations"] = best.compute_num_observations()
@@ -190,7 +241,7 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     work.rename(sparse)
 
 
-def triangulate(pycolmap: Any, folder: Path, plan: Any) -> None:
+def triangulate(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     """Triangulate the matches with fixed cameras. The key `cameras` of the plan contains, for each
     image, the name under which it is stored, its COLMAP camera model, image size, and parameters,
     and its world-to-camera pose (3, 4)."""
@@ -203,11 +254,11 @@ def triangulate(pycolmap: Any, folder: Path, plan: Any) -> None:
         pycolmap.Database.open(path) as database,
     ):
         for number, name in sorted((im.image_id, im.name) for im in known.read_all_images()):
-            shown, lens, width, height, parameters, pose = plan["cameras"][name]
+            _, lens, width, height, parameters, pose = plan["cameras"][names.given(name)]
             camera = pycolmap.Camera(
                 model=lens, width=width, height=height, params=parameters, camera_id=number
             )
-            image = pycolmap.Image(name=shown, camera_id=number, image_id=number)
+            image = pycolmap.Image(name=name, camera_id=number, image_id=number)
             rig, frame = pycolmap.Rig(rig_id=number), pycolmap.Frame(frame_id=number, rig_id=number)
             rig.add_ref_sensor(camera.sensor_id)
             frame.add_data_id(image.data_id)
@@ -222,40 +273,54 @@ def triangulate(pycolmap: Any, folder: Path, plan: Any) -> None:
             database.write_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair), geometry)
     out = folder / plan["model"]
     out.mkdir(exist_ok=True)
-    pycolmap.triangulate_points(model, path, plan["images"], out).write_binary(out)
+    triangulated = pycolmap.triangulate_points(model, path, names.images, out)
+    for image in triangulated.images.values():
+        image.name = plan["cameras"][names.given(image.name)][0]
+    triangulated.write_binary(out)
     print(len(plan["cameras"]), flush=True)
 
 
-def _map_incrementally(pycolmap: Any, database: Path, plan: Any, work: Path) -> Any:
+def _map_incrementally(pycolmap: Any, database: Path, plan: Any, work: Path, names: Names) -> Any:
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
     options.min_model_size = plan["fewest"]
-    options.image_names = plan["only"]
+    options.image_names = names.numbered(plan["only"])
+    if plan["lens"] or plan["held"]:
+        options.ba_refine_focal_length = options.mapper.abs_pose_refine_focal_length = False
     if plan["lens"]:
-        options.ba_refine_focal_length = options.ba_refine_extra_params = False
-        options.mapper.abs_pose_refine_focal_length = False
-        options.mapper.abs_pose_refine_extra_params = False
-    progress = _Progress()
-    return pycolmap.incremental_mapping(
-        database,
-        plan["images"],
-        work,
-        options,
-        initial_image_pair_callback=progress.begin,
-        next_image_callback=progress.add,
-    )
+        options.ba_refine_extra_params = options.mapper.abs_pose_refine_extra_params = False
+    models: Any = {}
+    for is_relaxed in (False, True):
+        if is_relaxed:
+            # Short walks and corridors have no pair of images with the usual parallax.
+            options.mapper.init_max_forward_motion = 1.0
+            options.mapper.init_min_tri_angle = MIN_PARALLAX
+            options.mapper.filter_min_tri_angle = MIN_ANGLE
+            options.triangulation.min_angle = MIN_ANGLE
+        progress = _Progress()
+        models = pycolmap.incremental_mapping(
+            database,
+            names.images,
+            work,
+            options,
+            initial_image_pair_callback=progress.begin,
+            next_image_callback=progress.add,
+        )
+        if models:
+            break
+    return models
 
 
-def _map_globally(pycolmap: Any, database: Path, plan: Any, work: Path) -> Any:
+def _map_globally(pycolmap: Any, database: Path, plan: Any, work: Path, names: Names) -> Any:
     options = pycolmap.GlobalPipelineOptions()
     options.random_seed = SEED
     options.min_model_size = plan["fewest"]
-    options.image_names = plan["only"]
-    return pycolmap.global_mapping(database, plan["images"], work, options)
+    options.image_names = names.numbered(plan["only"])
+    return pycolmap.global_mapping(database, names.images, work, options)
 
 
-def _with_pairs(pycolmap: Any, folder: Path, kept: set[tuple[str, str]]) -> Path:
-    """Write a copy of the database with the matches of the `kept` pairs of sorted names only."""
+def _with_pairs(pycolmap: Any, folder: Path, kept: set[frozenset[str]]) -> Path:
+    """Write a copy of the database with the matches of the `kept` pairs of names only."""
     database = folder / "kept.db"
     database.unlink(missing_ok=True)
     shutil.copyfile(folder / "database.db", database)
@@ -265,12 +330,12 @@ def _with_pairs(pycolmap: Any, folder: Path, kept: set[tuple[str, str]]) -> Path
         opened.clear_two_view_geometries()
         for pair, geometry in found:
             one, other = pycolmap.pair_id_to_image_pair(pair)
-            if tuple(sorted((names[one], names[other]))) in kept:
+            if {names[one], names[other]} in kept:
                 opened.write_two_view_geometry(one, other, geometry)
     return database
 
 
-def _hold_lens(pycolmap: Any, database: Path, plan: Any) -> set[int]:
+def _hold_lens(pycolmap: Any, database: Path, plan: Any, names: Names) -> set[int]:
     """Write the intrinsics in `lens` of the plan for all cameras without parameters, and return the
     IDs of these cameras.
 
@@ -281,7 +346,7 @@ def _hold_lens(pycolmap: Any, database: Path, plan: Any) -> set[int]:
     guessed = set()
     with pycolmap.Database.open(database) as opened:
         for lens in plan["lenses"]:
-            number = _camera_of(opened.read_all_images(), lens["images"])
+            number = _camera_of(opened.read_all_images(), names.numbered(lens["images"]))
             if number >= 0 and not lens["parameters"]:
                 camera = opened.read_camera(number)
                 middle = camera.width / 2, camera.height / 2

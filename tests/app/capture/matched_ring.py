@@ -24,6 +24,8 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
     points = random.uniform(-1.2, 1.2, (400, 3)) * [1, 1, depth / 1.2]
     lens = focal * WIDTH, WIDTH / 2, HEIGHT / 2
     images = [CapturedImage(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
+    plan = {"names": [image.name for image in images], "images": str(folder), "masks": ""}
+    names = colmap_process.Names(plan, folder / "numbered")
     with pycolmap.Database.open(folder / "database.db") as database:
         guess = pycolmap.Camera.create_from_model_name(1, "RADIAL", 0.85 * WIDTH, WIDTH, HEIGHT)
         guess.camera_id = database.write_camera(guess)
@@ -32,7 +34,8 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
         rig_id = database.write_rig(rig)
         numbers, visible, places = [], [], []
         for image, angle in zip(images, np.radians(arc) * np.arange(count) / count, strict=True):
-            entry = pycolmap.Image(name=image.name, camera_id=guess.camera_id)
+            (name,) = names.numbered([image.name])
+            entry = pycolmap.Image(name=name, camera_id=guess.camera_id)
             entry.image_id = database.write_image(entry)
             frame = pycolmap.Frame()
             frame.rig_id = rig_id
@@ -55,7 +58,7 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
                 guess, places[one], guess, places[other], pairs
             )
             database.write_two_view_geometry(numbers[one], numbers[other], geometry)
-        colmap_process.write_matches(pycolmap, database, folder / two_views.MATCHES)
+        colmap_process.write_matches(pycolmap, database, folder / two_views.MATCHES, names)
     return images
 
 

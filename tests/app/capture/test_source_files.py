@@ -133,11 +133,13 @@ def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photos):
         Image.fromarray(mask).save(tmp_path / f"masks/{name}.png")
     lens = {"images": NAMES[:2], "parameters": []}
     plan = {"images": str(photos), "masks": str(tmp_path / "masks"), "lenses": [lens]}
-    colmap_process.find_features(pycolmap, tmp_path, plan | {"focal_guess": 0.85})
+    plan |= {"names": NAMES[:2], "focal_guess": 0.85}
+    names = colmap_process.Names(plan, tmp_path / "numbered")
+    colmap_process.find_features(pycolmap, tmp_path, plan, names)
     with pycolmap.Database.open(tmp_path / "database.db") as opened:
         found = [
             np.array(opened.read_keypoints(opened.read_image_with_name(name).image_id))[:, :2]
-            for name in NAMES[:2]
+            for name in names.numbered(NAMES[:2])
         ]
     for number, points in enumerate(found):
         is_masked = (points[:, 0] < 29) & (points[:, 1] < 19)
