@@ -7,17 +7,19 @@ import logging
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from nerfmac.app.capture.panorama import refuse_panorama_file
+from nerfmac.app.capture.two_views import CapturedImage
 from nerfmac.app.capture.video import (
     full_frames,
     gray_frames,
@@ -29,15 +31,16 @@ from nerfmac.app.capture.video import (
 from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
 from nerfmac.app.scenes.image_search import OTHER_FOLDERS
 from nerfmac.app.scenes.images import (
-    HEIF,
     UNREADABLE,
     UPRIGHT,
     Header,
+    UnreadableError,
     decode_mask,
-    formats_of,
+    decode_thumbnail,
     inspect,
     is_image,
     is_unsupported,
+    opened,
     orientation_of,
     same_aspect,
     unsupported,
@@ -45,16 +48,22 @@ from nerfmac.app.scenes.images import (
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common import InputError, appearing, counted, make_folder, needed, walk
+from nerfmac.common import InputError, appearing, counted, make_folder, walk
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
-PLAIN = (".png", ".jpg", ".jpeg")
-"""File extensions that all programs can read. Upright and small images are copied. COLMAP does not
-read WebP files."""
-EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
+PLAIN = {"PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "MPO": (".jpg", ".jpeg")}
+"""File extensions of the formats that all programs can read, by Pillow's names of the formats.
+Upright and small images are copied. COLMAP does not read WebP files."""
+LARGER = 3
+"""Size at which a large JPEG file is decoded at least, relative to the size of the image that is
+written. More pixels do not change the image."""
+EXIF_TAGS, FOCAL_35MM, TAKEN = 0x8769, 0xA405, 0x9003
 DIAGONAL_35MM = 43.27
 """Diagonal of a 35 mm frame in millimeters, the reference of the 35 mm equivalent focal length
 (CIPA)."""
+THUMBNAIL, SAME = 32, 0.25
+"""Side in pixels of the gray images that are compared, and the maximum mean difference of images of
+the same photo, relative to the standard deviation."""
 QUALITY = 95  # JPEG quality of images that are not copied.
 MIN_CONTRAST = 2.0
 """Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
@@ -69,15 +78,6 @@ EDITED = re.compile(r"(IMG_)E(\d+)")
 """File name of an edited photo of an iPhone, which is stored in addition to the original."""
 
 log = logging.getLogger("nerfmac")
-
-
-class CapturedImage(NamedTuple):
-    """Image in the folder `images`, with its focal length in pixels (0 if unknown)."""
-
-    name: str
-    width: int
-    height: int
-    focal: float
 
 
 def is_input(path: Path) -> bool:
@@ -238,29 +238,32 @@ def take_images(
     """
     if masks:
         make_folder(image_folder.with_name(FOLDERS[0]))
-    if any(path.suffix.lower() in HEIF for path in paths):
-        needed("pillow_heif", "capture", "HEIC images need").register_heif_opener()
     root = Path(os.path.commonpath([path.parent for path in paths]))
     paths = _without_copies(paths)
+    stems = Counter(path.with_suffix("") for path in paths)
     bar.reset(len(paths))
 
-    def take(path: Path) -> CapturedImage | None:
+    def take(path: Path) -> CapturedImage | UnreadableError:
         try:
-            image = _take_image(path, path.relative_to(root), image_folder, longest)
+            relative = path.relative_to(root)
+            # Photos of two cameras may have the same names, apart from the file extension.
+            stem = relative if stems[path.with_suffix("")] > 1 else relative.with_suffix("")
+            image = _take_image(path, relative, stem, image_folder, longest)
             if masks:
                 to = image_folder.with_name(FOLDERS[0]) / f"{image.name}.png"
                 _take_mask(masks.get(path), inspect(path), image, to)
             return image
-        except UNREADABLE as error:
-            if isinstance(error, InputError):
-                raise
-            log.warning("skipping %s, because it cannot be read: %s", path, error)
-            return None
+        except UnreadableError as error:
+            return error
 
     with ThreadPoolExecutor() as pool:
-        taken = [image for image in _counted(pool.map(take, paths), bar) if image]
-    if not taken:
-        raise InputError(f"none of the {len(paths)} images in {paths[0].parent} can be read")
+        results = list(_counted(pool.map(take, paths), bar))
+    taken = [result for result in results if isinstance(result, CapturedImage)]
+    if unread := [result for result in results if isinstance(result, UnreadableError)]:
+        count = f"{len(unread)} of {len(paths)} images cannot be read"
+        if not taken:
+            raise InputError(f"{count}: {unread[0]}")
+        log.warning("%s and are skipped: %s", count, unread[0])
     return taken
 
 
@@ -270,36 +273,67 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """Drop paths that differ from an earlier path only in the file extension or in the E of edited
-    photos, and log their number. Some phones store a photo in two formats, such as IMG_1.HEIC and
-    IMG_1.JPG, and iPhones store an edited photo as IMG_E1.JPG."""
-    keys = {path: path.with_name(EDITED.sub(r"\1\2", path.stem)) for path in paths}
-    kept = {keys[path]: path for path in reversed(paths)}
-    if len(kept) < len(paths):
-        gone = next(path for path in paths if kept[keys[path]] != path)
+    """Drop photos that show the same as an earlier photo whose path differs only in the file
+    extension or in the E of edited photos, and log their number. Some phones store a photo in two
+    formats, such as IMG_1.HEIC and IMG_1.JPG, and iPhones store an edited photo as IMG_E1.JPG. Two
+    cameras also use the same names, for different photos."""
+    kept: dict[Path, list[Path]] = {}
+    gone: dict[Path, Path] = {}
+    for path in paths:
+        group = kept.setdefault(path.with_name(EDITED.sub(r"\1\2", path.stem)), [])
+        same = next((other for other in group if _shows_the_same(path, other)), None)
+        if same is None:
+            group.append(path)
+        else:
+            gone[path] = same
+    if gone:
+        first = next(iter(gone))
         log.warning(
-            f"skipping {len(paths) - len(kept)} of {len(paths)} images, because others differ only "
-            "in the file extension or are the originals of edited photos, such as "
-            f"{gone} and {kept[keys[gone]].name}"
+            f"skipping {len(gone)} of {len(paths)} images, because others show the same and differ "
+            f"only in the file extension or in editing, such as {first} and {gone[first].name}"
         )
-    return [path for path in paths if kept[keys[path]] == path]
+    return [path for path in paths if path not in gone]
 
 
-def _take_image(path: Path, relative: Path, image_folder: Path, longest: int) -> CapturedImage:
-    """Write a photo to the path `relative` in the image folder, with a suitable file extension."""
+def _shows_the_same(one: Path, other: Path) -> bool:
+    """Return whether two photos were taken at the same time or have nearly the same pixels."""
+    try:
+        with opened(one) as image, opened(other) as another:
+            times = [each.getexif().get_ifd(EXIF_TAGS).get(TAKEN) for each in (image, another)]
+            if all(times):
+                return bool(times[0] == times[1])
+        thumbnails = [decode_thumbnail(path, THUMBNAIL) for path in (one, other)]
+    except UnreadableError:
+        return False
+    first, second = (image[..., :3].mean(axis=2) for image in thumbnails)
+    if first.shape != second.shape:
+        return False
+    difference = first - first.mean() - (second - second.mean())
+    return bool(np.abs(difference).mean() <= SAME * first.std())
+
+
+def _take_image(
+    path: Path, relative: Path, stem: Path, image_folder: Path, longest: int
+) -> CapturedImage:
+    """Write a photo to the path `relative` in the image folder. If its pixels or its file extension
+    change, the new path is `stem` with a suitable file extension."""
     make_folder((image_folder / relative).parent)
-    with Image.open(path, formats=formats_of(path)) as image:
+    with opened(path) as image:
         focal, orientation = _focal_35mm(image), orientation_of(image)
-        is_plain = orientation == 1 and path.suffix.lower() in PLAIN and is_srgb(image)
-        is_plain = is_plain and max(image.size) <= longest
+        suffixes = PLAIN.get(image.format or "", ())
+        is_plain = suffixes and orientation == 1 and is_srgb(image) and max(image.size) <= longest
+        # JPEG files that are much larger are decoded at half the size or less.
+        image.draft(None, (LARGER * longest, LARGER * longest))
         image.load()  # Raises if the image is truncated.
-        name, size = relative.as_posix(), image.size
+        size = image.size
         if is_plain:
+            has_suffix = path.suffix.lower() in suffixes
+            name = relative.as_posix() if has_suffix else f"{stem.as_posix()}{suffixes[0]}"
             with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
             pixels = in_srgb(image, path)
-            name = relative.with_suffix(".png" if pixels.mode == "RGBA" else ".jpg").as_posix()
+            name = f"{stem.as_posix()}{'.png' if pixels.mode == 'RGBA' else '.jpg'}"
             if orientation in UPRIGHT:
                 pixels = pixels.transpose(UPRIGHT[orientation])
             pixels.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)

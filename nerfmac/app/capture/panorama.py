@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.capture.verdict import RefusedError
+from nerfmac.app.scenes.images import opened
 
 EXTENSIONS = (".insv", ".insp", ".360")  # Of files of 360-degree cameras, in lower case.
 TAGS = (b"GPano:ProjectionType", b"sv3d", b"SphericalVideo", b"GSpherical")
@@ -64,7 +65,7 @@ def has_spherical_tag(path: Path) -> bool:
 
 def is_panorama(path: Path) -> bool:
     """Return whether an image has the shape 2:1 and continues from its right to its left edge."""
-    with Image.open(path) as image:
+    with opened(path) as image:
         if image.width != 2 * image.height:
             return False
         gray = np.asarray(image.convert("L").resize(SIZE, Image.Resampling.BOX), np.float64)

@@ -8,6 +8,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
+from nerfmac.app.scenes.images import opened
 
 log = logging.getLogger("nerfmac")
 
@@ -34,7 +35,7 @@ def missing_images(images: Path, names: Sequence[str], registered: Container[str
 
 
 def _sharpness(path: Path) -> float:
-    with Image.open(path) as image:
+    with opened(path) as image:
         gray = image.convert("L")
     gray.thumbnail((GRAY_SIZE, GRAY_SIZE), Image.Resampling.BOX)
     return laplacian_variance(np.asarray(gray, np.float32))

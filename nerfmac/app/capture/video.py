@@ -40,6 +40,9 @@ HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
 """Common names of the transfer functions of HDR videos, keyed by their ffmpeg names."""
 WIDE = {"bt2020": "BT.2020", "smpte432": "Display P3", "smpte431": "DCI-P3"}
 """Common names of the wide-gamut color primaries of videos, keyed by their ffmpeg names."""
+INTERLACED = re.compile(r"\b(top|bottom) (coded )?first\b")
+"""ffmpeg's description of a video whose frames consist of two fields, recorded one after the
+other."""
 WHITE = 203  # Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408.
 
 
@@ -84,7 +87,8 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
     """Yield the frames 0, n, 2 n, and so on of a video as gray images, uint8 (h, w), where n is
     `video.step`. The longer side of the images has at most `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
-    return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
+    selection = _deinterlaced(video.path) + chosen + _within(GRAY_SIZE)
+    return _frames(video.path, selection + ":flags=area", "gray", "pgm")
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
@@ -92,12 +96,14 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
     to sRGB. `numbers` is in ascending order, and `longest` is the maximum length of the longer side
     in pixels."""
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
-    return _frames(path, selection, "rgb24", "ppm")
+    return _frames(path, _deinterlaced(path) + selection, "rgb24", "ppm")
 
 
 def report_conversions(path: Path) -> None:
-    """Log how anamorphic frames are scaled, and how the colors of an HDR or wide-gamut video are
-    converted to sRGB, or that they cannot be."""
+    """Log that interlaced frames are deinterlaced, how anamorphic frames are scaled, and how the
+    colors of an HDR or wide-gamut video are converted to sRGB, or that they cannot be."""
+    if _deinterlaced(path):
+        log.info(f"{path} is interlaced; deinterlacing its frames")
     ratio = re.search(r"SAR (\d+:\d+)", _stream(path))
     if ratio and ratio[1] not in ("1:1", "0:1"):
         log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
@@ -112,6 +118,12 @@ def report_conversions(path: Path) -> None:
             f"{path} is {kind}, but this ffmpeg has no filters zscale and "
             "tonemap, so the images will be pale; unset IMAGEIO_FFMPEG_EXE to use the bundled one"
         )
+
+
+def _deinterlaced(path: Path) -> str:
+    """Return the ffmpeg filter that deinterlaces an interlaced video, before a comma; otherwise "".
+    The number of frames does not change."""
+    return "bwdif=send_frame," if INTERLACED.search(_stream(path)) else ""
 
 
 def _tone_map(path: Path) -> str:

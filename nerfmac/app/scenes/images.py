@@ -12,9 +12,11 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -69,9 +71,14 @@ UNREADABLE = (Exception,)  # Pillow decoders may raise exceptions of any type fo
 FORMATS = tuple(name.upper() for name in SUPPORTED if name != "HEIC")
 """Formats that image files may have, independent of their names. Pillow would read some other
 formats with external programs: Ghostscript would execute a PostScript file."""
+HEIF_CONTENT = re.compile(rb"....ftyp(hei[cxms]|hev[cm]|mif1|msf1)", re.DOTALL)
+"""First bytes of HEIF images: a box of the type `ftyp` with the brand (ISO/IEC 23008-12)."""
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
 """Images with more than LARGE_PIXELS pixels and more pixels per byte of the file are refused.
 Photos have about ten pixels per byte; the header of a tiny file may claim 30,000x30,000 pixels."""
+
+
+_limit = Lock()  # Held while Pillow's limit for the number of pixels is suspended.
 
 
 class Header(NamedTuple):
@@ -110,14 +117,9 @@ def unsupported(path: Path, count: int = 1) -> InputError:
     )
 
 
-def formats_of(path: Path) -> tuple[str, ...]:
-    """Return Pillow's names of the formats that an image file with this path may have."""
-    return (*FORMATS, "HEIF") if path.suffix.lower() in HEIF else FORMATS
-
-
 def inspect(path: Path) -> Header:
     """Read the header of an image file."""
-    with _opened(path) as image:
+    with opened(path) as image:
         width, height = image.size
         orientation = orientation_of(image)
         if orientation >= 5:
@@ -134,7 +136,7 @@ def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:
 
 def is_cut_out(path: Path) -> bool:
     """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
-    with _opened(path) as image:
+    with opened(path) as image:
         if not has_alpha(image):
             return False
         return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
@@ -190,30 +192,60 @@ def decode_reduced(
     return pixels
 
 
+class UnreadableError(InputError):
+    """Exception for an image file that cannot be decoded."""
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Path, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Image]:
+    """Context manager that opens an image file. The content of the file determines its format, and
+    not its name: messengers and cloud services store HEIF images under the name of a JPEG file.
+
+    Args:
+        path: Image file.
+        formats: Pillow's names of the accepted formats.
+
+    Raises:
+        InputError: If the name or the content belongs to an unsupported format, or if HEIF images
+            require the extra `capture`.
+        UnreadableError: If the file is not an image, is damaged, or has an implausible size, also
+            if this is found within the context.
+    """
     if is_unsupported(path.name):
         raise unsupported(path)
-    if path.suffix.lower() in HEIF:
-        needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
     try:
-        with Image.open(path, formats=formats_of(path)) as image:
+        with path.open("rb") as file:
+            is_heif = HEIF_CONTENT.match(file.read(12)) is not None
+        if is_heif:
+            needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
+        with _open(path, (*formats, "HEIF") if is_heif else formats) as image:
             _refuse_bomb(image, path)
             yield image
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
         reason = " ".join(str(error).split())  # Messages of libheif end with a line break.
-        raise InputError(
+        raise UnreadableError(
             f"{path} is not a readable image: {reason}; replace or remove it"
         ) from error
+
+
+def _open(path: Path, formats: tuple[str, ...]) -> Image.Image:
+    """Open an image without Pillow's limit for the number of pixels, which photos of current phones
+    exceed. `_refuse_bomb` has a limit that depends on the size of the file."""
+    with _limit:
+        limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+        try:
+            return Image.open(path, formats=formats)
+        finally:
+            Image.MAX_IMAGE_PIXELS = limit
 
 
 def _refuse_bomb(image: Image.Image, path: Path) -> None:
     """Raise `InputError` if the file is too small for the image size in its header."""
     pixels, size = image.width * image.height, path.stat().st_size
     if pixels > max(LARGE_PIXELS, MAX_PIXELS_PER_BYTE * size):
-        raise InputError(
+        raise UnreadableError(
             f"{path} has only {size} bytes for {image.width}x{image.height} pixels, which is not "
             "plausible for a photo; replace or remove it"
         )
@@ -229,7 +261,7 @@ def orientation_of(image: Image.Image) -> int:
 
 
 def _decode_file(path: Path, upright: bool) -> Pixels:
-    with _opened(path) as image:
+    with opened(path) as image:
         transpose = UPRIGHT.get(orientation_of(image)) if upright else None
         if image.mode == "F":
             raise InputError(f"{path} contains floating-point pixels; convert it to 8 or 16 bits")
@@ -241,7 +273,7 @@ def decode_thumbnail(image: Path | Pixels, side: int, *, upright: bool = True) -
     """Decode an image, reduced to at most `side` pixels per side, to uint8 (h, w, 3 or 4)."""
     if not isinstance(image, Path):
         return _reduced(Image.fromarray(image), side)
-    with _opened(image) as file:
+    with opened(image) as file:
         transpose = UPRIGHT.get(orientation_of(file)) if upright else None
         file.draft("RGB", (side, side))  # JPEG files are decoded at a reduced size.
         pixels = in_srgb(file, image)

@@ -220,7 +220,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 @pytest.mark.parametrize(
     ("name", "count", "told"),
     [
-        ("broken", 4, "can be read"),
+        ("broken", 4, "4 of 4 images cannot be read: "),
         ("few", 5, "only 2 of 5 images could be registered: this is too few images; take 30"),
     ],
 )

@@ -99,6 +99,35 @@ def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog)
     assert line.endswith(f"{paths[1]} and IMG_1.JPG")
 
 
+def test_photos_of_two_cameras_with_the_same_names_are_all_taken(tmp_path, bar, caplog):
+    random = np.random.default_rng(6)
+    paths = []
+    for name in ("IMG_1.jpg", "IMG_1.webp", "front/IMG_1.png", "front/IMG_1.tif", "IMG_2.jpg"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8)).save(path)
+        paths.append(path)
+    taken = take_images(paths, tmp_path / "images", 64, bar, {})
+    names = ["IMG_1.jpg", "IMG_1.webp.jpg", "front/IMG_1.png", "front/IMG_1.tif.jpg", "IMG_2.jpg"]
+    assert [image.name for image in taken] == names
+    assert all((tmp_path / "images" / name).is_file() for name in names)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("second", "count"), [("2026:05:01 10:00:00", 1), ("2026:05:01 10:00:07", 2)]
+)
+def test_an_edited_photo_has_the_time_of_its_original(tmp_path, bar, second, count):
+    paths = [tmp_path / "IMG_7.JPG", tmp_path / "IMG_E7.JPG"]
+    random = np.random.default_rng(6)
+    for path, time in zip(paths, ("2026:05:01 10:00:00", second), strict=True):
+        exif = Image.Exif()
+        exif.get_ifd(0x8769)[0x9003] = time
+        pixels = random.integers(0, 255, (48, 64, 3), np.uint8)
+        Image.fromarray(pixels).save(path, exif=exif)
+    assert len(take_images(paths, tmp_path / "images", 64, bar, {})) == count
+
+
 def test_photos_are_in_the_order_of_their_numbers(tmp_path):
     for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
         (tmp_path / name).touch()
@@ -114,10 +143,12 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
         "c.jpg",
     ]
     (line,) = caplog.messages
-    assert line.startswith(f"skipping {paths[1]}, because")
+    assert line.startswith(f"1 of 3 images cannot be read and are skipped: {paths[1]} is not")
     for path in paths:
         path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match="none of the 3 images"):
+    with pytest.raises(
+        InputError, match=f"^3 of 3 images cannot be read: {paths[0]} is not a readable image"
+    ):
         take_images(paths, tmp_path / "images", 64, bar, {})
 
 
