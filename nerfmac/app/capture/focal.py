@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nerfmac.app.capture.pairs import MATCHED, Counts
-from nerfmac.app.capture.verdict import RefusedError
+from nerfmac.app.capture.verdict import Finding, RefusedError, ratio
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for
 cameras."""
+TYPICAL = 0.85
+"""Focal length of phones, which is assumed if the images do not determine the focal length."""
 TRIAL_IMAGES = 16  # Maximum number of images in a focal length trial.
 ENOUGH = 100  # A trial prefers images with at least this many matches to each of two other images.
 REJECTED = 4.0
@@ -21,6 +23,9 @@ SAME = 1.02  # Two focal lengths count as equal if their ratio is at most this v
 OTHER = 1.1  # Two focal lengths contradict each other if their ratio exceeds this value.
 AS_GOOD = 1.05
 """A trial is equally good if its error is at most this multiple of the smallest error."""
+WORSE = 1.25  # Maximum error with an assumed focal length, relative to that of the trials.
+MIN_FOCAL, MAX_FOCAL = 0.4, 3.0
+"""Range of focal lengths that images without EXIF have. A flat scene may suggest others."""
 NEARLY_ALL = 0.9
 """Minimum number of images of a complete trial, relative to the trial with the most images."""
 ADVICE = (
@@ -45,6 +50,19 @@ class Trial(NamedTuple):
     error: float  # Mean reprojection error in pixels.
     observations: int  # Number of observations of sparse points.
     images: int  # Number of registered images.
+    doubt: str = ""  # Focal lengths that fit equally well. The focal length is then assumed.
+
+    @property
+    def finding(self) -> Finding:
+        """The warning about an assumed focal length."""
+        return Finding(
+            "focal length",
+            f"the focal length is not in EXIF, and {self.doubt} of the longer side fit equally "
+            f"well; {TYPICAL:g} is assumed, as for most phones, and with another one the scene "
+            "would be stretched in depth",
+            ADVICE,
+            is_refused=False,
+        )
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
@@ -52,22 +70,22 @@ def is_settled(trials: Sequence[Trial]) -> bool:
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
-    agreeing = [trial for trial in trials if _factor(trial.focal, best.focal) <= SAME]
+    agreeing = [trial for trial in trials if ratio(trial.focal, best.focal) <= SAME]
     return best.error <= LARGE_ERROR and len(agreeing) >= 2
 
 
 def choose_trial(trials: Sequence[Trial]) -> Trial:
-    """Return the complete trial with the smallest error.
+    """Return the complete trial with the smallest error, or a trial with the focal length `TYPICAL`
+    if a trial with another focal length fits equally well.
 
     Each observation that a trial lacks, compared with another trial, counts as an error of
     `REJECTED`. Otherwise, a wrong focal length could have the smallest error because COLMAP rejects
-    most of its observations. `UnknownFocalError` is raised if a trial with another focal length
-    fits equally well, or if the error is large and at least half of the trials contradict the best
-    trial.
+    most of its observations. `UnknownFocalError` is raised if the error is large and at least half
+    of the trials contradict the best trial.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
-    contradicting = [trial for trial in complete if _factor(trial.focal, best.focal) > OTHER]
+    contradicting = [trial for trial in complete if ratio(trial.focal, best.focal) > OTHER]
     if best.error > LARGE_ERROR and 2 * len(contradicting) >= len(complete):
         ends = ", ".join(f"{trial.guess:.2f} to {trial.focal:.2f}" for trial in trials)
         raise UnknownFocalError(
@@ -78,19 +96,23 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     limit = AS_GOOD * _fit(best, trials)
     as_good = [trial for trial in complete if _fit(trial, trials) <= limit]
     low, high = min(trial.focal for trial in as_good), max(trial.focal for trial in as_good)
-    if _factor(low, high) > OTHER:
-        raise UnknownFocalError(
-            f"the focal length is not in EXIF and cannot be determined from the images: {low:.2f} "
-            f"and {high:.2f} of the longer side fit equally well; {ADVICE}"
-        )
+    if ratio(low, high) > OTHER or not MIN_FOCAL < best.focal < MAX_FOCAL:
+        return best._replace(focal=TYPICAL, k1=0.0, k2=0.0, doubt=f"{low:.2f} and {high:.2f}")
     return best
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
     """Raise `UnknownFocalError` if the focal length of the final model, relative to the longer
     side, contradicts the chosen trial and the `error` of the model in pixels exceeds `LARGE_ERROR`.
-    The error is also considered, because a trial with few images may be inaccurate."""
-    if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
+    The error is also considered, because a trial with few images may be inaccurate. An assumed
+    focal length must fit as well as those of the trials."""
+    if trial.doubt and error > max(LARGE_ERROR, WORSE * trial.error):
+        raise UnknownFocalError(
+            f"the focal length is not in EXIF and cannot be determined from the images: "
+            f"{trial.doubt} of the longer side fit equally well, and the usual focal length of "
+            f"{TYPICAL:g} does not fit; {ADVICE}"
+        )
+    if error > LARGE_ERROR and ratio(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
             f"the cameras are probably wrong: the mean reprojection error is {error:.2f} pixels, "
             f"and the focal length changed from {trial.focal:.2f} to {focal:.2f} of the longer "
@@ -134,7 +156,3 @@ def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
     max_observations = max(other.observations for other in trials)
     lost = max_observations - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / max_observations
-
-
-def _factor(one: float, other: float) -> float:
-    return max(one / other, other / one)

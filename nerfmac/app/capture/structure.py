@@ -14,6 +14,7 @@ import numpy as np
 
 from nerfmac.app.capture.focal import (
     GUESSES,
+    TYPICAL,
     Trial,
     UnknownFocalError,
     check_focal,
@@ -37,7 +38,6 @@ from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
 from nerfmac.app.capture.verdict import (
     CONTRADICTIONS,
     Evidence,
-    Finding,
     RefusedError,
     Verdict,
     judge,
@@ -51,8 +51,6 @@ from nerfmac.common import appearing, make_folder, read_json, write_json
 from nerfmac.geometry import Camera
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
-FOCAL_GUESS = 0.85
-"""Focal length relative to the longer side, typical of phones, without EXIF and without trials."""
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
@@ -62,6 +60,9 @@ DATABASE = "database.db"
 REPAIR_WINDOWS = (3, 2, 4)
 """Numbers of next images whose matches are tried if the cameras contradict the order of capture.
 Images that are farther apart may show two sides that look alike."""
+AS_GOOD = 1.1
+"""Maximum reprojection error with the focal lengths from EXIF, relative to the error with optimized
+ones, if the images do not determine the focal lengths."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
 
@@ -114,16 +115,18 @@ class Solver:
         self._names = [image.name for image in images]
         masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
+            "names": self._names,
             "images": str(image_folder.resolve()),
             "masks": str(masks.resolve()) if masks.is_dir() else "",
             "lenses": _lenses(images),
-            "focal_guess": FOCAL_GUESS,
+            "focal_guess": TYPICAL,
             "fewest": MIN_CAMERAS,
             "pairs": [],
             "only": [],
             "kept": None,
             "mapper": "incremental",
             "lens": None,
+            "held": False,
         }
         self._trial: Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
@@ -144,9 +147,9 @@ class Solver:
                 check_focal(structure.trial, structure.focal, structure.error)
         except (NoCamerasError, UnknownFocalError) as error:
             # Without parallax, neither cameras nor focal lengths can be found.
-            if self._in_place is None:
+            if (in_place := turned(self._matches, self.images)) is None:
                 raise
-            raise RefusedError(self._in_place.line) from error
+            raise RefusedError(in_place.line) from error
         if structure.verdict.is_refused:
             structure = self._repaired(structure)
         return structure
@@ -269,17 +272,11 @@ class Solver:
         self._plan["pairs"] = pairs
         # The steps never go back: matching after the first mapping is a part of the last step.
         self.run("matches", len(pairs), "matching more images" if self._is_mapping else "")
-        for name in ("_matches", "_in_place"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("_matches", None)
 
     @cached_property
     def _matches(self) -> Matches:
         return read_matches(self.folder / MATCHES)
-
-    @cached_property
-    def _in_place(self) -> Finding | None:
-        sizes = {image.name: (image.width, image.height) for image in self.images}
-        return turned(self._matches, sizes)
 
     @property
     def _counts(self) -> Counts:
@@ -292,30 +289,40 @@ class Solver:
     def _map(self, matching: str, to: str = "sparse", kept: Pairs | None = None) -> Structure:
         """Estimate the cameras with incremental mapping, and judge them."""
         model, summary = self._model(to, kept)
-        focals = {image.name: image.focal for image in self.images if image.focal}
-        evidence = Evidence(
-            self._names, self._matches, model, self._is_ordered, focals, self._in_place
-        )
+        verdict = judge(Evidence(self.images, self._matches, model, self._is_ordered))
+        if verdict.has("focal length") and not self._trial:
+            # COLMAP also optimizes known focal lengths. A flat scene does not determine them.
+            held, other = self._model(to + "-held", kept, is_held=True)
+            if other["error"] <= AS_GOOD * summary["error"] and len(held.images) >= len(
+                model.images
+            ):
+                model, summary, to = held, other, to + "-held"
+                verdict = judge(Evidence(self.images, self._matches, model, self._is_ordered))
+        if self._trial and self._trial.doubt:
+            verdict = Verdict((*verdict.findings, self._trial.finding))
         return Structure(
             model,
             summary["error"],
             np.array(summary["points"], np.float64).reshape(-1, 8),
             summary["models"],
             matching,
-            judge(evidence),
+            verdict,
             self.folder / to,
             self._trial,
             summary["lens"][0] if self._trial else 0.0,
         )
 
     def _model(
-        self, to: str, kept: Pairs | None, mapper: str = "incremental"
+        self, to: str, kept: Pairs | None, mapper: str = "incremental", *, is_held: bool = False
     ) -> tuple[ColmapModel, dict[str, Any]]:
-        """Estimate the cameras, and return the largest model and its summary."""
+        """Estimate the cameras, and return the largest model and its summary. `is_held` specifies
+        that the focal lengths from EXIF are not optimized."""
         if self._trial is None:
             self._trial = self._try_guesses()
         lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        is_held = is_held or bool(self._trial and self._trial.doubt)
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
+        self._plan["held"] = is_held
         again = "again" if to == "sparse" and (self.folder / "first").is_dir() else ""
         self.run("mapping", len(self.images), again if kept is None else "repair")
         summary = read_json(self.folder / to / "summary.json")
@@ -334,7 +341,7 @@ class Solver:
         trials: list[Trial] = []
         for guess in GUESSES:
             self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0]}
-            self._plan |= {"kept": None, "mapper": "incremental"}
+            self._plan |= {"kept": None, "mapper": "incremental", "held": False}
             self.run("mapping", len(names), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:

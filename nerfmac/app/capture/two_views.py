@@ -8,12 +8,13 @@ objects that look alike also have an epipolar geometry, so a pair alone does not
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry import Camera, Cameras, rays_through
+from nerfmac.geometry import Camera, Cameras, Lens, rays_through
 
 Floats = npt.NDArray[np.float64]
 Pair = tuple[str, str]
@@ -26,13 +27,32 @@ TOLERANCE = 0.0025
 """Maximum error of a match, relative to the longer side of the image: 4 pixels of 1,600."""
 MIN_TOLERANCE = 1.5  # Minimum of this error in pixels, for small images.
 ROUNDS = 10  # Iterations of the robust fit of a rotation.
-FOCALS = np.geomspace(0.5, 2.0, 20)
-"""Focal lengths, relative to the longer side, for which rotations are fitted."""
+FOCALS = np.geomspace(0.5, 1.4, 30)
+"""Focal lengths, relative to the longer side, for which rotations are fitted if no focal length is
+known."""
 MIN_TURNED, MIN_MOTION = 50, 0.03
 """Minimum number of matches and minimum median motion, relative to the longer side, of the pairs to
 which rotations are fitted."""
 MAX_PAIRS, MAX_MATCHES = 40, 200
 """Approximate maximum number of pairs, and of matches of a pair, to which rotations are fitted."""
+PARALLAX = 10
+"""Percentile, in the order of the shares of their matches that a rotation explains, of the pair
+that decides. Pairs with little parallax exist in every capture, so pairs with much decide."""
+
+
+class CapturedImage(NamedTuple):
+    """Image in the folder `images`, with its focal length in pixels (0 if unknown)."""
+
+    name: str
+    width: int
+    height: int
+    focal: float
+
+    def lens(self, relative: float = 0.0) -> Lens:
+        """Return a lens without distortion, with the focal length `relative` to the longer side, by
+        default the one of the image."""
+        focal = relative * max(self.width, self.height) or self.focal
+        return Lens(self.width, self.height, focal, focal, self.width / 2, self.height / 2)
 
 
 def read_matches(path: Path) -> dict[Pair, npt.NDArray[np.float32]]:
@@ -124,50 +144,56 @@ def _out_of_plane(first: Floats, second: Floats, between: Floats) -> Floats:
     return np.arcsin(np.minimum(np.maximum(*angles), 1.0))
 
 
-def turned_share(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> float:
-    """Return the median fraction of a pair's matches that a rotation of the camera alone explains.
+def turned_share(matches: Matches, lenses: Mapping[str, Lens]) -> float:
+    """Return the fraction of matches that a rotation of the camera alone explains, in pairs with
+    much parallax.
 
-    `sizes` contains the width and height of each image in pixels. Pairs with few matches or little
-    motion are ignored. The result is close to 1 if the camera turned in place. The focal length is
-    fitted, because COLMAP's estimate is unreliable without parallax.
+    The result is close to 1 if the camera turned in place, and 0 if it did not move at all. Pairs
+    with few matches or little motion, and images without a lens, are ignored. The focal lengths
+    must be known: images of a plane look like images of a camera with a long focal length that
+    turns.
     """
+    cameras = {name: Camera(lens, np.eye(3, 4)) for name, lens in lenses.items()}
     pairs = [
         pair
         for pair, some in matches.items()
         if len(some) >= MIN_TURNED
+        and cameras.keys() >= {*pair}
         and np.median(np.linalg.norm(some[:, 2:] - some[:, :2], axis=1))
-        > MIN_MOTION * max(sizes[pair[0]])
+        > MIN_MOTION * max(size_of(cameras[pair[0]]))
     ]
     pairs = pairs[:: max(len(pairs) // MAX_PAIRS, 1)]
     if not pairs:
         return 0.0
-
-    def share(focal: float) -> float:
-        shares = []
-        for pair in pairs:
-            some = matches[pair][:: max(len(matches[pair]) // MAX_MATCHES, 1)]
-            error = _rotation_errors(some, [sizes[name] for name in pair], focal)
-            shares.append((error < tolerance(sizes[pair[0]])).mean())
-        return float(np.median(shares))
-
-    best = max(FOCALS, key=share)
-    return max(share(best * factor) for factor in (0.97, 0.985, 1.0, 1.015, 1.03))
+    few = {pair: matches[pair][:: max(len(matches[pair]) // MAX_MATCHES, 1)] for pair in pairs}
+    ends = np.cumsum([len(some) for some in few.values()])[:-1]
+    first, second = (np.split(rays, ends) for rays in _directions(few, pairs, cameras))
+    shares = []
+    for pair, one, other in zip(pairs, first, second, strict=True):
+        camera = cameras[pair[0]]
+        limit = tolerance(size_of(camera)) / camera.lens.fl_x
+        shares.append((_rotation_errors(one, other, limit) < limit).mean())
+    return float(np.percentile(shares, PARALLAX))
 
 
-def _rotation_errors(
-    pixels: npt.NDArray[np.float32], sizes: Sequence[tuple[int, int]], focal: float
-) -> Floats:
-    """Return the errors (m,) of a pair's matches in pixels, for the best rotation."""
-    rays = []
-    for side, (width, height) in enumerate(sizes):
-        size = focal * max(width, height)
-        at = (pixels[:, 2 * side : 2 * side + 2] - [width / 2, height / 2]) / size
-        ray = np.column_stack([at, np.ones(len(at))])
-        rays.append(ray / np.linalg.norm(ray, axis=1, keepdims=True))
-    (first, second), weight = rays, np.ones(len(pixels))
+def turned_share_of(matches: Matches, images: Sequence[CapturedImage]) -> float:
+    """Return the largest `turned_share` for images whose focal length may be unknown."""
+
+    def share(relative: float) -> float:
+        return turned_share(
+            matches, {im.name: im.lens(0 if im.focal else relative) for im in images}
+        )
+
+    return max(map(share, FOCALS)) if any(not image.focal for image in images) else share(0.0)
+
+
+def _rotation_errors(first: Floats, second: Floats, limit: float) -> Floats:
+    """Return the distances (m,) of the directions (m, 3) of matches for the best rotation. `limit`
+    is the distance up to which matches count fully."""
+    weight = np.ones(len(first))
     for _ in range(ROUNDS):  # Iteratively reweighted least squares, for the sum of distances.
         left, _, right = np.linalg.svd((second * weight[:, None]).T @ first)
         turn = left * [1.0, 1.0, np.sign(np.linalg.det(left @ right))] @ right
-        distance = np.linalg.norm(second - first @ turn.T, axis=1)
-        weight = 1 / np.maximum(distance, MIN_TOLERANCE / size)
-    return distance * size
+        distance: Floats = np.linalg.norm(second - first @ turn.T, axis=1)
+        weight = 1 / np.maximum(distance, limit)
+    return distance

@@ -9,8 +9,9 @@ and after each other in a video or a walk around the object do show the same con
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,14 @@ import numpy.typing as npt
 from nerfmac.app.capture.background import Seen, different_backgrounds
 from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import (
+    CapturedImage,
     Matches,
     Pair,
     agreements,
     size_of,
     tolerance,
     turned_share,
+    turned_share_of,
 )
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
@@ -44,9 +47,13 @@ STRONG = 0.4
 """Minimum number of matches of an ambiguous pair, relative to the best pair of each of its images.
 Wrong matches that do not affect the poses are few: at most 0.15 in captures with correct poses."""
 SHARED = 15  # Minimum number of sparse points that two connected images share.
-TURNED = 0.6
-"""Fraction of matches explained by a rotation above which the camera turned in place. In captures
-with a moving camera, the fraction is at most 0.2."""
+TURNED = 0.65
+"""Fraction of matches explained by a rotation, in the pairs with much parallax, above which the
+camera turned in place. In rendered captures, it is at most 0.61 if the estimated positions are
+right, and at least 0.84 if they are wrong."""
+JUMP = 2.5
+"""Distance or angle of consecutive cameras, relative to the median, above which a part of the
+cameras is on the wrong side. Folding moves many cameras far."""
 FAR = 20.0
 """Distance of a camera from the median position, relative to the median distance, above which its
 position is wrong."""
@@ -101,6 +108,10 @@ class Verdict(NamedTuple):
         """Whether at least one finding refuses the reconstruction."""
         return any(finding.is_refused for finding in self.findings)
 
+    def has(self, kind: str) -> bool:
+        """Return whether a finding is of this kind."""
+        return any(finding.kind == kind for finding in self.findings)
+
     def to_json(self) -> list[dict[str, Any]]:
         """Return the findings as JSON values."""
         return [finding._asdict() for finding in self.findings]
@@ -125,20 +136,21 @@ class Evidence(NamedTuple):
     """What a verdict is based on.
 
     Attributes:
-        names: All image names, in the order of capture if `is_ordered`.
+        images: All images, in the order of capture if `is_ordered`.
         matches: Verified matches of the image pairs.
         model: COLMAP model.
         is_ordered: Whether the images are a video or a walk.
-        focals: Focal lengths from EXIF in pixels, by image name, if known.
-        in_place: Result of `turned`, which does not depend on the model.
     """
 
-    names: Sequence[str]
+    images: Sequence[CapturedImage]
     matches: Matches
     model: ColmapModel
     is_ordered: bool
-    focals: Mapping[str, float] = {}
-    in_place: Finding | None = None
+
+    @property
+    def focals(self) -> dict[str, float]:
+        """Focal lengths from EXIF in pixels, by image name, if known."""
+        return {image.name: image.focal for image in self.images if image.focal}
 
 
 def judge(evidence: Evidence) -> Verdict:
@@ -148,7 +160,7 @@ def judge(evidence: Evidence) -> Verdict:
     cameras = {im.name: Camera(lenses[im.camera], camera_to_file(im)) for im in model.images}
     points = seen_points(model)
     found = [
-        *([evidence.in_place] if evidence.in_place else []),
+        *_turned(evidence, cameras),
         *_contradictions(evidence, cameras, points),
         *_backgrounds(evidence, cameras, points),
         *_far_cameras(cameras),
@@ -168,12 +180,29 @@ def seen_points(model: ColmapModel) -> dict[str, npt.NDArray[np.int64]]:
     }
 
 
-def turned(matches: Matches, sizes: Mapping[str, tuple[int, int]]) -> Finding | None:
+def _turned(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report that the camera turned in place, with the intrinsics of the model or with the focal
+    lengths from EXIF. A model without parallax may have wrong intrinsics."""
+    of_size = {size_of(camera): camera.lens for camera in cameras.values()}
+    known = {image.name: image.lens() for image in evidence.images if image.focal}
+    estimated = {
+        image.name: of_size[image.width, image.height]
+        for image in evidence.images
+        if (image.width, image.height) in of_size
+    }
+    share = max(turned_share(evidence.matches, lenses) for lenses in (known, estimated))
+    if share > TURNED:
+        yield _in_place(share)
+
+
+def turned(matches: Matches, images: Sequence[CapturedImage]) -> Finding | None:
     """Return a finding if the camera turned in place, from matches alone. Without parallax, no
-    position can be known. `sizes` contains the width and height of each image in pixels."""
-    share = turned_share(matches, sizes)
-    if share <= TURNED:
-        return None
+    position can be known."""
+    share = turned_share_of(matches, images)
+    return _in_place(share) if share > TURNED else None
+
+
+def _in_place(share: float) -> Finding:
     return Finding(
         "turned",
         f"the camera turned in place: a rotation explains {share:.0%} of the matches, and without "
@@ -224,26 +253,21 @@ def _against_order(
 ) -> Iterable[Finding]:
     """Report poses that contradict the order of capture. `wrong` contains the pairs of images with
     matches that contradict the poses, and `agreeing` the agreement of all pairs."""
-    names = [name for name in evidence.names if name in cameras]
-    close = {sorted_pair(*pair) for pair in in_sequence(names, NEXT)}
-    torn = [pair for pair in wrong if pair in close]
-    if single := _wrong_camera(names, torn, agreeing):
-        yield Finding(
-            "camera",
-            f"the camera of {single} contradicts {len(torn)} pairs of consecutive images, although "
-            "the cameras before and after it agree with each other",
-            "remove this image",
-            is_refused=False,
-        )
-    elif torn:
-        one, other = max(torn, key=lambda pair: len(evidence.matches[pair]))
+    names = [image.name for image in evidence.images if image.name in cameras]
+    close = {sorted_pair(*pair) for pair in in_sequence(names, NEXT)} & agreeing.keys()
+    torn = close.intersection(wrong)
+    single = _wrong_cameras(names, torn, agreeing)
+    rest = {pair for pair in torn if not single & {*pair}}
+    counts = {p: len(evidence.matches[p]) for p in close if not single & {*p}}
+    broken = _broken([name for name in names if name not in single], rest, counts, cameras)
+    if broken:
+        one, other = max(rest & broken, key=lambda pair: counts[pair])
         yield Finding(
             "order",
-            f"the matches of {len(torn)} of {len(close & agreeing.keys())} pairs of consecutive "
-            f"images contradict their cameras: {one} and {other} have "
-            f"{len(evidence.matches[one, other])} matches, but their cameras look "
-            f"{_apart(cameras, one, other)} apart, as if two sides of an object that look alike "
-            "had been confused",
+            f"the matches of {len(rest)} of {len(close)} pairs of consecutive images contradict "
+            f"their cameras: {one} and {other} have {counts[one, other]} matches, but their "
+            f"cameras look {_apart(cameras, one, other)} apart, as if two sides of an object that "
+            "look alike had been confused",
             SURROUNDINGS,
         )
     elif jump := next(iter(_jumps(evidence, cameras, points)), None):
@@ -255,18 +279,56 @@ def _against_order(
             "one of them may be on the wrong side",
             SURROUNDINGS,
         )
+    elif torn:
+        doubtful = sorted(single | {name for pair in rest for name in pair})
+        is_one = len(doubtful) == 1
+        subject = "camera of {} contradicts" if is_one else "cameras of {} contradict"
+        yield Finding(
+            "camera",
+            f"the {subject.format(_some(doubtful))} {len(torn)} of {len(close)} pairs of "
+            "consecutive images, although most pairs before and after agree",
+            f"look at {'this image' if is_one else 'these images'}, and remove what is blurred or "
+            "shows something that moves",
+            is_refused=False,
+        )
 
 
-def _wrong_camera(
-    names: Sequence[str], torn: Sequence[Pair], agreeing: Mapping[Pair, float]
-) -> str | None:
-    """Return the image that is in all of at least three `torn` pairs, if the images before and
-    after it agree. If two sides were confused, these images are on both sides."""
-    common = set.intersection(*map(set, torn)) if len(torn) > 2 else set()
-    for before, name, after in zip(names, names[1:], names[2:], strict=False):
-        if name in common and agreeing.get(sorted_pair(before, after), 0.0) >= CONTRADICTED:
-            return name
-    return None
+def _wrong_cameras(
+    names: Sequence[str], torn: Iterable[Pair], agreeing: Mapping[Pair, float]
+) -> set[str]:
+    """Return the images that are in at least three `torn` pairs, if the images before and after
+    them agree. If two sides were confused, the images before and after a place are on both
+    sides."""
+    counts = Counter(name for pair in torn for name in pair)
+    return {
+        name
+        for before, name, after in zip(names, names[1:], names[2:], strict=False)
+        if counts[name] > 2 and agreeing.get(sorted_pair(before, after), 0.0) >= CONTRADICTED
+    }
+
+
+def _broken(
+    names: Sequence[str],
+    torn: Container[Pair],
+    counts: Mapping[Pair, int],
+    cameras: Mapping[str, Camera],
+) -> set[Pair]:
+    """Return the pairs across the places in the order of capture where a part of the cameras has
+    been placed on the wrong side: most matches across a place contradict the cameras, and the
+    cameras are much farther apart there than elsewhere. `counts` contains the number of matches of
+    each pair."""
+    eyes = np.stack([cameras[name].pose[:, 3] for name in names])
+    step = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
+    angle = np.array([angle_between(cameras[a], cameras[b]) for a, b in pairwise(names)])
+    is_far = (step > JUMP * np.median(step)) | (angle > JUMP * np.median(angle))
+    found: set[Pair] = set()
+    for place in np.flatnonzero(is_far).tolist():
+        around = names[max(place + 1 - NEXT, 0) : place + 1], names[place + 1 : place + 1 + NEXT]
+        across = {sorted_pair(*pair) for pair in product(*around)} & counts.keys()
+        against = {pair for pair in across if pair in torn}
+        if 2 * sum(counts[p] for p in against) > sum(counts[p] for p in across):
+            found |= against
+    return found
 
 
 def _apart(cameras: Mapping[str, Camera], one: str, other: str) -> str:
@@ -277,8 +339,8 @@ def _jumps(evidence: Evidence, cameras: Mapping[str, Camera], points: Seen) -> I
     """Return consecutive images without common points that look in very different directions, if
     images between them are missing. Photos may be taken from separate places, but only a wrong
     reconstruction places the cameras on both sides of missing images at random."""
-    index = {name: number for number, name in enumerate(evidence.names)}
-    names = [name for name in evidence.names if name in cameras]
+    index = {image.name: number for number, image in enumerate(evidence.images)}
+    names = [name for name in index if name in cameras]
     for one, other in in_sequence(names, 1):
         is_gap = index[other] - index[one] > 1
         shared = np.intersect1d(points[one], points[other])
@@ -361,7 +423,7 @@ def _lenses(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Findi
     for name, camera in sorted(cameras.items()):
         lens, known = camera.lens, evidence.focals.get(name, 0.0)
         relative = lens.fl_x / max(lens.width, lens.height)
-        if known and max(lens.fl_x / known, known / lens.fl_x) > SAME_LENS:
+        if known and ratio(lens.fl_x, known) > SAME_LENS:
             contradicting.append(name)
         elif not lens.is_fisheye and not MIN_FOCAL < relative < MAX_FOCAL:
             impossible.append(name)
@@ -401,6 +463,11 @@ def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
             "use uncropped photos",
             is_refused=False,
         )
+
+
+def ratio(one: float, other: float) -> float:
+    """Return the ratio of the larger to the smaller of two positive values."""
+    return max(one / other, other / one)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -9,7 +9,9 @@ from PIL import Image
 
 from nerfmac.app.capture.focal import (
     ENOUGH,
+    MAX_FOCAL,
     TRIAL_IMAGES,
+    TYPICAL,
     Trial,
     UnknownFocalError,
     check_focal,
@@ -31,12 +33,27 @@ def test_observations_that_were_lost_count_against_a_trial():
     assert choose_trial([few_points, RIGHT]) is RIGHT
 
 
-def test_trials_that_contradict_each_other_and_fit_equally_well_are_refused():
+def test_the_usual_focal_length_is_assumed_if_trials_that_contradict_each_other_fit_equally_well():
     other = RIGHT._replace(guess=0.85, focal=0.85, error=0.35)
-    with pytest.raises(UnknownFocalError, match=r"0\.85 and 1\.14 .*--focal-35mm"):
-        choose_trial([RIGHT, other])
+    assumed = choose_trial([RIGHT, other])
+    assert (assumed.focal, assumed.doubt) == (TYPICAL, "0.85 and 1.14")
+    assert "0.85 and 1.14 of the longer side fit equally well" in assumed.finding.evidence
+    assert not assumed.finding.is_refused
     assert choose_trial([RIGHT, other._replace(error=0.40)]) is RIGHT
     assert choose_trial([RIGHT, other._replace(focal=1.1)]) is RIGHT
+
+
+def test_the_usual_focal_length_is_assumed_instead_of_one_that_no_photo_has():
+    far = RIGHT._replace(focal=MAX_FOCAL / 2)
+    assert choose_trial([far]) is far
+    assert choose_trial([far._replace(focal=MAX_FOCAL * 2)]).focal == TYPICAL
+
+
+def test_an_assumed_focal_length_that_does_not_fit_is_refused():
+    assumed = choose_trial([RIGHT, RIGHT._replace(guess=0.85, focal=0.85, error=0.35)])
+    check_focal(assumed, TYPICAL, 0.35)
+    with pytest.raises(UnknownFocalError, match=r"0\.85 does not fit; pass .*--focal-35mm"):
+        check_focal(assumed, TYPICAL, 0.9)
 
 
 def test_guesses_are_tried_until_the_best_agrees_with_another():

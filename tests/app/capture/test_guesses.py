@@ -58,9 +58,15 @@ def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     assert len(found.model.images) == 12
 
 
-def test_images_that_fit_any_focal_length_are_refused(solver):
-    with pytest.raises(focal.UnknownFocalError, match=r"--focal-35mm"):
-        solver(focal=1.0, arc=6.0, count=8)._map("sequential")
+def test_images_that_fit_any_focal_length_are_used_with_the_usual_one_and_a_warning(solver):
+    found = solver(focal=1.0, arc=6.0, count=8)._map("sequential")
+    assert len(found.model.images) == 8
+    (camera,) = read_model(found.folder).cameras.values()
+    assert camera.parameters["fl_x"] == pytest.approx(focal.TYPICAL * WIDTH)
+    (finding,) = found.verdict.findings
+    assert finding.kind == "focal length"
+    assert not finding.is_refused
+    assert "--focal-35mm" in finding.advice
 
 
 def test_a_focal_length_that_is_known_is_not_tried(solver):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.capture.two_views import agreements, turned_share
-from nerfmac.app.capture.verdict import Evidence, judge, turned
+from nerfmac.app.capture.two_views import CapturedImage, agreements, turned_share, turned_share_of
+from nerfmac.app.capture.verdict import Evidence, judge
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.geometry.cameras import Camera
 from tests.app.capture.reconstructions import (
@@ -23,9 +23,14 @@ from tests.app.capture.reconstructions import (
 def verdict(captured, model, *, is_ordered=True, reach=10, focals=None):
     count = len(captured.names)
     pairs = [(i, j) for i in range(count) for j in range(i + 1, min(i + 1 + reach, count))]
-    matches = matches_of(captured, pairs)
-    in_place = turned(matches, dict.fromkeys(captured.names, (WIDTH, HEIGHT)))
-    return judge(Evidence(captured.names, matches, model, is_ordered, focals or {}, in_place))
+    return judge(
+        Evidence(images_of(captured, focals), matches_of(captured, pairs), model, is_ordered)
+    )
+
+
+def images_of(captured, focals=None):
+    known = focals or {}
+    return [CapturedImage(name, WIDTH, HEIGHT, known.get(name, 0.0)) for name in captured.names]
 
 
 def kinds(*arguments, **options):
@@ -60,7 +65,7 @@ def test_a_single_wrong_camera_is_reported_and_the_others_are_kept():
         captured, model_of(captured, poses, groups=[*[0] * 7, 1, *[0] * 22])
     ).findings
     assert finding.kind == "camera"
-    assert finding.evidence.startswith("the camera of 07.png contradicts 4 pairs")
+    assert finding.evidence.startswith("the camera of 07.png contradicts 4 of 57 pairs")
     assert not finding.is_refused
 
 
@@ -68,9 +73,8 @@ def test_few_wrong_matches_of_neighbors_are_ignored():
     captured = around_a_can(30, background=600, alike=False)
     matches = matches_of(captured, [(i, i + 1) for i in range(29)])
     weak = np.random.default_rng(1).uniform(0, HEIGHT, (24, 4)).astype(np.float32)
-    evidence = Evidence(
-        captured.names, matches | {("03.png", "05.png"): weak}, model_of(captured), True
-    )
+    matches |= {("03.png", "05.png"): weak}
+    evidence = Evidence(images_of(captured), matches, model_of(captured), True)
     assert judge(evidence).findings == ()
 
 
@@ -125,9 +129,9 @@ def turning(step):
 
 
 def test_a_camera_that_turns_in_place_is_refused_and_one_that_walks_is_not():
-    sizes = dict.fromkeys(around_a_can(14).names, (WIDTH, HEIGHT))
-    assert turned_share(matches_of(turning(0.0)), sizes) > 0.95
-    assert turned_share(matches_of(turning(0.1)), sizes) < 0.5
+    lenses = {image.name: image.lens(FOCAL / WIDTH) for image in images_of(around_a_can(14))}
+    assert turned_share(matches_of(turning(0.0)), lenses) > 0.95
+    assert turned_share(matches_of(turning(0.1)), lenses) < 0.3
     in_place = turning(0.0)
     jittered = [pose + np.eye(3, 4, 3) * 1e-3 * i for i, pose in enumerate(in_place.poses)]
     assert kinds(in_place, model_of(in_place, jittered))[0] == "turned"
@@ -140,7 +144,7 @@ def test_the_focal_length_of_a_turning_camera_is_not_needed():
         pair: (some - [WIDTH / 2, HEIGHT / 2] * 2) * 0.6 + [WIDTH / 2, HEIGHT / 2] * 2
         for pair, some in matches_of(captured).items()
     }
-    assert turned_share(wide, dict.fromkeys(captured.names, (WIDTH, HEIGHT))) > 0.9
+    assert turned_share_of(wide, images_of(captured)) > 0.9
 
 
 def test_different_backgrounds_of_nearby_cameras_are_refused():
