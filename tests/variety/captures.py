@@ -70,7 +70,7 @@ def write_database(
 
     features = features_of(world, cameras)
     images = [
-        CapturedImage(f"{n:05}.jpg", c.lens.width, c.lens.height, focal)
+        CapturedImage(f"photo {n:03}.jpg", c.lens.width, c.lens.height, focal)
         for n, c in enumerate(cameras)
     ]
     with pycolmap.Database.open(folder / "database.db") as database:
@@ -80,7 +80,7 @@ def write_database(
             if size not in lens_of:
                 lens_of[size] = _camera(pycolmap, database, size, focal)
             number, rig = lens_of[size]
-            entry = pycolmap.Image(name=image.name, camera_id=number)
+            entry = pycolmap.Image(name=f"{len(numbers):06}.jpg", camera_id=number)
             entry.image_id = database.write_image(entry)
             frame = pycolmap.Frame()
             frame.rig_id = rig
@@ -97,10 +97,11 @@ def match_pairs(
     """Replace COLMAP's matching of the pairs in the plan."""
     features = features_of(world, cameras)
     with pycolmap.Database.open(folder / "database.db") as database:
-        entries = sorted(database.read_all_images(), key=lambda image: image.name)
-        number = {image.name: image.image_id for image in entries}
-        camera = {image.name: database.read_camera(image.camera_id) for image in entries}
-        index = {name: row for row, name in enumerate(sorted(number))}
+        names = colmap_process.Names(plan, folder / "numbered")
+        entries = {names.given(entry.name): entry for entry in database.read_all_images()}
+        number = {name: entry.image_id for name, entry in entries.items()}
+        camera = {name: database.read_camera(entry.camera_id) for name, entry in entries.items()}
+        index = {name: row for row, name in enumerate(plan["names"])}
         for one, other in plan["pairs"]:
             if database.exists_two_view_geometry(number[one], number[other]):
                 continue
@@ -113,7 +114,6 @@ def match_pairs(
             )
             if len(geometry.inlier_matches) >= 15:
                 database.write_two_view_geometry(number[one], number[other], geometry)
-        names = colmap_process.Names(plan, folder / "numbered")
         colmap_process.write_matches(pycolmap, database, folder / "matches.npz", names)
 
 

@@ -42,6 +42,11 @@ second focal length of the OPENCV model."""
 MIN_PARALLAX, MIN_ANGLE = 2.0, 0.3
 """Minimum angles in degrees between the viewing rays of a sparse point, at the initial pair of
 images and at any pair, if no images have the parallax that COLMAP requires by default."""
+MIN_RATIO, MAX_FREED_ERROR, MAX_FREED = 1.1, 0.96, 30
+"""Minimum ratio of two focal lengths of images that have been squeezed, maximum reprojection error
+with these focal lengths, relative to the error with a common one, and approximate maximum number of
+images for which both are compared. In rendered captures that are not squeezed, the error is at
+least 0.99, and in squeezed ones, it is at most 0.95."""
 PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
 
 
@@ -191,10 +196,11 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
 
     The key `only` of the plan lists the images to map, by default all images. The key `kept` lists
     the pairs whose matches are used, by default all pairs. The key `mapper` is "incremental" or
-    "global". The key `lens` contains [focal length relative to the longer side, k1, k2] for all
-    cameras without parameters. Incremental mapping fixes these values and optimizes them at the
-    end. If `lens` is null, cameras are optimized during the whole mapping. If the key `held` is
-    true, focal lengths are never optimized.
+    "global". The key `lens` contains [focal length relative to the longer side, k1, k2, ratio of
+    the vertical to the horizontal focal length] for all cameras without parameters. Incremental
+    mapping fixes these values and optimizes them at the end. If `lens` is null, cameras are
+    optimized during the whole mapping. If the key `held` is true, focal lengths are never
+    optimized, unless the images have been squeezed.
 
     The file `summary.json` next to the model contains the number of images in each model (`models`)
     and, for the written model, the mean reprojection error in pixels (`error`), the number of
@@ -224,6 +230,8 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
             pycolmap.bundle_adjustment(best, adjusting)
         # Bundle adjustment may move points behind a camera, where their error has no bound.
         pycolmap.ObservationManager(best).filter_observations_with_negative_depth()
+        if _is_squeezed(pycolmap, best):
+            _free_ratio(pycolmap, best)
         best.update_point_3d_errors()
         if plan["lens"]:
             summary["lens"] = _most_common_lens(best, guessed)
@@ -342,7 +350,7 @@ def _hold_lens(pycolmap: Any, database: Path, plan: Any, names: Names) -> set[in
     Their focal lengths are marked as known. If they were unknown, COLMAP could estimate other focal
     lengths from fundamental matrices and fix them.
     """
-    focal, *distortion = plan["lens"]
+    focal, *distortion, ratio = plan["lens"]
     guessed = set()
     with pycolmap.Database.open(database) as opened:
         for lens in plan["lenses"]:
@@ -350,19 +358,50 @@ def _hold_lens(pycolmap: Any, database: Path, plan: Any, names: Names) -> set[in
             if number >= 0 and not lens["parameters"]:
                 camera = opened.read_camera(number)
                 middle = camera.width / 2, camera.height / 2
-                camera.params = [focal * max(camera.width, camera.height), *middle, *distortion]
+                size = focal * max(camera.width, camera.height)
+                camera.params = [size, *middle, *distortion]
+                if ratio != 1.0:
+                    camera.model = pycolmap.CameraModelId.OPENCV
+                    camera.params = [size, ratio * size, *middle, *distortion, 0.0, 0.0]
                 camera.has_prior_focal_length = True
                 opened.update_camera(camera)
                 guessed.add(number)
     return guessed
 
 
+def _is_squeezed(pycolmap: Any, model: Any) -> bool:
+    """Return whether the images have been resized to another aspect ratio: two focal lengths fit a
+    part of the images better than a common one, and they are clearly different."""
+    part = pycolmap.Reconstruction(model)
+    frames = sorted(part.reg_frame_ids())
+    for frame in set(frames) - set(frames[:: -(-len(frames) // MAX_FREED)]):
+        part.deregister_frame(frame)
+    error = part.compute_mean_reprojection_error()
+    ratios = _free_ratio(pycolmap, part)
+    is_other = not 1 / MIN_RATIO < ratios[len(ratios) // 2] < MIN_RATIO
+    return is_other and part.compute_mean_reprojection_error() < MAX_FREED_ERROR * error
+
+
+def _free_ratio(pycolmap: Any, model: Any) -> list[float]:
+    """Optimize two focal lengths of each camera, and return their sorted ratios."""
+    for camera in model.cameras.values():
+        if camera.model_name == LENS_MODEL:
+            focal, *rest = camera.params.tolist()
+            camera.model = pycolmap.CameraModelId.OPENCV
+            camera.params = [focal, focal, *rest, 0.0, 0.0]
+    pycolmap.bundle_adjustment(model, pycolmap.BundleAdjustmentOptions(print_summary=False))
+    model.update_point_3d_errors()
+    return sorted(camera.params[1] / camera.params[0] for camera in model.cameras.values())
+
+
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """Return [relative focal length, k1, k2] of the camera in `guessed` with the most images."""
+    """Return [relative focal length, k1, k2, ratio of the focal lengths] of the camera in `guessed`
+    with the most images."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
-    focal, _, _, *distortion = camera.params.tolist()
-    return [focal / max(camera.width, camera.height), *distortion]
+    focal, *_, k1, k2 = camera.params.tolist()[: -2 if camera.model_name == "OPENCV" else None]
+    ratio = camera.params[1] / focal if camera.model_name == "OPENCV" else 1.0
+    return [focal / max(camera.width, camera.height), k1, k2, ratio]
 
 
 class _Progress:

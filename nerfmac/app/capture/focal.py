@@ -47,10 +47,18 @@ class Trial(NamedTuple):
     focal: float  # Focal length after the final optimization.
     k1: float  # Distortion coefficient after the final optimization.
     k2: float  # Distortion coefficient after the final optimization.
+    ratio: (
+        float  # Ratio of the vertical to the horizontal focal length, 1 unless images are squeezed.
+    )
     error: float  # Mean reprojection error in pixels.
     observations: int  # Number of observations of sparse points.
     images: int  # Number of registered images.
     doubt: str = ""  # Focal lengths that fit equally well. The focal length is then assumed.
+
+    @property
+    def lens(self) -> list[float]:
+        """Focal length, k1, k2, and ratio, for the plan of a stage."""
+        return [self.focal, self.k1, self.k2, self.ratio]
 
     @property
     def finding(self) -> Finding:

@@ -319,7 +319,7 @@ class Solver:
         that the focal lengths from EXIF are not optimized."""
         if self._trial is None:
             self._trial = self._try_guesses()
-        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        lens = self._trial.lens if self._trial else None
         is_held = is_held or bool(self._trial and self._trial.doubt)
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
         self._plan["held"] = is_held
@@ -340,15 +340,15 @@ class Solver:
             return None
         trials: list[Trial] = []
         for guess in GUESSES:
-            self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0]}
+            self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
             self._plan |= {"kept": None, "mapper": "incremental", "held": False}
             self.run("mapping", len(names), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                focal, k1, k2 = summary["lens"]
+                focal, k1, k2, ratio = summary["lens"]
                 error, observations = summary["error"], summary["observations"]
                 images = max(summary["models"])
-                trials.append(Trial(guess, focal, k1, k2, error, observations, images))
+                trials.append(Trial(guess, focal, k1, k2, ratio, error, observations, images))
             if is_settled(trials):
                 break
         if not trials:

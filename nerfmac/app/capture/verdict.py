@@ -65,6 +65,9 @@ SAME_LENS = 1.2
 """Maximum ratio of the estimated focal length and the focal length in EXIF."""
 MIN_FOCAL, MAX_FOCAL = 0.35, 6.0
 """Focal lengths, relative to the longer side, of real photo lenses that are not fisheye lenses."""
+SHAPES = ((4, 3), (3, 2), (16, 9), (3, 4), (2, 3), (9, 16))
+"""Aspect ratios of photos."""
+SAME_SHAPE = 1.04  # Maximum ratio of an estimated aspect ratio and one in `SHAPES`.
 CONTRADICTIONS = ("order", "jump", "background")
 """Kinds of findings that estimating the cameras from fewer pairs may avoid."""
 MAX_SHAPES = 2
@@ -165,6 +168,7 @@ def judge(evidence: Evidence) -> Verdict:
         *_backgrounds(evidence, cameras, points),
         *_far_cameras(cameras),
         *_large_errors(model, cameras, points),
+        *_squeezed(cameras),
         *_lenses(evidence, cameras),
         *_crops(cameras),
     ]
@@ -417,13 +421,40 @@ def reprojection_errors(
     }
 
 
+def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+    """Report images that have been resized to another aspect ratio."""
+    names = [name for name, camera in sorted(cameras.items()) if _ratio_of(camera) != 1.0]
+    if names:
+        camera = cameras[names[len(names) // 2]]
+        width, height = size_of(camera)
+        shape = width / height * _ratio_of(camera)
+        known = min(SHAPES, key=lambda each: ratio(shape, each[0] / each[1]))
+        is_known = ratio(shape, known[0] / known[1]) < SAME_SHAPE
+        before = (
+            "photos of {}:{}".format(*known)
+            if is_known
+            else f"photos {shape:.2f} times as wide as high"
+        )
+        yield Finding(
+            "squeezed",
+            f"the images are {before} that have been resized to {width}x{height}; their cameras "
+            "have two focal lengths",
+            "use the original photos if you have them",
+            is_refused=False,
+        )
+
+
+def _ratio_of(camera: Camera) -> float:
+    return camera.lens.fl_y / camera.lens.fl_x
+
+
 def _lenses(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     """Report focal lengths that contradict EXIF or that no lens has."""
     contradicting, impossible = [], []
     for name, camera in sorted(cameras.items()):
         lens, known = camera.lens, evidence.focals.get(name, 0.0)
         relative = lens.fl_x / max(lens.width, lens.height)
-        if known and ratio(lens.fl_x, known) > SAME_LENS:
+        if known and _ratio_of(camera) == 1.0 and ratio(lens.fl_x, known) > SAME_LENS:
             contradicting.append(name)
         elif not lens.is_fisheye and not MIN_FOCAL < relative < MAX_FOCAL:
             impossible.append(name)

@@ -22,9 +22,9 @@ from nerfmac.app.capture.focal import (
 from nerfmac.app.capture.pairs import in_sequence
 from nerfmac.app.capture.video import full_frames, report_conversions
 
-RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, images=16)
+RIGHT = Trial(1.2, 1.14, 0.0, 0.0, 1.0, error=0.34, observations=4000, images=16)
 """Result for a guess near the focal length."""
-SLID = Trial(0.85, 0.58, 0.0, 0.0, error=0.93, observations=3900, images=16)
+SLID = Trial(0.85, 0.58, 0.0, 0.0, 1.0, error=0.93, observations=3900, images=16)
 """Result for a distant guess that led to a wrong scene."""
 
 

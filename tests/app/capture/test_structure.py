@@ -170,7 +170,7 @@ def test_too_few_cameras_do_not_contradict_the_trial_of_the_focal_length(tmp_pat
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     solver = Solver(tmp_path, tmp_path, images, None)
     assert "COLMAP found no two of the 20 images that show" in str(solver._no_cameras())
-    solver._trial = Trial(1.2, 1.2, 0.0, 0.0, 0.5, 900, 14)
+    solver._trial = Trial(1.2, 1.2, 0.0, 0.0, 1.0, 0.5, 900, 14)
     assert "COLMAP found only 14 of the 20 images that show" in str(solver._no_cameras())
 
 
