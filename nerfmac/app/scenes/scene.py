@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
-from nerfmac.common import InputError, delayed_progress
+from nerfmac.common import InputError, delayed_progress, refuse_forked
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
 from nerfmac.geometry import (
     Bounds,
@@ -259,6 +259,7 @@ def check_count(cameras: Sequence[Camera]) -> Cameras:
 def _decoding(
     frames: tuple[Frame, ...], channels: int, progress: bool
 ) -> Generator[None, None, Views]:
+    refuse_forked()
     cameras = check_count([frame.camera for frame in frames])
     has_mask = any(frame.mask for frame in frames)
     pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
