@@ -23,7 +23,7 @@ from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.parsing import given_by
 from nerfmac.app.scenes.images import SUPPORTED
-from nerfmac.app.scenes.readers.colmap import SUPPORTED as COLMAP_MODELS
+from nerfmac.app.scenes.readers.camera_models import READ as COLMAP_MODELS
 from nerfmac.app.scenes.readers.unread import UNREAD
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT

@@ -118,6 +118,8 @@ class SceneOptions(Settings):
     masks: bool = True
     """Exclude masked pixels from training and evaluation. With --no-masks, nerfmac ignores all
     masks."""
+    depth: bool = True
+    """Use the depth images of the scene. With --no-depth, nerfmac ignores all depth images."""
 
     @classmethod
     def of(

@@ -15,8 +15,8 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
+from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
-    PARAMETERS,
     ColmapCamera,
     ColmapImage,
     ColmapModel,
@@ -37,11 +37,6 @@ MATCHED_POINTS = "matched"
 IMAGE_FOLDERS = ("images", "input")  # Folders in a scene that may contain its images.
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
-FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
-SUPPORTED = (
-    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
-    *FISHEYE,
-)
 MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
@@ -139,15 +134,10 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
     """Convert a COLMAP camera to camera intrinsics. The denominator of FULL_OPENCV must be 1."""
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
-    if camera.model not in SUPPORTED or any(denominator):
-        raise InputError(
-            f"{where} uses the camera model {camera.model}"
-            f"{' with a denominator' * any(denominator)}, which is not supported; expected one of "
-            f"{', '.join(SUPPORTED)}. Use COLMAP's image_undistorter to create "
-            "images and a model with PINHOLE cameras"
-        )
+    model = f"{camera.model}{' with a denominator' * any(denominator)}"
+    is_fisheye = is_fisheye_model(model, where)
     with prefix_errors(where):
-        return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
+        return Lens(camera.width, camera.height, **parameters, is_fisheye=is_fisheye)
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
@@ -160,7 +150,7 @@ def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[flo
     """Return the COLMAP camera model, image width and height, parameters, and world-to-camera pose
     (3, 4) of a camera. The inverse of `lens_of` and `camera_to_file`."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
-    model = FISHEYE[0] if lens.is_fisheye else "OPENCV"
+    model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
     parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
     rotation = (pose[:, :3] * TO_OPENGL).T
     matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])
