@@ -166,5 +166,7 @@ class CaptureOptions(Settings):
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
     has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF
     data contains no focal length, nerfmac compares several values]"""
+    estimate: bool = False
+    """Estimate the camera poses even if camera poses are stored with the photos."""
     accept_poses: bool = False
     """Write the scene even if nerfmac finds that the camera poses are probably wrong."""

@@ -28,6 +28,7 @@ SENSOR_RANGE = 5.0
 """Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
 reliably (Luetzenburg et al. 2021)."""
 LEVELS = 2  # Highest confidence of ARKit. The levels are 0 (low), 1 (medium), and 2 (high).
+PIXEL_FILES = (".png", ".tif", ".tiff")
 EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
 """File extensions of depth images, in the order of the search."""
 
@@ -134,13 +135,11 @@ def stored_values(depth: DepthImage) -> npt.NDArray[np.float32]:
     return np.where(known, values, 0.0)
 
 
-def has_8_bits(path: Path) -> bool:
-    """Return whether an image file has 8 bits per pixel and channel, which do not suffice for
-    depth."""
-    if path.suffix.lower() not in (".png", ".tif", ".tiff"):
-        return False
-    with suppress(*UNREADABLE), Image.open(path, formats=("PNG", "TIFF")) as image:
-        return image.mode[0] not in "IF"
+def is_depth_map(path: Path) -> bool:
+    """Return whether a PNG or TIFF file has one channel of at least 16 bits, unlike photos."""
+    if path.suffix.lower() in PIXEL_FILES:
+        with suppress(*UNREADABLE), Image.open(path, formats=("PNG", "TIFF")) as image:
+            return image.mode[0] in "IF"
     return False
 
 

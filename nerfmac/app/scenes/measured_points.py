@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.depth_images import has_8_bits
+from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
 from nerfmac.app.scenes.posed_image import PosedImage, project
 from nerfmac.geometry import Lens, axial_directions, trusted
 
@@ -26,7 +26,9 @@ def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedIma
     warning about these. `where` is the scene file."""
     listed = [image.depth for image in images if image.depth]
     missing = [depth for depth in listed if not depth.path.is_file()]
-    coarse = [depth for depth in listed if depth not in missing and has_8_bits(depth.path)]
+    others = [depth for depth in listed if depth not in missing]
+    others = [depth for depth in others if depth.path.suffix.lower() in PIXEL_FILES]
+    coarse = [depth for depth in others if not is_depth_map(depth.path)]
     for unusable, why in (
         (missing, "do not exist and are ignored"),
         (coarse, "have only 8 bits per pixel instead of 16 and are ignored"),

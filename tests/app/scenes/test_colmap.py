@@ -166,7 +166,7 @@ def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, 
     with pytest.raises(InputError) as refusal:
         load_scene(folder)
     assert str(path) in str(refusal.value)
-    assert f"`nerfmac capture '{folder / 'images'}'`" in str(refusal.value)
+    assert f"`nerfmac capture '{folder / 'images'}' --estimate`" in str(refusal.value)
     shutil.rmtree(folder / "images")
     with pytest.raises(InputError, match=r"images\.bin") as refusal:
         load_scene(folder)
