@@ -1,7 +1,9 @@
 """Scenes: photos with their cameras. `load_scene` reads all supported formats."""
 
+import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -14,6 +16,9 @@ from nerfmac.config.scenes import GivenSplit, SceneOptions
 
 BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""
+
+
+log = logging.getLogger("nerfmac")
 
 
 class Used(TypedDict, total=False):
@@ -75,7 +80,22 @@ def load_scene(
         split, up, extent=extent, downscale=downscale, max_images=max_images, **used
     )
     path = user_path(path)
-    return assemble(read_scene(path), path, options)
+    counter = _WarningCounter(logging.WARNING)
+    log.addHandler(counter)
+    try:
+        scene = assemble(read_scene(path), path, options)
+    finally:
+        log.removeHandler(counter)
+    return replace(scene, warnings=counter.count)
+
+
+class _WarningCounter(logging.Handler):
+    """Count of the logged warnings."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
 
 
 def holds_scene(path: Path) -> bool:

@@ -145,6 +145,7 @@ class Scene:
         has_metric_depth: Whether the poses are in the units of the depth images.
         depth_reading: Interpretation of the depth images that was chosen when the scene was loaded.
         held_out: Tracks of the sparse points that training does not use, keyed by split name.
+        warnings: Number of warnings that were logged when the scene was loaded.
 
     Raises:
         InputError: If `extent` is out of range.
@@ -163,6 +164,7 @@ class Scene:
     has_metric_depth: bool = True
     depth_reading: DepthReading = AS_STORED
     held_out: Mapping[str, Tracks] = field(default_factory=dict)
+    warnings: int = 0
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

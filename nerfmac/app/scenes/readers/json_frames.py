@@ -42,8 +42,6 @@ trials."""
 TINY = 8
 """In images with a larger shorter side, focal lengths up to 2 and principal points up to 1 are
 rejected, because they look like fractions of the image size instead of pixels."""
-SQUARE = 1.2
-"""Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
 STUDIO_UNIT = 1e-3
 """Default of `depth_unit_scale_factor` in nerfstudio, for depth images in millimeters."""
 CONTRADICTION = 0.02
@@ -143,11 +141,6 @@ class _LensKeys:
         if fl_x is None or fl_y is None:
             raise InputError(
                 f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
-            )
-        if not 1 / SQUARE < fl_x / fl_y < SQUARE:
-            self._warn(
-                f"fl_x is {fl_x:g} and fl_y is {fl_y:g}, so pixels are not square; if renderings "
-                "are stretched, one of the values is wrong"
             )
         return fl_x, fl_y
 
