@@ -45,7 +45,7 @@ def test_true_poses_agree(captured):
     assert found.facts[0].startswith(f"matches    {pairs} of {pairs} pairs of images agree")
 
 
-MIRROR = np.diag([1.0, -1.0, 1.0])
+MIRROR, AXES = np.diag([1.0, -1.0, 1.0]), np.diag([1.0, -1.0, -1.0])
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,15 @@ MIRROR = np.diag([1.0, -1.0, 1.0])
         (
             lambda p: np.column_stack([p[:, :3].T, -p[:, :3].T @ p[:, 3]]),
             "if the matrices map world to camera: ",
+        ),
+        (
+            lambda p: np.column_stack([AXES @ p[:, :3].T, -AXES @ p[:, :3].T @ p[:, 3]]),
+            "the matrices map world to camera and the camera axes are those of OpenCV",
+        ),
+        (lambda p: np.column_stack([p[:, :3].T, p[:, 3]]), "the rotations are transposed"),
+        (
+            lambda p: np.column_stack([p[:, :3], -p[:, :3].T @ p[:, 3]]),
+            "the positions are translations of world-to-camera matrices",
         ),
         (lambda p: p[:, [1, 0, 2, 3]] * [1, -1, 1, 1], "are the camera axes -y, x, z"),
     ],

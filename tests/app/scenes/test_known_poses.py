@@ -83,6 +83,17 @@ POSES = {
     "camera matrices, JSON": {
         "my/cams.json": json.dumps({n: matrix(i) for i, n in enumerate(NAMES)})
     },
+    "camera matrices, columns": {
+        "poses.json": json.dumps([{"m": np.array(matrix(i)).T.ravel().tolist()} for i in range(4)])
+    },
+    "camera matrices, rotations": {
+        "cameras.json": json.dumps(
+            [
+                {"img_name": name, "position": [1.0, 2, i], "rotation": np.eye(3).tolist()}
+                for i, name in enumerate(NAMES)
+            ]
+        )
+    },
     "trajectory": {"t.txt": "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))},
     "trajectory of ARKitScenes": {
         "lowres.traj": "\n".join(f"{i}.5 1 2 3 4 5 6" for i in range(COUNT))

@@ -63,8 +63,9 @@ def _models_of(folder: Path) -> list[Path]:
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
         if models := [path for path in (below, *numbered) if is_model(path)]:
             return models
-    for parent, folders, _ in walk(folder):
-        if len(parent.relative_to(folder).parts) >= DEPTH:
+    for parent, folders, names in walk(folder):
+        # An unfinished capture contains models that have not been judged yet.
+        if len(parent.relative_to(folder).parts) >= DEPTH or "capture.json" in names:
             folders.clear()
         if is_model(parent) and parent != folder and _is_whole(folder, scene_folder(parent)):
             siblings = sorted(parent.parent.iterdir()) if parent.name.isdecimal() else [parent]

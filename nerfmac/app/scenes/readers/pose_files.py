@@ -135,17 +135,25 @@ def _count_poses(path: Path, content: str) -> int:
 
 
 def _arrays(value: Any) -> Iterator[np.ndarray]:
-    """Yield all arrays of 12 or 16 numbers in a JSON value."""
-    if isinstance(value, dict):
-        for part in value.values():
-            yield from _arrays(part)
-    elif isinstance(value, list):
-        flat = [n for row in value for n in (row if isinstance(row, list) else [row])]
-        if len(flat) in (12, 16) and all(isinstance(n, int | float) for n in flat):
-            yield np.array(flat, np.float64)
+    """Yield all arrays of 12 or 16 numbers in a JSON value, and all rotation matrices with a
+    position in the same object."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    flat = [_flat(part) for part in parts]
+    sized = {len(numbers): numbers for numbers in flat}
+    if isinstance(value, dict) and {3, 9} <= sized.keys():
+        yield np.column_stack([np.reshape(sized[9], (3, 3)), sized[3]]).ravel()
+    for part, numbers in zip(parts, flat, strict=True):
+        if len(numbers) in (12, 16):
+            yield np.array(numbers)
         else:
-            for part in value:
-                yield from _arrays(part)
+            yield from _arrays(part)
+
+
+def _flat(value: Any) -> list[float]:
+    """Return the numbers in a list, or in a list of lists, or nothing if it contains others."""
+    rows = value if isinstance(value, list) else []
+    numbers = [n for row in rows for n in (row if isinstance(row, list) else [row])]
+    return [float(n) for n in numbers] if all(type(n) in (int, float) for n in numbers) else []
 
 
 def _is_pose(numbers: np.ndarray) -> bool:
@@ -153,6 +161,8 @@ def _is_pose(numbers: np.ndarray) -> bool:
     if numbers.size not in (12, 16):
         return False
     matrix = numbers.reshape(-1, 4)
+    if len(matrix) == 4 and not matrix[:3, 3].any():  # In column-major order.
+        matrix = matrix.T
     rotation = matrix[:3, :3]
     error = np.abs(rotation @ rotation.T - np.eye(3)).max()
     is_padded = len(matrix) == 3 or np.array_equal(np.abs(matrix[3]), (0, 0, 0, 1))
