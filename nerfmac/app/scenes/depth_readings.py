@@ -43,10 +43,16 @@ NEAR_TOP, MIN_MARKED, PEAK, APART = 0.9, 1e-3, 20, 1.1
 """A marker of unknown depth is the most frequent value above NEAR_TOP of the maximum. At least the
 fraction MIN_MARKED of the pixels have it, PEAK times more than a typical value there, or it is
 larger than all other values by the factor APART."""
-TURNED, MIN_PIXELS = 0.01, 20
-"""Minimum difference of the viewing axes of two views that contain the marker. A surface can have
-exactly the same depth in many pixels of a view, but not in views that are turned. A view contains
-the marker if at least MIN_PIXELS of its pixels have it."""
+TURNED = 0.01
+"""Minimum difference of the viewing axes of two views that contain the marker, because a wall has
+the same depth in many pixels of views that face it."""
+FAR_APART = 10.0
+"""Ratio to all other values from which the marker needs no comparison of views, which fails with a
+wrong unit."""
+MARKED, MIN_PIXELS = 0.7, 20
+"""Maximum agreement of the pixels with the marker, relative to that of the other pixels, and
+minimum number of pixels for comparisons. Measured: 0 for markers beyond all surfaces, at most 0.6
+for saturated values, and 0.99 for the largest value on a surface."""
 
 log = logging.getLogger("nerfmac")
 
@@ -143,16 +149,49 @@ def _marker(images: Sequence[PosedImage], where: str) -> float | None:
     axes = [
         image.pose[:, 2]
         for image, value in zip(images, values, strict=True)
-        if (value == marker).sum() >= max(MIN_MARKED * value.size, MIN_PIXELS)
+        if (value == marker).sum() >= MIN_PIXELS
     ]
     if not axes or np.ptp(axes, axis=0).max() < TURNED:
+        return None
+    views = _measured(images, AS_STORED)
+    is_marked = [value >= marker for value in values]
+    measured = [
+        view._replace(confidence=np.where(marked, 0, view.confidence))
+        for view, marked in zip(views, is_marked, strict=True)
+    ]
+    marked = [
+        view._replace(confidence=np.where(marked, view.confidence, 0))
+        for view, marked in zip(views, is_marked, strict=True)
+    ]
+    usual = _share(measured, measured)
+    confirmed = min(_share(marked, measured), _share(measured, marked))
+    if marker < FAR_APART * below and confirmed >= MARKED * usual:
         return None
     log.warning(
         f"the value {marker:g} in the depth images of {where} is interpreted as unknown depth: "
         f"{count / sum(value.size for value in values):.0%} of the pixels have this value, which "
-        "no surface has in views that are turned"
+        "other views contradict"
     )
     return marker
+
+
+def _share(views: Sequence[Measured], others: Sequence[Measured]) -> float:
+    """Return the fraction of the points of `views` that have the depth that `others`, the same
+    views, measure there, or 1 if there are too few points. Hidden points do not count."""
+    found = [
+        _ratios(_points_of(view), other)
+        for index, view in enumerate(views)
+        for number, other in enumerate(others)
+        if number != index
+    ]
+    ratio = np.concatenate([*found, np.zeros(0)])
+    ratio = ratio[ratio <= 1.0 + AGREEMENT]
+    return float((ratio >= 1.0 - AGREEMENT).mean()) if len(ratio) >= MIN_PIXELS else 1.0
+
+
+def _points_of(view: Measured) -> Array:
+    points = unprojected(view.depth, view.lens, view.pose)[view.confidence > 0]
+    return points[:: max(len(points) // MAX_POINTS, 1)]
 
 
 def agreement_of(views: Sequence[Measured]) -> Agreement:
@@ -160,8 +199,7 @@ def agreement_of(views: Sequence[Measured]) -> Agreement:
     agree = total = 0
     difference = 0.0
     for one in views:
-        points = unprojected(one.depth, one.lens, one.pose)[one.confidence > 0]
-        points = points[:: max(len(points) // MAX_POINTS, 1)]
+        points = _points_of(one)
         for other in views:
             if other is not one:
                 ratio = _ratios(points, other)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import load_scene
+from nerfmac import Camera, load_scene
 from nerfmac.app.inspection.depth import depth_report
 from nerfmac.app.scenes import read_again
 from nerfmac.app.scenes.depth_images import AS_STORED
@@ -91,7 +91,7 @@ def test_the_reading_with_which_views_agree_is_used(tmp_path, case, caplog):
 
 
 def clamped(stored):
-    return np.minimum(stored, 1000.0 * FAR)
+    return np.minimum(stored, 750.0)
 
 
 def noisy(stored):
@@ -116,7 +116,27 @@ def test_depth_that_is_right_is_read_as_stored(tmp_path, case, caplog):
 
 def test_saturated_depth_is_unknown(tmp_path):
     path, truth = written(tmp_path, change=clamped)
-    assert_true(load_scene(path, split="none"), truth, marker=1)
+    scene = load_scene(path, split="none")
+    assert scene.depth_reading.marker == 750
+    assert_true(scene, truth)
+
+
+def test_a_floor_seen_from_a_ring_is_measured(tmp_path):
+    """Each row of all images has the same depth, because the cameras have the same height."""
+    path, _ = written(tmp_path)
+    values = json.loads(path.read_text())
+    row = (np.arange(48) + 0.5) / 48 * 24 - 12.5
+    for index, frame in enumerate(values["frames"]):
+        angle = 2 * np.pi * index / len(values["frames"])
+        eye = 2.6 * np.cos(angle), 2.6 * np.sin(angle), 1.7
+        pose = Camera.look_at(eye, (0, 0, 0.2), (0, 0, 1), WIDE).pose
+        frame["transform_matrix"] = [*pose.tolist(), [0, 0, 0, 1]]
+        down = row / WIDE.fl_y * -pose[2, 1] - pose[2, 2]
+        depth = np.where(down < -0.2, -1.7 / np.minimum(down, -0.2), 0)
+        image = np.repeat(np.rint(1000 * depth)[:, None], 64, axis=1).astype(np.uint16)
+        Image.fromarray(image).save(tmp_path / frame["depth_file_path"])
+    path.write_text(json.dumps(values))
+    assert load_scene(path).depth_reading == AS_STORED
 
 
 def test_a_wall_that_fills_the_view_is_measured(tmp_path):

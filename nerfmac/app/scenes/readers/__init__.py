@@ -102,8 +102,8 @@ def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:
                 f"{folder} contains no scene, but its folder {scene} does; pass it; {again}"
             )
     found, above = pose_file(folder, below), folder.absolute().parent
-    model = colmap.model_folder(above) if found is None else None
-    is_shown = model is not None and colmap.shows_images_in(model, folder)
+    models = colmap.usual_models(above) if found is None else []
+    is_shown = any(colmap.shows_images_in(model, folder) for model in models)
     if is_shown or (found and found.path.parent == above and reader_of(above)):
         raise InputError(
             f"the camera poses of the images in {folder} are known in the scene {above}; pass "

@@ -56,13 +56,20 @@ def model_folder(folder: Path) -> Path | None:
     return max(models, key=count_images) if len(models) > 1 else next(iter(models), None)
 
 
-def _models_of(folder: Path) -> list[Path]:
-    """Return the folders with the models of the scene in `folder`."""
+def usual_models(folder: Path) -> list[Path]:
+    """Return the folders with the models in the usual folders of the scene in `folder`."""
     for name in USUAL_FOLDERS:
         below = folder / name
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
         if models := [path for path in (below, *numbered) if is_model(path)]:
             return models
+    return []
+
+
+def _models_of(folder: Path) -> list[Path]:
+    """Return the folders with the models of the scene in `folder`."""
+    if models := usual_models(folder):
+        return models
     for parent, folders, names in walk(folder):
         # An unfinished capture contains models that have not been judged yet.
         if len(parent.relative_to(folder).parts) >= DEPTH or "capture.json" in names:
