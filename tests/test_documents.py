@@ -23,8 +23,8 @@ from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.parsing import given_by
 from nerfmac.app.scenes.images import SUPPORTED
-from nerfmac.app.scenes.readers.colmap import SUPPORTED as COLMAP_MODELS
-from nerfmac.app.scenes.readers.unread import UNREAD
+from nerfmac.app.scenes.readers.camera_models import READ as COLMAP_MODELS
+from nerfmac.app.scenes.readers.pose_files import FORMATS
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
 from tests.scene_factory import FLAGS, nerfmac as run_nerfmac, write_scene
@@ -280,6 +280,6 @@ def test_the_image_formats_are_listed_as_the_program_reads_them(path, words):
 def test_the_formats_of_scenes_are_listed_as_the_program_knows_them():
     unread = sentence_with(ROOT / "docs/formats.md", "nerfmac recognizes the formats of ")
     names = re.split(r", (?:and )?", unread.split(", but does")[0])
-    assert sorted(names) == sorted({entry.name for entry in UNREAD})
+    assert sorted(names) == sorted(FORMATS)
     models = sentence_with(ROOT / "docs/formats.md", "nerfmac supports the COLMAP camera models")
     assert set(CODE.findall(models)) == set(COLMAP_MODELS)

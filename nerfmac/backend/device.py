@@ -17,7 +17,7 @@ from functools import cache
 import mlx.core as mx
 
 from nerfmac.backend.host import cache_folder, processor_name
-from nerfmac.common import checks
+from nerfmac.common import checks, refuse_forked
 
 log = logging.getLogger("nerfmac")
 
@@ -49,6 +49,7 @@ def choose_device(name: str = "auto") -> str:
         InputError: If the machine does not have the device, or if it runs Windows.
     """
     refuse_windows()
+    refuse_forked()
     checks.choice("device", name, DEVICES)
     available = gpu()
     chosen = name
@@ -101,6 +102,7 @@ def current_device() -> str:
     if _pretended:
         return _pretended[0]
     refuse_windows()
+    refuse_forked()
     return (gpu() or "cpu") if mx.default_device().type == mx.gpu else "cpu"
 
 

@@ -22,6 +22,7 @@ from nerfmac.common.files import (
     walk as walk,
     write_json as write_json,
 )
+from nerfmac.common.forking import refuse_forked as refuse_forked
 from nerfmac.common.installing import (
     install as install,
     needed as needed,

@@ -118,6 +118,8 @@ class SceneOptions(Settings):
     masks: bool = True
     """Exclude masked pixels from training and evaluation. With --no-masks, nerfmac ignores all
     masks."""
+    depth: bool = True
+    """Use the depth images of the scene. With --no-depth, nerfmac ignores all depth images."""
 
     @classmethod
     def of(
@@ -164,5 +166,7 @@ class CaptureOptions(Settings):
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
     has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF
     data contains no focal length, nerfmac compares several values]"""
+    estimate: bool = False
+    """Estimate the camera poses even if camera poses are stored with the photos."""
     accept_poses: bool = False
     """Write the scene even if nerfmac finds that the camera poses are probably wrong."""

@@ -26,7 +26,7 @@ from typing import Self
 
 import mlx.core as mx
 
-from nerfmac.common import InputError, checks
+from nerfmac.common import InputError, checks, refuse_forked
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
@@ -183,6 +183,7 @@ def distort(point: mx.array, distortion: mx.array) -> mx.array:
         point: Undistorted points (r, 2): the components x and y of directions (x, y, 1).
         distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
     """
+    refuse_forked()
     x, y = _columns(point)
     return mx.concatenate(distort_with_slopes(x, y, _columns(distortion))[:2], axis=-1)
 

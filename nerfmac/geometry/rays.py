@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.common import checks
+from nerfmac.common import checks, refuse_forked
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import fisheye_directions, undistort
 
@@ -63,6 +63,7 @@ def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -
     point, in focal lengths. `distortion` is (r, 7) or (1, 7) as in `Cameras`, or None for pinhole
     cameras. `is_fisheye` specifies whether any lens is a fisheye lens.
     """
+    refuse_forked()
     ahead = mx.ones((point.shape[0], 1))
     if distortion is None:
         return mx.concatenate([point, ahead], axis=-1)

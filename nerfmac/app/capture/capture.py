@@ -113,11 +113,11 @@ def capture_scene(
             length is unknown, the camera turned in place, or the cameras contradict the matches.
     """
     source, options = user_path(source), options or CaptureOptions()
-    _check(source)
+    _check(source, estimate=options.estimate)
     need_pycolmap()
     folder = user_path(out) if out is not None else HOME / source.resolve().stem
     request: dict[str, Any] = {"source": str(source.resolve()), **asdict(options)}
-    del request["accept_poses"]  # This option does not change the images and the cameras.
+    del request["accept_poses"], request["estimate"]  # They do not change images and cameras.
 
     def bar(name: str, total: int | None) -> Any:
         step = step_name(name, of_video=inputs.is_video(source))
@@ -186,14 +186,14 @@ def need_pycolmap() -> None:
         )
 
 
-def _check(source: Path) -> None:
+def _check(source: Path, *, estimate: bool) -> None:
     refuse_run(source)
-    if source.is_dir() and holds_scene(source):
+    if not estimate and source.is_dir() and holds_scene(source):
         raise InputError(
             f"{source} is a scene with known cameras; train on it with `nerfmac train {source}`, "
-            "or estimate the cameras again by passing a folder that only contains its images"
+            "or estimate the cameras again with --estimate"
         )
-    inputs.refuse_unsupported(source)
+    inputs.refuse_unsupported(source, estimate=estimate)
     if not inputs.is_input(source):
         state = f"does not exist in {Path.cwd()}"
         if source.exists():

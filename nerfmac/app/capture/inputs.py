@@ -29,6 +29,7 @@ from nerfmac.app.capture.video import (
     select_frames,
 )
 from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
+from nerfmac.app.scenes.depth_images import is_depth_map
 from nerfmac.app.scenes.image_search import OTHER_FOLDERS
 from nerfmac.app.scenes.images import (
     UNREADABLE,
@@ -46,7 +47,7 @@ from nerfmac.app.scenes.images import (
     unsupported,
 )
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
-from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_unread
+from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common import InputError, appearing, counted, make_folder, walk
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
@@ -87,10 +88,11 @@ def is_input(path: Path) -> bool:
 
 def images_in(folder: Path) -> list[Path]:
     """Return the image files in `folder` and its subfolders, in natural order of their paths. Masks
-    next to their photos, and the folders that `_is_other` describes, are excluded."""
+    next to their photos, depth maps, and the folders that `_is_other` describes, are excluded."""
     found = []
     for parent, names in _searched(folder):
         found += [parent / name for name in without_masks([*filter(is_image, names)])]
+    found = [path for path in found if not is_depth_map(path)]
     return sorted(found, key=lambda path: counted(path.relative_to(folder).as_posix()))
 
 
@@ -115,15 +117,17 @@ def _is_result(folder: Path) -> bool:
     return any((folder / name).is_file() for name in RESULT_FILES)
 
 
-def refuse_unsupported(folder: Path) -> None:
-    """Raise `InputError` if a file contains 360-degree images, or if a folder without photos has a
-    known format that cannot be read, or contains images in an unsupported format, videos, or photos
-    in folders that are not searched."""
+def refuse_unsupported(folder: Path, *, estimate: bool = False) -> None:
+    """Raise `InputError` if a file contains 360-degree images, if the camera poses of photos are
+    known and `estimate` is False, or if a folder without photos contains images in an unsupported
+    format, videos, or photos in folders that are not searched."""
     refuse_panorama_file(folder)
     if not folder.is_dir():
         return
-    refuse_unread(folder)
-    if images_in(folder):
+    photos = images_in(folder)
+    if not estimate:
+        refuse_known_poses(folder, photos)
+    if photos:
         return
     found = unsupported_in(folder)
     if found:
@@ -151,6 +155,8 @@ def _unused(folder: Path) -> list[str]:
         lines.append(
             f"{count} not used; to use a video, run `nerfmac capture {quote(str(videos[0]))}`"
         )
+    if depths := _files(folder, is_depth_map):
+        lines.append(f"{len(depths)} depth maps are not used, such as {depths[0]}")
     others: list[Path] = []
     for _ in _searched(folder, others):
         pass

@@ -34,7 +34,8 @@ class SceneFlags(SceneOptions):
     def refuse(self, reason: str) -> None:
         """Raise `InputError` with a `reason` if any of these options is given."""
         for option in self.given():
-            flag = "no-masks" if option == "masks" else option.replace("_", "-")
+            is_disabled = option in ("masks", "depth")
+            flag = f"{'no-' * is_disabled}{option.replace('_', '-')}"
             raise InputError(f"--{flag} cannot be used: {reason}; remove --{flag}")
 
 

@@ -14,7 +14,7 @@ FAR = 4.0
 """Minimum distance of a far camera from the median position, relative to the median distance."""
 SAME = 1e-4
 """Maximum difference of equal cameras: of the positions relative to the median distance, and of the
-unit viewing axes."""
+entries of the rotation matrices."""
 TOGETHER = 0.8
 """Minimum fraction of cameras with a common target (or that are level) to report the others."""
 ASTRAY = 60.0
@@ -70,7 +70,7 @@ def camera_findings(
     twice = []
     for index in range(1, len(names)):
         same = np.linalg.norm(eyes[:index] - eyes[index], axis=1) < SAME * median
-        same &= np.linalg.norm(axes[:index] - axes[index], axis=1) < SAME
+        same &= np.abs(poses[:index, :, :3] - poses[index, :, :3]).max(axis=(1, 2)) < SAME
         if same.any():
             twice.append(f"{names[index]} has the same camera as {names[int(same.argmax())]}")
     return [
@@ -87,7 +87,8 @@ def axis_findings(cameras: Sequence[Camera], points: npt.NDArray[np.floating] | 
     poses = [np.asarray(camera.pose, np.float64) for camera in cameras]
     advice = (
         "if the poses have OpenCV axes (y down, z forward), negate the second and the third column "
-        "of each transform_matrix"
+        "of each transform_matrix, and if they map world to camera coordinates, invert them; "
+        "`nerfmac inspect --match` finds out which"
     )
     if points is not None and len(points):
         points = np.asarray(points, np.float64)[:: -(-len(points) // MAX_POINTS)]

@@ -1,53 +1,21 @@
-"""Description of the depth images of a scene, and comparison of depth images of different views.
-
-A point that one view measures is projected to the other views. If the poses, the unit, and the axes
-of the depth images are correct, most points have the depth that the other views measure there, or
-are hidden behind a measured surface. Hidden points do not count.
-"""
-
-from collections.abc import Sequence
-from typing import NamedTuple
+"""Description of the depth images of a scene, and comparison of depth images of different views."""
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.app.scenes.measured_points import unprojected
-from nerfmac.app.scenes.posed_image import project
+from nerfmac.app.scenes.depth_images import stored_values
+from nerfmac.app.scenes.depth_readings import (
+    AGREEMENT,
+    MAX_VIEWS,
+    MIN_AGREEMENT,
+    Measured,
+    agreement_of,
+)
 from nerfmac.geometry import trusted
 
-Array = npt.NDArray[np.float64]
-
-MAX_VIEWS, MAX_POINTS = 24, 1000
-"""Maximum number of evenly spaced views that are compared, and of points of each view."""
-AGREEMENT = 0.05  # Maximum relative difference of distances that agree.
-MIN_AGREEMENT = 0.65
-"""Minimum fraction of the points that agree in a correct scene. Measured: 0.85 to 1 in correct
-scenes, whose poses and depths have errors, and at most 0.61 with a wrong unit or wrong axes."""
-MIN_COMPARED = 1000  # Minimum number of points for which the fraction is computed.
-FACTORS = (1e-3, 1e-2, 0.1, 0.2, 0.3048, 1 / 0.3048, 5.0, 10.0, 100.0, 1000.0)
-"""Factors between units of length that are tried if the views do not agree."""
-
-
-class Measured(NamedTuple):
-    """Depth image of a view: its frame, depth (h, w) along the optical axis in scene units, and
-    confidence (h, w)."""
-
-    frame: Frame
-    depth: npt.NDArray[np.float32]
-    confidence: npt.NDArray[np.float32]
-
-
-class Agreement(NamedTuple):
-    """Number of projected points that agree, and of all points that are not hidden."""
-
-    agree: int
-    total: int
-
-    @property
-    def share(self) -> float:
-        """Fraction of the points that agree, or NaN if there are too few points."""
-        return self.agree / self.total if self.total >= MIN_COMPARED else float("nan")
+MAX_STEP, REPEATED = 0.01, 10
+"""Steps between the values of quantized depth images are larger than this fraction of the median
+depth, and a value occurs this number of times on average."""
 
 
 def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
@@ -56,11 +24,11 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     unique = list({id(frame): frame for frame in frames if frame.depth}.values())
     if not unique:
         return [], []
-    views = []
-    for frame in unique[:: -(-len(unique) // MAX_VIEWS)]:
+    chosen, views = unique[:: -(-len(unique) // MAX_VIEWS)], []
+    for frame in chosen:
         decoded = frame.decode_depth()
         assert decoded is not None
-        views.append(Measured(frame, *trusted(*decoded)))
+        views.append(Measured(frame.camera.lens, frame.camera.pose, *trusted(*decoded)))
     known = np.concatenate([view.depth[view.confidence > 0] for view in views])
     share = np.mean([(view.confidence > 0).mean() for view in views])
     height, width = views[0].depth.shape
@@ -73,59 +41,30 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     unit = 1.0 if scene.placement is None else scene.placement.scale
     low, high = np.quantile(known, (0.01, 0.99)) / unit
     fact += f", from {low:.3g} to {high:.3g} in file units"
-    agreement = agreement_of(views)
-    if not np.isnan(agreement.share):
-        fact += f"; {agreement.share:.0%} of the depths agree with other views"
-    return [fact], _findings(views, agreement.share)
+    findings, agreement = _quantized(chosen), agreement_of(views).share
+    if not np.isnan(agreement):
+        fact += f"; {agreement:.0%} of the depths agree with other views"
+    if agreement < MIN_AGREEMENT:
+        findings.append(
+            f"only {agreement:.0%} of the depths agree within {AGREEMENT:.0%} with the depth "
+            "images of other views; the camera poses, or the axes or the unit of the depth images, "
+            "are wrong: correct them, or ignore the depth images with --no-depth"
+        )
+    return [fact], findings
 
 
-def _findings(views: Sequence[Measured], agreement: float) -> list[str]:
-    if agreement >= MIN_AGREEMENT:
+def _quantized(frames: list[Frame]) -> list[str]:
+    """Report depth images with large steps between their values, as of 8 bits."""
+    found = [stored_values(frame.depth) for frame in frames if frame.depth]
+    known = np.concatenate([values[values > 0] for values in found])
+    levels = np.unique(known)
+    if len(levels) < 2 or REPEATED * len(levels) > len(known):
         return []
-    within = f"within {AGREEMENT:.0%} with the depth images of other views"
-    text = f"only {agreement:.0%} of the depths agree {within}"
-    if np.isnan(agreement):
-        text = "too few depths are visible in other views for a comparison"
-    found = {factor: agreement_of(views, factor) for factor in FACTORS}
-    # In a larger scale, turning cameras nearly agree. In a smaller scale, few points are in another
-    # view.
-    most = max(result.agree for result in found.values())
-    likely = [factor for factor, result in found.items() if 2 * result.agree >= most]
-    best = max(likely, key=lambda factor: np.nan_to_num(found[factor].share))
-    if found[best].share >= MIN_AGREEMENT:
-        return [
-            f"{text}; if depths are multiplied by {best:.4g}, {found[best].share:.0%} agree, so "
-            "the unit of the depth images is wrong: correct it"
-        ]
-    if np.isnan(agreement):
+    step, middle = float(np.median(np.diff(levels))), float(np.median(known))
+    if step <= MAX_STEP * middle:
         return []
     return [
-        f"{text}; the camera poses, or the axes or the unit of the depth images, are wrong: "
-        "correct them, or disable the sensor loss with --train.sensor 0"
+        f"the depth images contain only {len(levels)} different values, in steps of "
+        f"{step / middle:.1%} of the median depth, as of images with 8 bits; store depth with 16 "
+        "bits, or ignore it with --no-depth"
     ]
-
-
-def agreement_of(views: Sequence[Measured], factor: float = 1.0) -> Agreement:
-    """Compare the depth images of all pairs of views. `factor` multiplies all depths."""
-    agree = total = 0
-    for one in views:
-        camera, depth = one.frame.camera, factor * one.depth
-        points = unprojected(depth, camera.lens, camera.pose)[one.confidence > 0]
-        points = points[:: max(len(points) // MAX_POINTS, 1)]
-        for other in views:
-            if other is not one:
-                ratio = _ratios(points, other) / factor
-                agree += int((np.abs(ratio - 1.0) <= AGREEMENT).sum())
-                total += int((ratio <= 1.0 + AGREEMENT).sum())
-    return Agreement(agree, total)
-
-
-def _ratios(points: Array, view: Measured) -> Array:
-    """Return the ratio of the depth of each point that is in a view to the measured depth there."""
-    camera, (height, width) = view.frame.camera, view.depth.shape
-    pose = np.asarray(camera.pose, np.float64)
-    is_seen, pixel = project(points, pose, camera.lens.scaled(width, height))
-    column, row = pixel[is_seen].astype(int).T
-    is_known = view.confidence[row, column] > 0
-    local = (points[is_seen][is_known] - pose[:, 3]) @ pose[:, :3]
-    return np.asarray(-local[:, 2] / view.depth[row, column][is_known])

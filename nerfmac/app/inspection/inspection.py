@@ -1,7 +1,7 @@
 """`inspect_scene` describes a scene and its cube, and reports possible problems."""
 
+import base64
 import io
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -17,9 +17,7 @@ from tqdm.auto import tqdm
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import (
     axis_findings,
-    bent_findings,
     camera_findings,
-    impossible_findings,
     lens_findings,
 )
 from nerfmac.app.inspection.depth import depth_report
@@ -30,7 +28,7 @@ from nerfmac.app.inspection.images import (
     summed_up,
 )
 from nerfmac.app.inspection.matching import match_scene
-from nerfmac.app.scenes import Frame, Scene, diagram, load_scene
+from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.app.scenes.scene import check_count
@@ -38,46 +36,7 @@ from nerfmac.common import user_path
 from nerfmac.config.scenes import described
 from nerfmac.geometry import Bounds, Lens
 
-MAX_POINTS = 6000  # Maximum number of points in the drawing. This limits the size of the notebook.
 MIN_VIEWS = 8  # Minimum number of views, including held-out training views, that is not reported.
-PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
-border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
-(() => {{
-const {{points, lines}} = {data};
-const canvas = document.currentScript.parentElement.querySelector("canvas");
-const pen = canvas.getContext("2d");
-let turn = 0.6, tilt = 0.5, zoom = 1, held = null;
-function place([x, y, z]) {{
-  const c = Math.cos(turn), s = Math.sin(turn), u = x * c - y * s, v = x * s + y * c;
-  const size = zoom * Math.min(canvas.width, canvas.height) / 2.9;
-  return [canvas.width / 2 + size * u,
-          canvas.height / 2 - size * (z * Math.cos(tilt) + v * Math.sin(tilt))];
-}}
-function draw() {{
-  pen.clearRect(0, 0, canvas.width, canvas.height);
-  pen.fillStyle = "#96a5af";
-  for (const point of points) {{ const [x, y] = place(point); pen.fillRect(x, y, 1.5, 1.5); }}
-  for (const [color, ...ends] of lines) {{
-    pen.strokeStyle = color; pen.beginPath();
-    for (const end of ends) pen.lineTo(...place(end));
-    pen.stroke();
-  }}
-}}
-canvas.onpointerdown = (e) => {{
-  held = [e.clientX, e.clientY];
-  canvas.setPointerCapture(e.pointerId);
-}};
-canvas.onpointerup = () => {{ held = null; }};
-canvas.onpointermove = (e) => {{
-  if (!held) return;
-  turn -= (e.clientX - held[0]) / 150;
-  tilt = Math.min(Math.max(tilt + (e.clientY - held[1]) / 150, -1.57), 1.57);
-  held = [e.clientX, e.clientY]; draw();
-}};
-canvas.onwheel = (e) => {{ e.preventDefault(); zoom *= Math.exp(-e.deltaY / 500); draw(); }};
-draw();
-}})();
-</script></div>"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +44,8 @@ class Inspection:
     """Result of inspecting a scene: lines of text about its contents (`facts`) and about possible
     problems (`findings`).
 
-    A notebook displays an inspection as these lines and a drawing of the cameras, points, and scene
-    cube. The drawing can be rotated with the mouse.
+    A notebook displays an inspection as a drawing of the cameras, points, and scene cube, and these
+    lines.
     """
 
     scene: Scene
@@ -94,7 +53,10 @@ class Inspection:
     findings: tuple[str, ...]
 
     def __str__(self) -> str:
-        findings = self.findings or ("no problems found",)
+        count = self.scene.warnings
+        others = f"no problems found other than the {count} warnings above"
+        others = "no problems found other than the warning above" if count == 1 else others
+        findings = self.findings or (others if count else "no problems found",)
         return "\n".join([*self.facts, "", *findings])
 
     def draw(self, path: str | os.PathLike[str]) -> None:
@@ -114,7 +76,9 @@ class Inspection:
         return content.getvalue()
 
     def _repr_html_(self) -> str:
-        return turntable(self.scene, str(self))
+        image = base64.b64encode(self._repr_png_()).decode()
+        text = escape(str(self))
+        return f'<img src="data:image/png;base64,{image}" width="900"><pre>{text}</pre>'
 
 
 def inspect_scene(
@@ -177,7 +141,7 @@ def training_findings(scene: Scene) -> list[str]:
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
     names = shown_names(scene, frames)
-    findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    findings = lens_findings(names, lenses)
     findings += axis_findings(scene.cameras("train"), scene.points) + depth_report(scene)[1]
     return findings + _split_findings(scene) + _pose_findings(scene)
 
@@ -254,20 +218,3 @@ def _lens(lens: Lens) -> str:
         f"{lens.width}x{lens.height} pixels, focal length {lens.fl_x:.1f}, "
         f"{math.degrees(angle):.0f} degrees wide, {kind}"
     )
-
-
-def turntable(scene: Scene, text: str) -> str:
-    """Return HTML with an interactive drawing of cameras, points, and cube, and with `text`."""
-    points = diagram.points_shown(scene)
-    points = points[:: max(1, -(-len(points) // MAX_POINTS))]
-    lines = diagram.camera_lines(scene)
-    lines += [(diagram.UPWARDS, diagram.up_line(scene)), (diagram.CUBE, diagram.cube_line(scene))]
-    middle, size = diagram.shown(scene)
-    data = {
-        "points": ((points - middle) / size).round(4).tolist(),
-        "lines": [
-            [f"rgb({red},{green},{blue})", *((line - middle) / size).round(4).tolist()]
-            for (red, green, blue), line in lines
-        ],
-    }
-    return PAGE.format(text=escape(text), data=json.dumps(data).replace("</", "<\\/"))

@@ -6,8 +6,7 @@ world, inverse matrices, and another order of the images. A reading that fits is
 """
 
 import tempfile
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,19 +24,24 @@ from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.two_views import (
     Matches,
     Pair,
-    agreeing_shares,
     agreements,
     errors,
     size_of,
     tolerance,
 )
 from nerfmac.app.inspection.images import shown_names, summed_up
-from nerfmac.app.inspection.pose_readings import Cameras, readings, reordered
+from nerfmac.app.inspection.pose_readings import (
+    Cameras,
+    errors_of,
+    fitted_intrinsics,
+    pose_readings,
+    rays_of,
+)
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.common import InputError
-from nerfmac.geometry import Camera
+from nerfmac.geometry import Camera, Lens, Placement
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,18 +54,28 @@ LABELS = {
 """Text of the progress bar of each stage."""
 EVERY_BELOW = 40  # Number of images up to which all pairs are matched.
 NEAREST = 6  # Number of nearest cameras that are matched in addition to the next images.
-SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
-"""Approximate numbers of pairs, and of matches of each pair, on which readings are compared."""
-FITS, BETTER = 0.5, 0.25
-"""Minimum mean agreement of poses that belong to the images, and minimum gain of another
-reading."""
+FITS = 0.5  # Minimum fraction of the matches of a pair that agrees with its cameras.
+MANY_BEHIND = 0.25  # Fraction of the matches behind a camera that is reported.
+INEXACT, STANDS_OUT = 3.0, 0.3
+"""Maximum median error of poses that belong to the images, in degrees, and relative to the median
+error of all other readings. Poses of ARKit have errors of up to 2 degrees and 3 centimeters."""
+MUCH_WORSE = 4.0
+"""Ratio of the errors of wrong matches to the median error, if this is more than the tolerance."""
+SIMILAR = 1.15  # Maximum ratio of the errors of two readings of which the simpler one is reported.
 WRONG = 0.4  # Agreement of the matches of an image below which its camera is wrong.
 MIN_PAIRS = 3  # Minimum number of pairs of an image whose camera is judged.
-FOCAL_FACTORS = np.geomspace(0.6, 1.67, 61)
-"""Factors by which focal lengths are multiplied. The step is 1.7 %."""
-SAME_FOCAL, LOWER_ERROR = 0.04, 0.8
-"""Relative difference of focal lengths that is reported, and maximum ratio of the errors."""
-ROUNDS = 15  # Iterations of fitting a rotation.
+LOWER_ERROR = 0.6  # Maximum ratio of the error with other intrinsics to the error with the given.
+SAME_FOCAL, SAME_EDGE, SAME_CENTER = 0.035, 0.02, 0.025
+"""Changes that are not reported: of the log focal length, of the image edge by distortion relative
+to its distance from the center, and of the principal point relative to the image size."""
+CHANGES = (
+    (True, False, False, False),
+    (False, True, False, False),
+    (False, False, True, True),
+    (True, True, False, False),
+    (True, True, True, True),
+)
+"""Changes of the focal length, k1, and the principal point that are tried, the simplest first."""
 
 
 class Matching(NamedTuple):
@@ -103,7 +117,9 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     names = {name: shown[frame] for name, frame in named.items()}
     with tempfile.TemporaryDirectory() as folder:
         solver = _solver_of(named, Path(folder), progress)
-        found = compare_poses(solver.matches_of(pairs_to_match(cameras)), cameras, names)
+        found = compare_poses(
+            solver.matches_of(pairs_to_match(cameras)), cameras, names, scene.placement
+        )
         if target is None or found.findings:
             return found
         model = solver.triangulated(cameras, {name: named[name].name for name in named})
@@ -111,6 +127,14 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
         count = len(read_model(target).points)
     found.facts.append(f"kept       {count} sparse points in {target}, which training will use")
     return found
+
+
+def _in_file(poses: Floats, placement: Placement | None) -> Floats:
+    """Return camera-to-scene `poses` (n, 3, 4) in the coordinates of the scene files."""
+    if placement is None:
+        return poses
+    eyes = placement.to_file(poses[:, :, 3])
+    return np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
 
 
 def _points_folder(scene: Scene) -> Path:
@@ -155,13 +179,19 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
     return sorted(pairs)
 
 
-def compare_poses(matches: Matches, cameras: Cameras, names: Mapping[str, str]) -> Matching:
+def compare_poses(
+    matches: Matches,
+    cameras: Cameras,
+    names: Mapping[str, str],
+    placement: Placement | None = None,
+) -> Matching:
     """Compare matches with camera poses.
 
     Args:
         matches: Verified matches of image pairs.
-        cameras: Cameras of the images.
+        cameras: Cameras of the images, in scene coordinates.
         names: Name of each image for findings.
+        placement: Transform from file coordinates to scene coordinates, or None if they are equal.
 
     Returns:
         Facts and findings about the poses.
@@ -169,107 +199,107 @@ def compare_poses(matches: Matches, cameras: Cameras, names: Mapping[str, str]) 
     matches = {pair: some for pair, some in matches.items() if len(some) >= MATCHED}
     if not matches:
         return Matching(["matches    no two images match"], [])
-    found = errors(matches, cameras)
-    agreeing = agreeing_shares(found, cameras)
-    error = float(np.median(np.concatenate([*found.values()])))
+    agreeing = agreements(matches, cameras)
+    lenses = {name: cameras[name].lens for name in sorted(cameras)}
+    poses = np.stack([cameras[name].pose for name in lenses]).astype(np.float64)
+    poses = _in_file(poses, placement)
+    rays = rays_of(matches, lenses)
+    found = errors_of(rays, poses)[:, 0]
+    behind, error = float(np.isinf(found).mean()), float(np.median(found))
+    shown = f"the median epipolar error is {error:.2f} pixels"
+    if behind > MANY_BEHIND:
+        shown = f"{behind:.0%} of the matches intersect behind a camera"
     count = sum(share >= FITS for share in agreeing.values())
-    shown = f"{error:.2f} pixels" if np.isfinite(error) else "behind a camera"
-    facts = [
-        f"matches    {count} of {len(matches)} pairs of images agree with the camera poses; the "
-        f"median epipolar error is {shown}"
-    ]
-    focal = _focal_findings(matches, cameras)
-    if focal or (mean := float(np.mean([*agreeing.values()]))) >= FITS:
-        return Matching(facts, focal or [*_wrong_cameras(matches, cameras, names, agreeing)])
-    return Matching(facts, [_other_reading(matches, cameras, names, mean)])
-
-
-def _sampled(matches: Matches) -> dict[Pair, npt.NDArray[np.float32]]:
-    pairs = sorted(matches)
-    return {
-        pair: matches[pair][:: max(len(matches[pair]) // SAMPLED_MATCHES, 1)]
-        for pair in pairs[:: max(len(pairs) // SAMPLED_PAIRS, 1)]
-    }
-
-
-def _fit(matches: Matches, cameras: Cameras) -> float:
-    """Return the mean agreement of all pairs."""
-    return float(np.mean([*agreements(matches, cameras).values()]))
-
-
-def _other_reading(
-    matches: Matches, cameras: Cameras, names: Mapping[str, str], mean: float
-) -> str:
-    """Describe how the poses contradict the images, with the reading of the poses that fits."""
-    few = _sampled(matches)
-    found = [(_fit(few, read(cameras)), text) for text, read in readings(cameras, names)]
-    fit, text = max(found, key=lambda entry: entry[0])
+    counted = f"{count} of {len(matches)} pairs of images agree with the camera poses"
+    facts = [f"matches    {counted}; {shown}"]
+    is_exact = error <= tolerance(_size(lenses)) and count >= FITS * len(matches)
+    ordered = [names[name] for name in lenses]
+    others = [] if is_exact else pose_readings(rays, poses, ordered)
+    best = min((other.error for other in others), default=np.inf)
+    near = np.radians(INEXACT) * float(np.median(rays.focal))
+    if others:  # Poses that belong to the images stand out among all other readings.
+        near = min(near, STANDS_OUT * float(np.median([other.error for other in others])))
+    if best <= near and best < STANDS_OUT * error:
+        text = next(other.text for other in others if other.error <= SIMILAR * best)
+        line = f"the camera poses contradict the images; they fit if {text}"
+        return Matching(facts, [f"{line}: the median epipolar error is then {best:.2f} pixels"])
+    if findings := _intrinsics_findings(matches, lenses, poses, error):
+        return Matching(facts, findings)
+    if is_exact or error <= near:
+        findings = _wrong_cameras(matches, cameras, names, MUCH_WORSE * error)
+        if not is_exact:
+            angle, share = np.degrees(error / np.median(rays.focal)), error / max(_size(lenses))
+            findings.append(
+                f"the camera poses are inexact: the median epipolar error is {angle:.2g} degrees, "
+                f"or {share:.1%} of the image size; train with --refine.poses, which corrects them"
+            )
+        return Matching(facts, findings)
+    mean = float(np.mean([*agreeing.values()]))
     wrong = f"the camera poses contradict the images: {mean:.0%} of the matches agree with them"
-    if fit < max(FITS, _fit(few, cameras) + BETTER):
-        return f"{wrong}, and no other reading of the poses fits; estimate them again with capture"
-    return f"{wrong}, but {fit:.0%} agree {text}"
+    advice = "and no other reading of the poses fits; estimate them again with capture"
+    return Matching(facts, [f"{wrong}, {advice}"])
 
 
-def _focal_findings(matches: Matches, cameras: Cameras) -> list[str]:
-    """Report the focal length with which the matches fit best, if it clearly differs."""
-    few = _sampled(matches)
+def _size(lenses: Mapping[str, Lens]) -> tuple[int, int]:
+    return max((lens.width, lens.height) for lens in lenses.values())
 
-    def error(factor: float) -> float:
-        found = np.concatenate([*errors(few, _with_focal(cameras, factor)).values()])
-        return float(np.median(found)) / factor
 
-    sizes = [error(factor) for factor in FOCAL_FACTORS]
-    best, given = float(FOCAL_FACTORS[int(np.argmin(sizes))]), error(1.0)
-    is_same = abs(best - 1) < SAME_FOCAL or min(sizes) > LOWER_ERROR * given
-    if is_same or _fit(few, _with_focal(cameras, best)) < FITS:
+def _intrinsics_findings(
+    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, given: float
+) -> list[str]:
+    """Report the simplest change of the intrinsics with which the matches fit clearly better.
+    `given` is the error of the given intrinsics."""
+    found = [fitted_intrinsics(matches, lenses, poses, free) for free in CHANGES]
+    smallest = min(change.error for change in found)
+    if smallest > min(LOWER_ERROR * given, tolerance(_size(lenses))):
         return []
-    lens = next(iter(cameras.values())).lens
+    best = next(change for change in found if change.error <= SIMILAR * smallest)
+    lens = next(iter(lenses.values()))
+    after, shown = best.applied(lens), []
+    if abs(np.log(best.focal)) > SAME_FOCAL:
+        shown.append(f"the focal length {after.fl_x:.0f} instead of {lens.fl_x:.0f} pixels")
+    if abs(best.k1) * (lens.width / 2 / lens.fl_x) ** 2 > SAME_EDGE:
+        shown.append(f"the distortion k1 = {after.k1:.2g} instead of {lens.k1:.2g}")
+    if max(abs(best.x), abs(best.y)) > SAME_CENTER:
+        center = f"({after.cx:.0f}, {after.cy:.0f}) instead of ({lens.cx:.0f}, {lens.cy:.0f})"
+        shown.append(f"the principal point {center}")
+    if not shown:
+        return []
     return [
-        f"the focal length is probably wrong: with {best * lens.fl_x:.0f} instead of "
-        f"{lens.fl_x:.0f} pixels, the median epipolar error is {min(sizes):.2f} instead of "
-        f"{given:.2f} pixels"
+        f"the camera intrinsics are probably wrong: with {' and '.join(shown)}, the median "
+        f"epipolar error is {best.error:.2f} instead of {given:.2f} pixels"
     ]
-
-
-def _with_focal(cameras: Cameras, factor: float) -> dict[str, Camera]:
-    found = {}
-    for name, camera in cameras.items():
-        lens = camera.lens
-        scaled = replace(lens, fl_x=lens.fl_x * factor, fl_y=lens.fl_y * factor)
-        found[name] = Camera(scaled, camera.pose)
-    return found
 
 
 def _wrong_cameras(
-    matches: Matches, cameras: Cameras, names: Mapping[str, str], agreeing: Mapping[Pair, float]
-) -> Iterable[str]:
-    """Report single cameras that contradict their images, and exchanged images. `agreeing` contains
-    the agreement of each pair."""
-    wrong = _wrong_images(matches, agreeing)
-    lines = []
+    matches: Matches, cameras: Cameras, names: Mapping[str, str], limit: float
+) -> list[str]:
+    """Report single cameras that contradict their images, and exchanged images. Matches with an
+    error of at most `limit` pixels agree, or those within the tolerance."""
+
+    def wrong_images(some: Matches, cameras: Cameras) -> dict[str, float]:
+        sizes = {name: size_of(camera) for name, camera in cameras.items()}
+        found = errors(some, cameras).items()
+        shares = {p: float((e < max(limit, tolerance(sizes[p[0]]))).mean()) for p, e in found}
+        return _wrong_images(some, shares)
+
+    wrong, lines = wrong_images(matches, cameras), []
     for one, other in combinations(wrong, 2):
         if one in wrong and other in wrong:
-            swapped = {**cameras, **reordered(cameras, (one, other), (other, one))}
-            shares = agreements(_of(matches, {one, other}), swapped)
-            if not {one, other} & _wrong_images(matches, shares).keys():
+            poses = {one: cameras[other].pose, other: cameras[one].pose}
+            exchanged = {name: Camera(cameras[name].lens, pose) for name, pose in poses.items()}
+            some = {pair: m for pair, m in matches.items() if {one, other} & {*pair}}
+            if not {one, other} & wrong_images(some, {**cameras, **exchanged}).keys():
                 wrong = {name: at for name, at in wrong.items() if name not in (one, other)}
                 lines.append(
                     f"{names[one]} and {names[other]} are exchanged: their matches agree with the "
                     "pose of the other image"
                 )
-    for name, agreement in wrong.items():
-        line = f"the pose of {names[name]} is wrong: {agreement:.0%} of its matches agree with it"
-        some = {p: m for p, m in _of(matches, {name}).items() if not wrong.keys() & ({*p} - {name})}
-        turned, angle = _turned_camera(some, cameras, name) if some else (cameras[name], 0.0)
-        fit = _fit(some, {**cameras, name: turned}) if some else 0.0
-        if fit > max(FITS, agreement + BETTER):
-            line += f", but {fit:.0%} agree if the camera is turned by {angle:.1f} degrees"
-        lines.append(line)
+    lines += [
+        f"the pose of {names[name]} is wrong: {agreement:.0%} of its matches agree with it"
+        for name, agreement in wrong.items()
+    ]
     return summed_up(lines, "have poses that contradict their matches")
-
-
-def _of(matches: Matches, wanted: set[str]) -> dict[Pair, npt.NDArray[np.float32]]:
-    return {pair: some for pair, some in matches.items() if wanted & {*pair}}
 
 
 def _wrong_images(matches: Matches, agreeing: Mapping[Pair, float]) -> dict[str, float]:
@@ -291,38 +321,3 @@ def _wrong_images(matches: Matches, agreeing: Mapping[Pair, float]) -> dict[str,
         if worst is None or found[worst] >= WRONG:
             return wrong
         wrong[worst] = found[worst]
-
-
-def _turned_camera(matches: Matches, cameras: Cameras, name: str) -> tuple[Camera, float]:
-    """Return the camera of an image turned so that its matches agree best, and the angle in
-    degrees. The rotation is found by Gauss-Newton with a robust weight."""
-    few, camera = _sampled(matches), cameras[name]
-    rotation, eye = camera.pose[:, :3].astype(np.float64), camera.pose[:, 3]
-    limit = tolerance(size_of(camera))
-
-    def residuals(vector: Floats) -> Floats:
-        turned = Camera(camera.lens, np.column_stack([_rotation(vector) @ rotation, eye]))
-        found = np.concatenate([*errors(few, {**cameras, name: turned}).values()])
-        return np.minimum(found, 1e3)
-
-    vector, step = np.zeros(3), 1e-4
-    for _ in range(ROUNDS):
-        size = residuals(vector)
-        slope = np.stack(
-            [(residuals(vector + step * axis) - size) / step for axis in np.eye(3)], axis=1
-        )
-        weight = 1 / np.maximum(size, limit)
-        normal = slope.T @ (weight[:, None] * slope) + 1e-6 * np.eye(3)
-        vector = vector - np.linalg.solve(normal, slope.T @ (weight * size))
-    turned = Camera(camera.lens, np.column_stack([_rotation(vector) @ rotation, eye]))
-    return turned, float(np.degrees(np.linalg.norm(vector)))
-
-
-def _rotation(vector: Floats) -> Floats:
-    """Return the rotation matrix (3, 3) of an axis multiplied by an angle (Rodrigues)."""
-    angle = float(np.linalg.norm(vector))
-    if angle < 1e-12:
-        return np.eye(3)
-    x, y, z = vector / angle
-    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross

@@ -1,47 +1,150 @@
-"""Other readings of camera poses: conventions and orders that a scene file may have used."""
+"""Readings of camera poses and intrinsics that scene files may have meant, judged by matches.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+A reading of the poses is a product: matrices or inverse matrices, camera axes, axes of the
+positions, and the order of the images. A reading of the intrinsics is a product of the focal
+length, the distortion k1, and the principal point.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations, product
+from typing import NamedTuple
 
+import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry import Camera
+from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches
+from nerfmac.geometry import Camera, Cameras as StackedCameras, Lens, rays_through
 
 Floats = npt.NDArray[np.float64]
 Cameras = Mapping[str, Camera]
-Reading = tuple[str, Callable[[Cameras], dict[str, Camera]]]
+
+SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
+"""Approximate numbers of pairs, and of matches of each pair, that are compared with cameras."""
+MAX_MATCHES = 120  # Number of these matches with which all readings of the poses are compared.
+AXES = np.array(
+    [
+        np.eye(3)[list(order)] * np.array(signs)[:, None]
+        for order in permutations(range(3))
+        for signs in product((1, -1), repeat=3)
+    ]
+)
+"""All 48 matrices (3, 3) that permute and negate axes. The first one is the identity."""
+OPENCV = np.diag([1.0, -1.0, -1.0])
+SHORTEST = 1e-9  # Distance between two cameras below which rays must be parallel.
+SURE = 3.0
+"""Rays intersect behind a camera only if their angle is larger than this multiple of the error."""
+ROUNDS = 12  # Iterations of fitting intrinsics.
+STEP = 1e-4  # Step of the numeric derivatives.
 
 
-def readings(cameras: Cameras, names: Mapping[str, str]) -> Iterable[Reading]:
-    """Yield descriptions of other readings of the poses, and functions that apply them."""
-    for axes, signs in product(permutations(range(3)), product((1, -1), repeat=3)):
-        turn = np.eye(3)[:, list(axes)] * signs
-        is_mirrored = np.linalg.det(turn) < 0
-        for is_inverse in (False, True):
-            if is_mirrored or is_inverse or not np.array_equal(turn, np.eye(3)):
-                text = _described(turn, is_inverse)
-                yield text, partial(_with_axes, turn=turn, is_inverse=is_inverse)
-    for signs in product((1, -1), repeat=3):
-        negated = [letter for letter, sign in zip("xyz", signs, strict=True) if sign < 0]
-        if negated:
-            text = f"if the {' and '.join(negated)} coordinates of the positions are negated"
-            yield text, partial(_with_positions, signs=np.array(signs))
-    order = sorted(cameras)
-    for sources, text in (
-        (order[1:] + order[:1], "if each image has the pose of the next image"),
-        (order[-1:] + order[:-1], "if each image has the pose of the previous image"),
-        (order[::-1], "if the poses are in the reverse order of the images"),
-    ):
-        yield text, partial(reordered, order=order, sources=sources)
+class Rays(NamedTuple):
+    """Viewing rays of matches in camera coordinates with OpenGL axes: unit directions (m, 3) in
+    both images, the indices (m,) of the images, and focal lengths (m,) in pixels."""
+
+    first: Floats
+    second: Floats
+    images: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+    focal: Floats
+
+
+def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
+    """Return the rays of a sample of the matches. Images are numbered in the order of `lenses`."""
+    pairs = sorted(matches)[:: max(len(matches) // SAMPLED_PAIRS, 1)]
+    sampled = [matches[pair][:: max(len(matches[pair]) // SAMPLED_MATCHES, 1)] for pair in pairs]
+    counts, pixels = [len(some) for some in sampled], np.concatenate(sampled)
+    number = {name: index for index, name in enumerate(lenses)}
+    stacked = StackedCameras.stack([Camera(lens, np.eye(3, 4)) for lens in lenses.values()])
+    sides, images = [], []
+    for side in (0, 1):
+        images.append(np.repeat([number[pair[side]] for pair in pairs], counts))
+        at = mx.array(pixels[:, 2 * side : 2 * side + 2], mx.float32)
+        rays = rays_through(stacked, mx.array(images[side].astype(np.int32)), at)
+        sides.append(np.array(rays.direction).astype(np.float64))
+    focal = np.array([lens.fl_x for lens in lenses.values()])[images[0]]
+    return Rays(sides[0], sides[1], (images[0], images[1]), focal)
+
+
+def errors_of(rays: Rays, poses: Floats, axes: Floats = AXES[:1]) -> Floats:
+    """Return the epipolar error (m, a) of each match in pixels, for camera-to-world `poses`
+    (n, 3, 4) whose positions are multiplied by each of the matrices `axes` (a, 3, 3). The error is
+    infinite if the rays intersect behind a camera."""
+    one, other = (poses[index] for index in rays.images)
+    first = np.einsum("mij,mj->mi", one[:, :, :3], rays.first)
+    second = np.einsum("mij,mj->mi", other[:, :, :3], rays.second)
+    between, normal = other[:, :, 3] - one[:, :, 3], np.cross(first, second)
+    # Products of the turned vectors between the cameras with the rays and with their normal.
+    turns = axes.reshape(len(axes), 9).T
+    along_first, along_second, volume = (
+        np.einsum("mi,mj->mij", ray, between).reshape(-1, 9) @ turns
+        for ray in (first, second, normal)
+    )
+    distance, angle = ((np.linalg.norm(v, axis=1)[:, None]) for v in (between, normal))
+    nearest = np.square(distance) - np.maximum(np.square(along_first), np.square(along_second))
+    sine = np.abs(volume) / np.sqrt(np.maximum(nearest, SHORTEST**2))
+    focal, cosine = rays.focal[:, None], (first * second).sum(1)[:, None]
+    error = focal * np.arcsin(np.minimum(np.where(distance > SHORTEST, sine, angle), 1.0))
+    is_behind = (along_first <= cosine * along_second) | (cosine * along_first <= along_second)
+    is_certain = focal * angle > np.maximum(MIN_TOLERANCE, SURE * error)
+    return np.where(is_behind & is_certain & (distance > SHORTEST), np.inf, error)
+
+
+class Reading(NamedTuple):
+    """Reading of the poses: its description, and its median error in pixels."""
+
+    text: str
+    error: float
+
+
+def pose_readings(rays: Rays, poses: Floats, names: Sequence[str]) -> list[Reading]:
+    """Return all readings of camera-to-file `poses` (n, 3, 4) in file coordinates, simple ones
+    first. `names` are the names of the images in order."""
+    every = -(-len(rays.focal) // MAX_MATCHES)
+    one, other = rays.images
+    images = one[::every], other[::every]
+    rays = Rays(rays.first[::every], rays.second[::every], images, rays.focal[::every])
+    found = []
+    for order, told in _orders(names):
+        for rotations, eyes, form in _forms(poses[order]):
+            for turn in AXES:
+                turned = np.concatenate([rotations @ turn, eyes[..., None]], axis=2)
+                errors = np.median(errors_of(rays, turned, AXES), axis=0)
+                for axes, error in zip(AXES, errors.tolist(), strict=True):
+                    parts = [form, _camera_axes(turn), _position_axes(axes), told]
+                    found.append((len([*filter(None, parts)]), parts, error))
+    found.sort(key=lambda entry: entry[0])
+    return [Reading(" and ".join(filter(None, parts)), error) for _, parts, error in found]
+
+
+def _forms(poses: Floats) -> Iterator[tuple[Floats, Floats, str]]:
+    """Yield the rotations (n, 3, 3) and positions (n, 3) that matrices may mean."""
+    rotations, eyes = poses[:, :, :3], poses[:, :, 3]
+    inverse = rotations.transpose(0, 2, 1)
+    yield rotations, eyes, ""
+    yield inverse, -(inverse @ eyes[..., None])[..., 0], "the matrices map world to camera"
+    yield inverse, eyes, "the rotations are transposed"
+    moved = -(rotations @ eyes[..., None])[..., 0]
+    yield rotations, moved, "the positions are translations of world-to-camera matrices"
+
+
+def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
+    """Yield orders of the poses, as the index of the pose of each image."""
+    order = list(range(len(names)))
+    yield order, ""
+    yield order[1:] + order[:1], "each image has the pose of the next image"
+    yield order[-1:] + order[:-1], "each image has the pose of the previous image"
+    yield order[::-1], "the poses are in the reverse order of the images"
     # Programs that sort names as text place 10.jpg before 9.jpg.
-    as_text = sorted(order, key=lambda name: names[name])
-    as_numbers = sorted(order, key=lambda name: _numbers_in(names[name]))
-    for first, second, text in ((as_text, as_numbers, "text"), (as_numbers, as_text, "numbers")):
-        if as_text != as_numbers:
-            shown = f"if the poses are in the order of the names sorted as {text}"
-            yield shown, partial(reordered, order=second, sources=first)
+    as_text = sorted(order, key=lambda index: names[index])
+    as_numbers = sorted(order, key=lambda index: _numbers_in(names[index]))
+    if as_text != as_numbers:
+        for sources, images, kind in (
+            (as_text, as_numbers, "text"),
+            (as_numbers, as_text, "numbers"),
+        ):
+            poses = [source for _, source in sorted(zip(images, sources, strict=True))]
+            yield poses, f"the poses are in the order of the names sorted as {kind}"
 
 
 def _numbers_in(name: str) -> list[tuple[int, str]]:
@@ -49,47 +152,68 @@ def _numbers_in(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
-def _described(turn: Floats, is_inverse: bool) -> str:
-    """Describe a reading with other camera axes, as the axes that the poses then have."""
-    if np.array_equal(turn, np.diag([1.0, -1.0, -1.0])):
-        axes = "if the camera axes are those of OpenCV (x right, y down, z forward)"
-    elif np.linalg.det(turn) < 0:
-        axes = "if the world is mirrored: one axis is negated or two axes are swapped"
-    elif np.array_equal(turn, np.eye(3)):
-        axes = ""
-    else:
-        letters = ["xyz"[int(np.argmax(np.abs(column)))] for column in turn.T]
-        signs = ["-" if column.sum() < 0 else "" for column in turn.T]
-        shown = ", ".join(f"{sign}{letter}" for sign, letter in zip(signs, letters, strict=True))
-        axes = f"if right, up, and backward are the camera axes {shown}"
-    inverse = "if the matrices map world to camera coordinates" if is_inverse else ""
-    return " and ".join(filter(None, (inverse, axes)))
+def _camera_axes(turn: Floats) -> str:
+    if np.array_equal(turn, np.eye(3)):
+        return ""
+    if np.array_equal(turn, OPENCV):
+        return "the camera axes are those of OpenCV (x right, y down, z forward)"
+    if np.linalg.det(turn) < 0:
+        return f"the world is mirrored, with the camera axes {_letters(turn.T)}"
+    return f"right, up, and backward are the camera axes {_letters(turn.T)}"
 
 
-def _with_axes(cameras: Cameras, turn: Floats, is_inverse: bool) -> dict[str, Camera]:
-    """Return cameras with other camera axes. If `turn` is a reflection, the world is reflected
-    too, so that the poses remain rotations."""
-    found = {}
-    for name, camera in cameras.items():
-        pose = camera.pose.astype(np.float64)
-        rotation, eye = pose[:, :3], pose[:, 3]
-        if is_inverse:
-            rotation, eye = rotation.T, -rotation.T @ eye
-        mirror = np.diag([np.sign(np.linalg.det(turn)), 1.0, 1.0])
-        found[name] = Camera(camera.lens, np.column_stack([mirror @ rotation @ turn, mirror @ eye]))
-    return found
+def _position_axes(axes: Floats) -> str:
+    return "" if np.array_equal(axes, np.eye(3)) else f"the positions are ({_letters(axes)})"
 
 
-def _with_positions(cameras: Cameras, signs: npt.NDArray[np.int_]) -> dict[str, Camera]:
-    return {
-        name: Camera(camera.lens, camera.pose * np.column_stack([np.ones((3, 3)), signs]))
-        for name, camera in cameras.items()
-    }
+def _letters(rows: Floats) -> str:
+    letters = ["xyz"[int(np.argmax(np.abs(row)))] for row in rows]
+    return ", ".join(
+        f"{'-' * bool(row.sum() < 0)}{letter}" for row, letter in zip(rows, letters, strict=True)
+    )
 
 
-def reordered(cameras: Cameras, order: Sequence[str], sources: Sequence[str]) -> dict[str, Camera]:
-    """Return cameras where each image in `order` has the pose of the image in `sources`."""
-    return {
-        name: Camera(cameras[name].lens, cameras[source].pose)
-        for name, source in zip(order, sources, strict=True)
-    }
+class Intrinsics(NamedTuple):
+    """Changes of the intrinsics: factor of the focal length, change of k1, and shift of the
+    principal point relative to the image size; and the resulting median error in pixels."""
+
+    focal: float = 1.0
+    k1: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    error: float = 0.0
+
+    def applied(self, lens: Lens) -> Lens:
+        """Return changed intrinsics."""
+        lens = replace(lens, fl_x=self.focal * lens.fl_x, fl_y=self.focal * lens.fl_y)
+        lens = replace(lens, k1=lens.k1 + self.k1)
+        return replace(lens, cx=lens.cx + self.x * lens.width, cy=lens.cy + self.y * lens.height)
+
+
+def fitted_intrinsics(
+    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[bool]
+) -> Intrinsics:
+    """Return the intrinsics with the smallest errors, found by Gauss-Newton with a robust weight.
+    `free` specifies which of the four changes may differ from 0."""
+    directions = np.eye(4)[np.array(free)]
+
+    def changes(vector: Floats) -> Intrinsics:
+        focal, k1, x, y = (vector @ directions).tolist()
+        return Intrinsics(float(np.exp(focal)), k1, x, y)
+
+    def errors(vector: Floats) -> Floats:
+        rays = rays_of(matches, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
+        return np.minimum(errors_of(rays, poses)[:, 0], 1e3)
+
+    vector = best = np.zeros(len(directions))
+    smallest = size = errors(vector)
+    for _ in range(ROUNDS):
+        slopes = [(errors(vector + STEP * axis) - size) / STEP for axis in np.eye(len(vector))]
+        slope, weight = np.stack(slopes, axis=1), 1 / np.maximum(size, np.median(size))
+        normal = slope.T @ (weight[:, None] * slope) + 1e-6 * np.eye(len(vector))
+        step = np.linalg.solve(normal, slope.T @ (weight * size))
+        vector = vector - step * min(1.0, 0.2 / max(float(np.abs(step).max()), 1e-9))
+        size = errors(vector)
+        if np.median(size) < np.median(smallest):
+            best, smallest = vector, size
+    return changes(best)._replace(error=float(np.median(smallest)))

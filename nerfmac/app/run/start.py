@@ -250,7 +250,8 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
     known = vars(record.options) | {"extent": record.extent}
     for option in requested:
         if requested[option] != known[option]:
-            flag = "--no-masks" if option == "masks" else f"--{option.replace('_', '-')}"
+            is_disabled = requested[option] is False
+            flag = f"--{'no-' * is_disabled}{option.replace('_', '-')}"
             raise InputError(
                 f"{flag} sets {option} to {requested[option]}, but the run {run} uses "
                 f"{known[option]}; remove the option to resume the run, or start a new run"

@@ -1,8 +1,11 @@
 """Scenes: photos with their cameras. `load_scene` reads all supported formats."""
 
+import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene, reader_of
@@ -15,6 +18,16 @@ BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""
 
 
+log = logging.getLogger("nerfmac")
+
+
+class Used(TypedDict, total=False):
+    """Parts of a scene that can be ignored."""
+
+    masks: bool
+    depth: bool
+
+
 def load_scene(
     path: str | os.PathLike[str],
     *,
@@ -23,7 +36,7 @@ def load_scene(
     up: str | Sequence[float] | None = None,
     downscale: int = 1,
     max_images: int | None = None,
-    masks: bool = True,
+    **used: Unpack[Used],
 ) -> Scene:
     """Load a scene from a folder or a camera file.
 
@@ -48,9 +61,10 @@ def load_scene(
         downscale: Downscaling factor of the images, an integer. Each block of `downscale` x
             `downscale` pixels is averaged.
         max_images: Maximum number of views of each split, evenly spaced.
-        masks: Whether to exclude the black pixels of masks from training and evaluation. The mask
-            of an image is its `mask_path` (nerfstudio), or a file with the same name in a folder
-            `masks` next to the image or next to its folder.
+        used: Whether to use the masks (`masks=False` ignores them) and the depth images
+            (`depth=False` ignores them) of the scene. Black pixels of masks are excluded from
+            training and evaluation. The mask of an image is its `mask_path` (nerfstudio), or a file
+            with the same name in a folder `masks` next to the image or next to its folder.
 
     Returns:
         The scene with cameras in scene coordinates.
@@ -63,10 +77,25 @@ def load_scene(
         Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
     """
     options = SceneOptions.of(
-        split, up, extent=extent, downscale=downscale, max_images=max_images, masks=masks
+        split, up, extent=extent, downscale=downscale, max_images=max_images, **used
     )
     path = user_path(path)
-    return assemble(read_scene(path), path, options)
+    counter = _WarningCounter(logging.WARNING)
+    log.addHandler(counter)
+    try:
+        scene = assemble(read_scene(path), path, options)
+    finally:
+        log.removeHandler(counter)
+    return replace(scene, warnings=counter.count)
+
+
+class _WarningCounter(logging.Handler):
+    """Count of the logged warnings."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
 
 
 def holds_scene(path: Path) -> bool:

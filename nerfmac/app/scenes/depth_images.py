@@ -9,10 +9,10 @@ of its depth image.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from PIL import Image
 
 from nerfmac.app.scenes.images import UNREADABLE, same_aspect
 from nerfmac.common import InputError
+from nerfmac.geometry import Lens, along_rays
 
 Floats = npt.NDArray[np.float32]
 
@@ -27,8 +28,27 @@ SENSOR_RANGE = 5.0
 """Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
 reliably (Luetzenburg et al. 2021)."""
 LEVELS = 2  # Highest confidence of ARKit. The levels are 0 (low), 1 (medium), and 2 (high).
+PIXEL_FILES = (".png", ".tif", ".tiff")
 EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
 """File extensions of depth images, in the order of the search."""
+
+
+class DepthReading(NamedTuple):
+    """Interpretation of the values in depth images that differs from the scene files: a factor of
+    all lengths, distances along the rays instead of depths along the optical axis, and the smallest
+    stored value that marks unknown depth, or None."""
+
+    factor: float = 1.0
+    along_rays: bool = False
+    marker: float | None = None
+
+    def __str__(self) -> str:
+        unit = f"with all depths multiplied by {self.factor:.4g}" if self.factor != 1.0 else ""
+        kind = "as distances along the rays instead of depths along the optical axis"
+        return " and ".join(filter(None, (unit, kind if self.along_rays else "")))
+
+
+AS_STORED = DepthReading()
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,8 @@ class DepthImage:
         sure: Value of the highest confidence in the confidence image.
         farthest: Maximum distance that the sensor measures reliably.
         size: Width and height of a file without a header.
+        along_rays: Whether values are distances along the rays.
+        marker: Smallest stored value that marks unknown depth, or None.
 
     Lengths are in the units of the camera poses.
     """
@@ -53,14 +75,29 @@ class DepthImage:
     sure: int = LEVELS
     farthest: float = float("inf")
     size: tuple[int, int] | None = None
+    along_rays: bool = False
+    marker: float | None = None
+
+    def read_as(self, reading: DepthReading) -> DepthImage:
+        """Return a copy with another interpretation of its values."""
+        unit, along_rays, marker = self.unit * reading.factor, reading.along_rays, reading.marker
+        return replace(self, unit=unit, along_rays=along_rays, marker=marker)
 
     def scaled(self, factor: float) -> DepthImage:
         """Return a copy with lengths in units that are smaller by `factor`."""
         return replace(self, unit=factor * self.unit, farthest=factor * self.farthest)
 
-    def decode(self, photo: tuple[int, int]) -> tuple[Floats, Floats]:
+    def along_axis(self, lens: Lens) -> tuple[Floats, Floats]:
         """Return the depth (h, w) along the optical axis, and the confidence (h, w) in [0, 1]. Both
-        are 0 where the depth is unknown or beyond the range of the sensor.
+        are 0 where the depth is unknown. `lens` contains the intrinsics of the photo."""
+        depth, confidence = self.decode((lens.width, lens.height))
+        if self.along_rays:
+            depth /= np.maximum(along_rays(np.ones_like(depth), lens), np.float32(1.0))
+        return depth, confidence
+
+    def decode(self, photo: tuple[int, int]) -> tuple[Floats, Floats]:
+        """Return the stored depth (h, w), and the confidence (h, w) in [0, 1]. Both are 0 where the
+        depth is unknown or beyond the range of the sensor.
 
         `photo` is the width and height of the photo, which must have the same aspect ratio.
         """
@@ -74,8 +111,11 @@ class DepthImage:
                 f"{self.path} has {width}x{height} pixels, but its photo has {photo[0]}x{photo[1]};"
                 f" {advice}"
             )
-        depth = np.nan_to_num(values.astype(np.float32) * np.float32(self.unit), posinf=0.0)
+        values = values.astype(np.float32)
+        depth = np.nan_to_num(values * np.float32(self.unit), posinf=0.0)
         known = (depth > 0) & (depth <= self.farthest)
+        if self.marker is not None:
+            known &= values < self.marker
         confidence = np.ones_like(depth)
         if self.confidence is not None:
             levels = _values(self.confidence, self.size, np.uint8)
@@ -86,6 +126,21 @@ class DepthImage:
                 )
             confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
+
+
+def stored_values(depth: DepthImage) -> npt.NDArray[np.float32]:
+    """Return the values (h, w) of a depth image, and 0 where the depth is unknown."""
+    values = _values(depth.path, depth.size, np.float32).astype(np.float32)
+    known = np.isfinite(values) & (values * np.float32(depth.unit) <= depth.farthest)
+    return np.where(known, values, 0.0)
+
+
+def is_depth_map(path: Path) -> bool:
+    """Return whether a PNG or TIFF file has one channel of at least 16 bits, unlike photos."""
+    if path.suffix.lower() in PIXEL_FILES:
+        with suppress(*UNREADABLE), Image.open(path, formats=("PNG", "TIFF")) as image:
+            return image.mode[0] in "IF"
+    return False
 
 
 def depth_beside(folder: Path, stem: str, **attributes: Any) -> DepthImage | None:

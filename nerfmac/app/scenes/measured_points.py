@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
 from nerfmac.app.scenes.posed_image import PosedImage, project
 from nerfmac.geometry import Lens, axial_directions, trusted
 
@@ -20,21 +21,24 @@ MIN_RATIOS = 50  # Minimum number of sparse points with a measured depth that de
 log = logging.getLogger("nerfmac")
 
 
-def with_existing_depth(images: Sequence[PosedImage], where: str) -> list[PosedImage]:
-    """Return the images without depth images that do not exist, and log a warning about these.
-    `where` is the scene file."""
-    missing = [
-        image.depth.path for image in images if image.depth and not image.depth.path.is_file()
-    ]
-    if missing:
-        log.warning(
-            f"{len(missing)} depth images of {where} do not exist and are ignored, such as "
-            f"{missing[0]}"
-        )
-    return [
-        image._replace(depth=None) if image.depth and image.depth.path in missing else image
-        for image in images
-    ]
+def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedImage]:
+    """Return the images without the depth images that do not exist or have only 8 bits, and log a
+    warning about these. `where` is the scene file."""
+    listed = [image.depth for image in images if image.depth]
+    missing = [depth for depth in listed if not depth.path.is_file()]
+    others = [depth for depth in listed if depth not in missing]
+    others = [depth for depth in others if depth.path.suffix.lower() in PIXEL_FILES]
+    coarse = [depth for depth in others if not is_depth_map(depth.path)]
+    for unusable, why in (
+        (missing, "do not exist and are ignored"),
+        (coarse, "have only 8 bits per pixel instead of 16 and are ignored"),
+    ):
+        if unusable:
+            log.warning(
+                f"{len(unusable)} depth images of {where} {why}, such as {unusable[0].path}"
+            )
+    ignored = {*missing, *coarse}
+    return [image._replace(depth=None) if image.depth in ignored else image for image in images]
 
 
 def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:
@@ -60,7 +64,7 @@ def _trusted_depth(
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return the trusted depth (h, w) of an image, and its confidence (h, w)."""
     assert image.depth is not None
-    return trusted(*image.depth.decode((image.lens.width, image.lens.height)))
+    return trusted(*image.depth.along_axis(image.lens))
 
 
 def in_scale_of_points(

@@ -12,14 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.depth_readings import with_depth
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
-from nerfmac.app.scenes.measured_points import (
-    MEASURED_WITHIN,
-    in_scale_of_points,
-    measured_points,
-    with_existing_depth,
-)
+from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
@@ -58,6 +54,7 @@ class ParsedScene(NamedTuple):
         splits: Indices into `images`, keyed by split name, or None if the files have no splits.
         tracks: Observations of the sparse points in `images`, or None.
         is_metric: Whether the poses are in the units of the depth images.
+        unused: Images that the files exclude, and that have been reported already.
     """
 
     source: str
@@ -69,6 +66,7 @@ class ParsedScene(NamedTuple):
     splits: Mapping[str, Sequence[int]] | None = None
     tracks: Tracks | None = None
     is_metric: bool = True
+    unused: Sequence[Path] = ()
     is_reported: bool = False  # Whether the images without a camera have been reported already.
 
 
@@ -83,10 +81,11 @@ def assemble(
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
-    read = with_existing_depth(read, parsed.source)
-    if not parsed.is_metric and parsed.points is not None:
-        read = in_scale_of_points(read, parsed.points, parsed.source)
-    points = measured_points(read) if parsed.points is None else parsed.points
+    scale = None if parsed.is_metric else parsed.points
+    given = record.depth if record else None
+    read = read if options.depth else [image._replace(depth=None) for image in read]
+    read, reading = with_depth(read, scale, parsed.source, given)
+    points = parsed.points if parsed.points is not None else measured_points(read)
     parsed = parsed._replace(images=read, points=points)
     images = _in_order(parsed)
     placement = (record and record.placement) or _placed(parsed, options)
@@ -105,9 +104,8 @@ def assemble(
         splits = masked(splits, parsed.folder)
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
-        log.info(
-            f"the scene cube of {name} has side {options.extent:g} instead of {placement.extent:g}"
-        )
+        shown = f"side {options.extent:g} instead of {placement.extent:g}"
+        log.info("the scene cube of %s has %s", name, shown)
         placement = placement._replace(extent=options.extent)
     points = parsed.points
     points = None if points is None or not len(points) else placement.to_scene(points)
@@ -128,6 +126,7 @@ def assemble(
         points=points,
         tracks=tracks and tracks.transformed(placement),
         has_metric_depth=parsed.is_metric,
+        depth_reading=reading,
         held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
     if record:
@@ -356,7 +355,8 @@ def _warn_of_shared(scene: Scene) -> None:
 def _warn_of_unused(parsed: ParsedScene) -> None:
     """Log how many images next to the images of the scene have no camera, and how many images with
     a camera are in no split of the scene files."""
-    used = {os.path.normcase(image.image.resolve()) for image in parsed.images}
+    known = [*(image.image for image in parsed.images), *parsed.unused]
+    used = {os.path.normcase(path.resolve()) for path in known}
     folders = dict.fromkeys(image.image.parent for image in parsed.images)
     files = [folder / name for folder in folders for name in _photos_in(folder)]
     unused = [path for path in files if os.path.normcase(path.resolve()) not in used]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading
 from nerfmac.app.scenes.placement import find_subject
 from nerfmac.app.scenes.scene import Scene
 from nerfmac.common import Fields, InputError, prefix_errors
@@ -50,6 +51,7 @@ class SceneRecord:
     # Names of the views of each split, in order. If the scene changes, these views are still used.
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     masked: tuple[str, ...] = ()  # Names of the views with a mask.
+    depth: DepthReading = AS_STORED
 
     @property
     def name(self) -> str:
@@ -85,7 +87,8 @@ class SceneRecord:
         }
         cube = path, scene.extent, scene.up
         masked = masked_views(scene)
-        return cls(*cube, cameras, options, placement, mean_color, subject, views, masked)
+        record = cls(*cube, cameras, options, placement, mean_color, subject, views, masked)
+        return replace(record, depth=scene.depth_reading)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -99,8 +102,9 @@ class SceneRecord:
             "rotation": self.placement.rotation.tolist(),
         }
         options = asdict(self.options)
-        values = {"cameras": cameras, "options": options, "placement": placement}
-        return {**vars(self), **values, "subject": self.subject and self.subject._asdict()}
+        values: dict[str, Any] = {"cameras": cameras, "options": options, "placement": placement}
+        values |= {"subject": self.subject and self.subject._asdict()}
+        return {**vars(self), **values, "depth": self.depth._asdict()}
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
@@ -119,6 +123,7 @@ class SceneRecord:
             _subject(record),
             _views(record.object("views")),
             record.texts("masked"),
+            _depth(record.object("depth")),
         )
 
     def check_views(self, scene: Scene, run: str) -> None:
@@ -192,9 +197,16 @@ def _options(options: Fields) -> SceneOptions:
         "downscale": options.count("downscale", 1),
         "max_images": options.count("max_images") if "max_images" in given else None,
         "masks": options.flag("masks", default=True),
+        "depth": options.flag("depth", default=True),
     }
     with prefix_errors(options.where):
         return SceneOptions(**values)
+
+
+def _depth(depth: Fields) -> DepthReading:
+    depth.allow_only(*DepthReading._fields)
+    marker = None if depth.is_null("marker") else depth.number("marker", above=0)
+    return DepthReading(depth.number("factor", above=0), depth.flag("along_rays"), marker)
 
 
 def _split(options: Fields) -> Split:

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.app.scenes.depth_images import DepthImage
+from nerfmac.app.scenes.depth_images import AS_STORED, DepthImage, DepthReading
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
-from nerfmac.common import InputError, delayed_progress
+from nerfmac.common import InputError, delayed_progress, refuse_forked
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
 from nerfmac.geometry import (
     Bounds,
@@ -104,7 +104,9 @@ class Frame:
         if self.depth is None:
             return None
         lens = self.camera.lens
-        return self.depth.decode((lens.width * self.reduce, lens.height * self.reduce))
+        return self.depth.along_axis(
+            lens.scaled(lens.width * self.reduce, lens.height * self.reduce)
+        )
 
     def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""
@@ -141,7 +143,9 @@ class Scene:
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
         has_metric_depth: Whether the poses are in the units of the depth images.
+        depth_reading: Interpretation of the depth images that was chosen when the scene was loaded.
         held_out: Tracks of the sparse points that training does not use, keyed by split name.
+        warnings: Number of warnings that were logged when the scene was loaded.
 
     Raises:
         InputError: If `extent` is out of range.
@@ -158,7 +162,9 @@ class Scene:
     points: npt.NDArray[np.float64] | None = None
     tracks: Tracks | None = None
     has_metric_depth: bool = True
+    depth_reading: DepthReading = AS_STORED
     held_out: Mapping[str, Tracks] = field(default_factory=dict)
+    warnings: int = 0
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -259,6 +265,7 @@ def check_count(cameras: Sequence[Camera]) -> Cameras:
 def _decoding(
     frames: tuple[Frame, ...], channels: int, progress: bool
 ) -> Generator[None, None, Views]:
+    refuse_forked()
     cameras = check_count([frame.camera for frame in frames])
     has_mask = any(frame.mask for frame in frames)
     pixels = mx.zeros((cameras.pixels, channels), mx.uint8)

@@ -108,7 +108,7 @@ def test_videos_and_folders_that_are_not_used_are_counted(tmp_path, caplog):
         (["x/a.mp4", "x/b.mov"], r"contains no photos: 2 videos such as .*x/a\.mp4"),
         (
             ["a/transforms.json"],
-            r"contains no photos: .*in/a contains a scene or a run; to use it, ",
+            r"contains no scene, but its folder .*in/a does; pass it",
         ),
         (["images_4/a.jpg"], r"contains no photos: the images in .*images_4 \(1\) are not used"),
         (["raw/a.dng", "raw/b.dng"], r"2 images such as .*raw/a\.dng are in the format camera raw"),

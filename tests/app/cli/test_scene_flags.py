@@ -21,6 +21,7 @@ OF_SCENE = (
 OPTIONS = {
     **{"split": "none", "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
     "masks": False,
+    "depth": False,
 }
 
 
@@ -33,7 +34,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
         raise InputError("enough")
 
     monkeypatch.setattr("nerfmac.app.cli.machine.load_scene", read)
-    assert command(*words, scene, "--device", "cpu", *OF_SCENE, "--no-masks") == 2
+    assert command(*words, scene, "--device", "cpu", *OF_SCENE, "--no-masks", "--no-depth") == 2
     assert capsys.readouterr().err == "nerfmac: enough\n"
     assert asked == [(scene, OPTIONS)]
 
@@ -42,7 +43,14 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
 def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, monkeypatch, of):
     monkeypatch.setattr("nerfmac.app.cli.view.os.execv", lambda *_: sys.exit(7))
     monkeypatch.chdir(tmp_path)
-    command("view", "--lab", *([scene] if of == "a scene" else []), *OF_SCENE, "--no-masks")
+    command(
+        "view",
+        "--lab",
+        *([scene] if of == "a scene" else []),
+        *OF_SCENE,
+        "--no-masks",
+        "--no-depth",
+    )
     (notebook,) = tmp_path.glob("*-view.ipynb")
     cells = json.loads(notebook.read_text())["cells"]
     calls = [

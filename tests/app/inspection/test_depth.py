@@ -34,10 +34,11 @@ def test_depth_images_are_counted_and_compared(tmp_path):
 
 
 @pytest.mark.parametrize("factor", [0.1, 0.01, 1000 / 304.8])
-def test_a_wrong_unit_is_reported_with_the_correction(factor, tmp_path):
-    _, findings = reported(tmp_path, depth_unit_scale_factor=0.001 * factor)
-    assert f"if depths are multiplied by {1 / factor:.4g}," in findings
-    assert "the unit of the depth images is wrong" in findings
+def test_a_wrong_unit_is_corrected(factor, tmp_path, caplog):
+    fact, findings = reported(tmp_path, depth_unit_scale_factor=0.001 * factor)
+    assert findings == ""
+    assert "100% of the depths agree" in fact
+    assert f"are read with all depths multiplied by {1 / factor:.4g}: 100% of" in caplog.messages[0]
 
 
 def test_depth_beyond_the_sensors_range_is_reported(tmp_path):

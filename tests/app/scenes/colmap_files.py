@@ -10,7 +10,9 @@ from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
 
 MODELS = (
     *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "OPENCV_FISHEYE"),
-    *("FULL_OPENCV", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE"),
+    *("FULL_OPENCV", "FOV", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE", "THIN_PRISM_FISHEYE"),
+    *("RAD_TAN_THIN_PRISM_FISHEYE", "SIMPLE_DIVISION", "DIVISION", "SIMPLE_FISHEYE", "FISHEYE"),
+    *("EUCM", "EQUIRECTANGULAR"),
 )
 """Names of COLMAP's camera models, in the order of their numbers."""
 OPENCV = (30.0, 29.0, 11.0, 8.5, 0.08, -0.03, 0.004, -0.006)

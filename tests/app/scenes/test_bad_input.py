@@ -67,7 +67,6 @@ TOP_LEVEL = [
     ("aabb_scale", 256, "up to 128"),
     ("scale", 0, "expected a finite number above 0"),
     ("offset", [0.5, 0.5], "expected a list of 3 finite numbers"),
-    ("camera_model", "ORTHOPHOTO", "expected one of OPENCV, PINHOLE"),
     ("is_fisheye", 1, "expected true or false"),
     ("ftheta_p0", 1, "one of OpenCV's two camera models: undistort"),
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),

@@ -28,6 +28,8 @@ LENSES = {
         (30.0, 11.0, 8.5, 0.08, -0.03),
         {"k1": 0.08, "k2": -0.03, "camera_model": "OPENCV_FISHEYE"},
     ),
+    "SIMPLE_FISHEYE": ((30.0, 11.0, 8.5), {"camera_model": "OPENCV_FISHEYE"}),
+    "FISHEYE": ((30.0, 29.0, 11.0, 8.5), {"fl_y": 29.0, "camera_model": "FISHEYE"}),
     "SIMPLE_RADIAL_FISHEYE": (
         (30.0, 11.0, 8.5, 0.08),
         {"k1": 0.08, "camera_model": "OPENCV_FISHEYE"},
@@ -132,7 +134,6 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("model", "parameters", "complaint"),
     [
-        ("FOV", (30.0, 29.0, 11.0, 8.5, 0.9), "camera 100 of .*model FOV, which .*undistorter"),
         ("FULL_OPENCV", (*OPENCV, 0.01, 0.1, 0.0, 0.0), "FULL_OPENCV with a denominator"),
         ("PINHOLE", (-30.0, 29.0, 11.0, 8.5), "camera 100 .*fl_x is -30; expected more than 0"),
         ("PINHOLE", (30.0, float("nan"), 11.0, 8.5), "cameras.* expected finite numbers"),
@@ -165,7 +166,7 @@ def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, 
     with pytest.raises(InputError) as refusal:
         load_scene(folder)
     assert str(path) in str(refusal.value)
-    assert f"`nerfmac capture '{folder / 'images'}'`" in str(refusal.value)
+    assert f"`nerfmac capture '{folder / 'images'}' --estimate`" in str(refusal.value)
     shutil.rmtree(folder / "images")
     with pytest.raises(InputError, match=r"images\.bin") as refusal:
         load_scene(folder)

@@ -1,12 +1,9 @@
-"""Formats of research code: NeuS and NSVF are read, and others are recognized with advice."""
-
-import json
+"""Formats of research code that are read: NeuS and NSVF."""
 
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import capture_scene, captured
-from nerfmac.app.scenes import holds_scene, load_scene
+from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Placement
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
@@ -88,32 +85,3 @@ def test_a_broken_neus_scene_is_refused(tmp_path, spoil, told):
     spoil(write_neus(tmp_path))
     with pytest.raises(InputError, match=told):
         load_scene(tmp_path)
-
-
-FILES = {
-    "ScanNet": ("color/0.jpg", "pose/0.txt", "intrinsic/intrinsic_color.txt", "depth/0.png"),
-    "NeRF++": ("train/rgb/0.png", "train/pose/0.txt", "train/intrinsics/0.txt"),
-    "7-Scenes": ("seq-01/frame-000000.color.png", "seq-01/frame-000000.pose.txt"),
-    "MVSNet": ("images/00000000.jpg", "cams/00000000_cam.txt", "pair.txt"),
-    "SDFStudio": ("000000_rgb.png", "meta_data.json"),
-    "OpenSfM": ("images/a.jpg", "reconstruction.json"),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_format_that_is_not_read_is_named_with_advice_and_is_not_captured(tmp_path, name):
-    for file in FILES[name]:
-        path = tmp_path / "scene" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix in (".png", ".jpg"):
-            save(path, pixels(1))
-        else:
-            path.write_text(json.dumps({"frames": [{"rgb_path": "a"}]}))
-    for read in (load_scene, captured, lambda folder: capture_scene(folder, tmp_path / "out")):
-        with pytest.raises(InputError) as refused:
-            read(tmp_path / "scene")
-        text = str(refused.value)
-        assert f"is a scene in the format {name}, which nerfmac does not read: convert it" in text
-        assert "`nerfmac capture " in text
-    assert not holds_scene(tmp_path / "scene")
-    assert not (tmp_path / "out").exists()

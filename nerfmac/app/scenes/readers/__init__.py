@@ -1,10 +1,11 @@
 """Readers that convert scene formats to a `ParsedScene`, and detection of the format."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.readers import (
@@ -18,9 +19,10 @@ from nerfmac.app.scenes.readers import (
     transforms,
     tum_rgbd,
 )
-from nerfmac.app.scenes.readers.unread import refuse_unread as refuse_unread, unread_format
+from nerfmac.app.scenes.readers.json_keys import FRAME
+from nerfmac.app.scenes.readers.pose_files import TO_OPENGL, pose_file
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common import InputError, read_fields
+from nerfmac.common import InputError, read_fields, walk
 
 PACKED = (".zip", ".tar", ".gz", ".7z")
 """File extensions of archives that must be unpacked first."""
@@ -81,12 +83,48 @@ def _read(path: Path) -> ParsedScene:
                 "its path"
             )
         return read()
-    refuse_unread(path)
-    below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
-    if below:
-        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass it")
+    refuse_known_poses(path)
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
     raise InputError(f"{path} {state}: searched for {SOUGHT}. {NEEDS_POSES}")
+
+
+def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:
+    """Raise `InputError` if the camera poses of the images in `folder` are known: in a scene below
+    or above, or in a file that nerfmac does not read. `photos` are the images to use, by default
+    all; scenes below that do not contain all of them do not matter."""
+    again = (
+        f"to estimate the camera poses again, use `nerfmac capture {quote(str(folder))} --estimate`"
+    )
+    below = [entry for entry in _folders_below(folder) if reader_of(entry)]
+    for scene in below:
+        if all(photo.is_relative_to(scene) for photo in photos):
+            raise InputError(
+                f"{folder} contains no scene, but its folder {scene} does; pass it; {again}"
+            )
+    found, above = pose_file(folder, below), folder.absolute().parent
+    models = colmap.usual_models(above) if found is None else []
+    is_shown = any(colmap.shows_images_in(model, folder) for model in models)
+    if is_shown or (found and found.path.parent == above and reader_of(above)):
+        raise InputError(
+            f"the camera poses of the images in {folder} are known in the scene {above}; pass "
+            f"{above}; {again}"
+        )
+    if found is not None:
+        raise InputError(
+            f"{found.path} contains camera poses in the format {found.format}, which nerfmac does "
+            f"not read: {found.advice}, or write a transforms.json ({TO_OPENGL}); {again}"
+        )
+
+
+def _folders_below(folder: Path) -> list[Path]:
+    """Return the subfolders on two levels."""
+    found = []
+    for parent, folders, _ in walk(folder):
+        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
+        found += [parent / name for name in folders]
+        if parent != folder:
+            folders.clear()
+    return found
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
@@ -111,11 +149,14 @@ def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
         return partial(neus.read_neus, cameras)
     if nsvf.is_nsvf(folder):
         return partial(nsvf.read_nsvf, folder)
-    if unread_format(folder) is not None:  # Some of these formats have a JSON file with `frames`.
-        return None
     if (other := _other_json(folder)) is not None:
-        return partial(transforms.read_transforms, other)
+        return partial(_read_other, other)
     return None
+
+
+def _read_other(path: Path) -> ParsedScene:
+    log.warning(f"no {transforms.FILE_NAME} in {path.parent}; using {path.name}")
+    return transforms.read_transforms(path)
 
 
 def _other_json(folder: Path) -> Path | None:
@@ -123,7 +164,8 @@ def _other_json(folder: Path) -> Path | None:
     candidates = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):
-            if isinstance(read_fields(path).values.get("frames"), list):
+            frames = read_fields(path).values.get("frames")
+            if isinstance(frames, list) and frames and {*frames[0]} >= FRAME:
                 candidates.append(path)
     if len(candidates) > 1:
         names = ", ".join(path.name for path in candidates)
@@ -131,6 +173,4 @@ def _other_json(folder: Path) -> Path | None:
             f"{folder} has no {transforms.FILE_NAME} and several camera files; pass one of them: "
             f"{names}"
         )
-    for path in candidates:
-        log.warning(f"no {transforms.FILE_NAME} in {folder}; using {path.name}")
     return candidates[0] if candidates else None

@@ -1,9 +1,10 @@
-"""COLMAP scenes, with a model in `sparse/0`, in `sparse`, or in the scene folder, and its images.
+"""COLMAP scenes, with a model in `sparse/0`, in `sparse`, or in another folder, and its images.
 
 Images without a camera are skipped.
 """
 
 import logging
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,8 +16,8 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
+from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
-    PARAMETERS,
     ColmapCamera,
     ColmapImage,
     ColmapModel,
@@ -24,24 +25,21 @@ from nerfmac.app.scenes.readers.colmap_model import (
     is_model,
     read_model,
 )
-from nerfmac.common import InputError, composed, prefix_errors
+from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
+from nerfmac.common import InputError, composed, prefix_errors, walk
 from nerfmac.geometry import Camera, Lens, Placement, Tracks
 
-MODEL_FOLDERS = (
-    *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
-    *("dense/0/sparse", "dense/sparse", ""),
-)
-"""Folders in a scene that may contain a model or numbered model folders."""
+USUAL_FOLDERS = ("sparse", "")
+"""Folders in a scene that usually contain a model or numbered model folders."""
+DEPTH = 4
+"""Number of levels of folders in which other models are searched, such as
+camera_calibration/aligned/sparse/0 of Hierarchical 3DGS."""
+IMAGE_NAME = re.compile(rb"[^\s\0/\\]+(?=\.(?:jpe?g|png|tiff?|webp|bmp|heic)\b)", re.IGNORECASE)
+"""Last word of an image name in a file of a model, without the file extension."""
 MATCHED_POINTS = "matched"
 """Folder in a scene with the model whose points were triangulated with the poses of the scene."""
-IMAGE_FOLDERS = ("images", "input")  # Folders in a scene that may contain its images.
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
-FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
-SUPPORTED = (
-    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
-    *FISHEYE,
-)
 MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
@@ -54,40 +52,72 @@ def model_folder(folder: Path) -> Path | None:
     """Return the folder with the COLMAP model of the scene in `folder`, or None if the scene has no
     model. If there are several models, the model with the most images is returned. COLMAP creates
     additional models for images that it cannot connect to the other images."""
-    for name in MODEL_FOLDERS:
+    models = _models_of(folder)
+    return max(models, key=count_images) if len(models) > 1 else next(iter(models), None)
+
+
+def usual_models(folder: Path) -> list[Path]:
+    """Return the folders with the models in the usual folders of the scene in `folder`."""
+    for name in USUAL_FOLDERS:
         below = folder / name
         numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
-        models = [path for path in (below, *numbered) if is_model(path)]
-        if len(models) > 1:
-            counts = {path: count_images(path) for path in models}
-            largest = max(models, key=lambda path: counts[path])
-            others = ", ".join(f"{path} ({counts[path]})" for path in models if path != largest)
-            log.warning(
-                f"using the COLMAP model {largest} with {counts[largest]} images; the images of "
-                f"other models are skipped: {others}"
-            )
-            return largest
-        if models:
-            return models[0]
-    return None
+        if models := [path for path in (below, *numbered) if is_model(path)]:
+            return models
+    return []
+
+
+def _models_of(folder: Path) -> list[Path]:
+    """Return the folders with the models of the scene in `folder`."""
+    if models := usual_models(folder):
+        return models
+    for parent, folders, names in walk(folder):
+        # An unfinished capture contains models that have not been judged yet.
+        if len(parent.relative_to(folder).parts) >= DEPTH or "capture.json" in names:
+            folders.clear()
+        if is_model(parent) and parent != folder and _is_whole(folder, scene_folder(parent)):
+            siblings = sorted(parent.parent.iterdir()) if parent.name.isdecimal() else [parent]
+            return [path for path in siblings if is_model(path)]
+    return []
+
+
+def _is_whole(folder: Path, scene: Path) -> bool:
+    """Return whether all images in `folder` are in the scene folder `scene`."""
+    images = [parent for parent, _, names in walk(folder.absolute()) if any(map(is_image, names))]
+    return bool(images) and all(parent.is_relative_to(scene) for parent in images)
+
+
+def shows_images_in(model: Path, folder: Path) -> bool:
+    """Return whether a model lists images that are in `folder` or its subfolders."""
+    for extension in ("bin", "txt"):
+        if (path := model / f"images.{extension}").is_file():
+            with path.open("rb") as file:
+                listed = {*IMAGE_NAME.findall(file.read(MAX_BYTES))}
+            files = (name for _, _, names in walk(folder) for name in names)
+            return any(listed.intersection(IMAGE_NAME.findall(name.encode())) for name in files)
+    return False
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene folder for `path`. `path` is either the scene folder itself or a model
-    folder such as `sparse/0`. If several folders are possible, as for `scene/colmap/sparse/0`, the
-    innermost folder with images is returned."""
-    folder = path.absolute()
-    folder = folder.parent if folder.name.isdigit() else folder
-    names = sorted((Path(name).parts for name in MODEL_FOLDERS if name), key=len)
-    found = [
-        folder.parents[len(parts) - 1] for parts in names if folder.parts[-len(parts) :] == parts
-    ]
-    with_images = [path for path in found if any((path / name).is_dir() for name in IMAGE_FOLDERS)]
-    return (with_images or found or [path])[0]
+    """Return the scene folder for `path`, which is the scene folder itself or a model folder such
+    as `sparse/0`: the innermost folder that contains the images of the model."""
+    if is_model(path):
+        for folder in (path.absolute(), *path.absolute().parents[:DEPTH]):
+            if shows_images_in(path, folder):
+                return folder
+    return path
 
 
 def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     """Read a COLMAP scene, in the world coordinates of the COLMAP model."""
+    models = _models_of(folder)
+    if len(models) > 1:
+        others = ", ".join(
+            f"{path} ({count_images(path)})" for path in models if path != model_path
+        )
+        log.warning(
+            f"using the COLMAP model {model_path} with {count_images(model_path)} images; the "
+            f"images of other models are skipped: {others}"
+        )
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -119,7 +149,8 @@ def _remedy(roots: Sequence[Path]) -> str:
     """Suggest a command that replaces a broken model, if a folder in `roots` contains images."""
     for root in roots:
         if root.is_dir() and any(is_image(path.name) for path in root.iterdir()):
-            return f"; run `nerfmac capture {shlex.quote(str(root))}` to estimate the cameras again"
+            command = f"nerfmac capture {shlex.quote(str(root))} --estimate"
+            return f"; run `{command}` to estimate the cameras again"
     return ""
 
 
@@ -139,15 +170,10 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
     """Convert a COLMAP camera to camera intrinsics. The denominator of FULL_OPENCV must be 1."""
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
-    if camera.model not in SUPPORTED or any(denominator):
-        raise InputError(
-            f"{where} uses the camera model {camera.model}"
-            f"{' with a denominator' * any(denominator)}, which is not supported; expected one of "
-            f"{', '.join(SUPPORTED)}. Use COLMAP's image_undistorter to create "
-            "images and a model with PINHOLE cameras"
-        )
+    model = f"{camera.model}{' with a denominator' * any(denominator)}"
+    is_fisheye = is_fisheye_model(model, where)
     with prefix_errors(where):
-        return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
+        return Lens(camera.width, camera.height, **parameters, is_fisheye=is_fisheye)
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
@@ -160,7 +186,7 @@ def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[flo
     """Return the COLMAP camera model, image width and height, parameters, and world-to-camera pose
     (3, 4) of a camera. The inverse of `lens_of` and `camera_to_file`."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
-    model = FISHEYE[0] if lens.is_fisheye else "OPENCV"
+    model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
     parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
     rotation = (pose[:, :3] * TO_OPENGL).T
     matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])

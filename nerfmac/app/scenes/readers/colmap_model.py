@@ -11,24 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.placement import rotation_of
+from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
 from nerfmac.common import LARGEST, InputError, prefix_errors
-
-PARAMETERS = {
-    "SIMPLE_PINHOLE": "f cx cy",
-    "PINHOLE": "fl_x fl_y cx cy",
-    "SIMPLE_RADIAL": "f cx cy k1",
-    "RADIAL": "f cx cy k1 k2",
-    "OPENCV": "fl_x fl_y cx cy k1 k2 p1 p2",
-    "OPENCV_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4",
-    "FULL_OPENCV": "fl_x fl_y cx cy k1 k2 p1 p2 k3 d1 d2 d3",
-    "FOV": "fl_x fl_y cx cy omega",
-    "SIMPLE_RADIAL_FISHEYE": "f cx cy k1",
-    "RADIAL_FISHEYE": "f cx cy k1 k2",
-    "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
-    "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
-}
-"""Parameter names of each camera model, in the order of COLMAP's model IDs. d1 to d3 are the
-denominator coefficients of FULL_OPENCV."""
 
 Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]
@@ -132,12 +116,10 @@ def _bytes(path: Path) -> bytes:
 
 
 def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapCamera:
-    names = PARAMETERS.get(model, "").split()
-    if not names:
-        raise InputError(f"unknown camera model {model}; expected one of {', '.join(PARAMETERS)}")
     if min(width, height) < 1:
         raise InputError(f"a camera has the image size {width}x{height}; expected at least 1x1")
-    named = dict(zip(names, values, strict=True))
+    # `lens_of` refuses the other models.
+    named = dict(zip(PARAMETERS.get(model, "").split(), values, strict=model in READ))
     if not all(abs(value) <= LARGEST for value in values):
         raise InputError(f"a camera has the parameters {named}; expected finite numbers")
     if "f" in named:

@@ -22,11 +22,10 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
 from nerfmac.app.scenes.readers.json_keys import (
     MATRICES,
     MISSPELLED,
-    PANORAMAS,
-    PERSPECTIVE,
     SPLITS as SPLITS,
     check_keys,
 )
@@ -34,8 +33,6 @@ from nerfmac.common import Fields, InputError, leads_out, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Direction, Lens, Placement, focal_length
 
-LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
-FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 NEAR_CENTER = 0.1
 """Maximum distance of a central principal point from the image center, relative to the image
 size."""
@@ -45,8 +42,6 @@ trials."""
 TINY = 8
 """In images with a larger shorter side, focal lengths up to 2 and principal points up to 1 are
 rejected, because they look like fractions of the image size instead of pixels."""
-SQUARE = 1.2
-"""Ratio of fl_x and fl_y that causes a warning, because pixels of real cameras are square."""
 STUDIO_UNIT = 1e-3
 """Default of `depth_unit_scale_factor` in nerfstudio, for depth images in millimeters."""
 CONTRADICTION = 0.02
@@ -102,15 +97,9 @@ class _LensKeys:
     warned: set[str]
 
     def is_fisheye(self) -> bool:
-        if fields := self._with("camera_model"):
-            model = fields.text("camera_model").upper()
-            if any(word in model for word in PANORAMAS):
-                raise fields.wrong("camera_model", PERSPECTIVE)
-            if model not in LENS_MODELS + FISHEYE_MODELS:
-                known = ", ".join(LENS_MODELS + FISHEYE_MODELS)
-                raise fields.wrong("camera_model", f"one of {known}")
-            if model in FISHEYE_MODELS:
-                return True
+        fields = self._with("camera_model")
+        if fields and is_fisheye_model(fields.text("camera_model"), fields.where):
+            return True
         fields = self._with("is_fisheye")
         return fields is not None and fields.flag("is_fisheye")
 
@@ -152,11 +141,6 @@ class _LensKeys:
         if fl_x is None or fl_y is None:
             raise InputError(
                 f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
-            )
-        if not 1 / SQUARE < fl_x / fl_y < SQUARE:
-            self._warn(
-                f"fl_x is {fl_x:g} and fl_y is {fl_y:g}, so pixels are not square; if renderings "
-                "are stretched, one of the values is wrong"
             )
         return fl_x, fl_y
 
@@ -206,7 +190,7 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
 
 Array = npt.NDArray[np.float64]
 
-POSE = "transform_matrix"
+POSE, FRAMES = "transform_matrix", "frames"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
 log = logging.getLogger("nerfmac")
@@ -221,17 +205,18 @@ class Entry(NamedTuple):
     image: Path
 
 
-def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return the frames with a pose and an existing image. Log a warning about the other frames."""
-    given = file.objects("frames")
+def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Entry]:
+    """Return the frames in the list `key` with a pose and an existing image. Log a warning about
+    the other frames."""
+    given = file.objects(key)
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
         raise InputError(
-            f"{file.where}: {POSE} is null in all {len(given)} frames; expected 4x4 numbers"
+            f"{file.where}: {POSE} is null in all {len(given)} {key}; expected 4x4 numbers"
         )
     if len(frames) < len(given):
         log.warning(
-            f"{len(given) - len(frames)} of {len(given)} frames of {file.where} have no pose; "
+            f"{len(given) - len(frames)} of {len(given)} {key} of {file.where} have no pose; "
             f"using the other {len(frames)}"
         )
     names = [fields.text("file_path") for fields in frames]
@@ -241,6 +226,19 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
         fields = replace(fields, where=f"{fields.where} ({name})")
         entries.append(Entry(fields, file, Path(name).as_posix(), image))
     return entries
+
+
+def without_bad(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the frames that are not marked as bad, for example because they are blurred, as in
+    ScanNet++. Log a warning about the others."""
+    bad = [entry for entry in entries if entry.fields.values.get("is_bad")]
+    if bad and len(bad) < len(entries):
+        log.warning(
+            f"{len(bad)} of {len(entries)} frames of {bad[0].file.where} are marked as bad "
+            f"(is_bad) and are not used, such as {bad[0].name}"
+        )
+        return [entry for entry in entries if entry not in bad]
+    return list(entries)
 
 
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
@@ -253,7 +251,7 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
         lens, where = lens_of(fields, file, header, warned), fields.where
         image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        depth = _depth_of(fields, file, folder)
+        depth = _depth_of(fields, file, folder, warned)
         images.append(image._replace(mask=file_of(fields, "mask_path", folder), depth=depth))
     return images
 
@@ -269,23 +267,29 @@ def file_of(frame: Fields, key: str, folder: Path) -> Path | None:
     return spelled(path)
 
 
-def _depth_of(frame: Fields, file: Fields, folder: Path) -> DepthImage | None:
+def _depth_of(frame: Fields, file: Fields, folder: Path, warned: set[str]) -> DepthImage | None:
     """Return the depth image that a frame lists, or None. `file` contains values for all frames.
+    `warned` contains the kinds of warnings that have been logged for the file and is updated.
 
     nerfstudio lists `depth_file_path` for each frame, a PNG file with 16 bits or a .npy file. A
     stored value times `depth_unit_scale_factor` (by default 0.001, for millimeters) is the depth in
     units of the poses. instant-ngp and NeRFCapture list `depth_path`, a PNG file with 16 bits, and
     a stored value times `integer_depth_scale` is the depth in units of the poses. Without
     `integer_depth_scale`, or if `enable_depth_loading` is false, instant-ngp does not read depth
-    images. In both programs, depth is along the optical axis.
+    images. NeRFCapture's offline mode writes the key `depth_integer_scale`. In all programs, depth
+    is along the optical axis.
     """
     if frame.values.get("depth_file_path"):
         unit = _value("depth_unit_scale_factor", frame, file, STUDIO_UNIT)
         path = file_of(frame, "depth_file_path", folder)
     elif frame.values.get("depth_path"):
-        is_enabled = file.flag("enable_depth_loading", default=True)
-        unit = _value("integer_depth_scale", frame, file, 0.0)
-        path = file_of(frame, "depth_path", folder) if is_enabled and unit > 0 else None
+        unit = _value("depth_integer_scale", frame, file, 0.0)
+        unit = _value("integer_depth_scale", frame, file, unit)
+        path = file_of(frame, "depth_path", folder)
+        if not file.flag("enable_depth_loading", default=True) or unit <= 0:
+            why = "enable_depth_loading is false" if unit > 0 else "integer_depth_scale is missing"
+            _warn(file.where, f"depth_path is ignored, because {why}", warned)
+            path = None
     else:
         return None
     return None if path is None else DepthImage(path, unit)

@@ -3,18 +3,14 @@ an image or a pose in other programs are refused or reported, so that no result 
 """
 
 import logging
+import re
 from collections.abc import Sequence
 
+from nerfmac.app.scenes.readers.camera_models import PERSPECTIVE
 from nerfmac.common import Fields
 
 SPLITS = ("train", "val", "test")
-PANORAMAS = ("EQUIRECT", "SPHERICAL", "PANORAM", "OMNI", "VR180", "LATLONG", "360")
-"""Words in the names of camera models for 360-degree images."""
-PERSPECTIVE = (
-    "perspective images: nerfmac does not read 360-degree images, so first cut each image into "
-    "several perspective images, for example with panorama_sfm of COLMAP or with `ns-process-data "
-    "images --camera-type equirectangular` of nerfstudio"
-)
+FRAME = {"file_path", "transform_matrix"}  # Keys of every frame.
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
@@ -61,11 +57,16 @@ _READ = (
     *("depth_file_path", "depth_unit_scale_factor"),
     *("depth_path", "enable_depth_loading", "integer_depth_scale"),
     *(f"{split}_filenames" for split in SPLITS),
+    *(f"{split}_frames" for split in SPLITS[1:]),
+    *("is_bad", "depth_integer_scale"),
 )
 _WITHOUT_EFFECT = (
     *("n_frames", "sharpness", "colmap_im_id", "rotation", "id", "name", "timestamp", "camera_id"),
-    *("n_extra_learnable_dims", "metadata"),
+    *("n_extra_learnable_dims", "metadata", "has_mask"),
 )
+SYNONYMS = {"distort|dist_?coef|radial|tangential": "k1", "princip|optical_cent": "cx"}
+"""Words in unknown keys with numbers that replace a known key. Such a key is refused if the known
+key is missing."""
 KNOWN = {*_READ, *_WITHOUT_EFFECT, *REFUSED, *REPORTED, *REPORTED_IF_VARYING}
 
 log = logging.getLogger("nerfmac")
@@ -87,8 +88,31 @@ def check_keys(files: Sequence[Fields], frames: Sequence[Fields]) -> None:
         values = [frame.values.get(key) for frame in frames]
         if any(value != values[0] for value in values):
             log.warning(f"{where}: {key} is ignored; {explanation}")
-    if unknown := {key for fields in every for key in fields.values if key not in KNOWN}:
+    unknown = {key for fields in every for key in fields.values if key not in KNOWN}
+    for fields in every:
+        for key in sorted(unknown & fields.values.keys()):
+            _refuse_synonym(key, fields, every)
+    if unknown:
         log.info(f"{where}: unknown keys are ignored: {', '.join(sorted(unknown))}")
+
+
+def _refuse_synonym(key: str, fields: Fields, every: Sequence[Fields]) -> None:
+    """Raise `InputError` if the unknown `key` of `fields` contains frames, or camera intrinsics
+    without the known key. Other keys usually repeat known ones, or describe the images."""
+    value = fields.values[key]
+    if isinstance(value, list) and any(isinstance(v, dict) and v.keys() >= FRAME for v in value):
+        raise fields.wrong(key, "all frames in the lists frames, val_frames, and test_frames")
+    for words, known in SYNONYMS.items():
+        is_missing = not any(known in other for other in (*every, fields))
+        if re.search(words, key, re.IGNORECASE) and is_missing and _has_number(value):
+            raise fields.wrong(key, f"the keys fl_x, fl_y, cx, cy, k1, k2, p1, and p2, not {key}")
+
+
+def _has_number(value: object) -> bool:
+    """Return whether a value is, or contains, a number that is not 0."""
+    if isinstance(value, list | dict):
+        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and not isinstance(value, bool) and value != 0
 
 
 def _has_effect(value: object) -> bool:

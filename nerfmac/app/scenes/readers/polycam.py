@@ -3,7 +3,7 @@ axes.
 
 There is a JSON file per image in `keyframes/cameras`, and the images are in `keyframes/images`. The
 keys t_00 to t_23 contain the pose matrix, row by row. The folders `corrected_cameras` and
-`corrected_images` are preferred, because their poses are more consistent.
+`corrected_images` are preferred if they are complete, because their poses are more consistent.
 
 `keyframes/depth` contains a PNG file with 16 bits per image: the depth along the optical axis in
 millimeters. `keyframes/confidence` contains the confidence of each depth from 0 to 255.
@@ -30,10 +30,18 @@ MILLIMETER = 1e-3
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
     """Return the camera folder and the image folder of a Polycam capture in `folder`, or None."""
     for parent in (folder / "keyframes", folder):
-        for cameras, images in KEYFRAME_FOLDERS:
-            if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):
-                return parent / cameras, parent / images
+        found = [(parent / cameras, parent / images) for cameras, images in KEYFRAME_FOLDERS]
+        best = max(found, key=lambda pair: _count_pairs(*pair))  # The first of equal ones.
+        if _count_pairs(*best):
+            return best
     return None
+
+
+def _count_pairs(cameras: Path, images: Path) -> int:
+    """Return the number of cameras with an image. Some captures contain only some of the corrected
+    images."""
+    names = {path.stem for path in images.iterdir()} if images.is_dir() else set()
+    return sum(path.stem in names for path in cameras.glob("*.json"))
 
 
 def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:

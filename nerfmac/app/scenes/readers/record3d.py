@@ -33,8 +33,11 @@ FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 """Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 USUAL_SIZE = 192, 256  # Width and height of depth images in files that do not specify them.
-PACKED_FILES = re.compile(r"metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf)", re.IGNORECASE)
-"""Names of the files in an archive that nerfmac reads."""
+PACKED_FILES = re.compile(
+    r"([^/]+/)?(metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf))", re.IGNORECASE
+)
+"""Names of the files in an archive that nerfmac reads. They are in a folder of their own if a user
+has unpacked and packed the archive again."""
 
 
 def metadata_of(folder: Path) -> Path | None:
@@ -83,7 +86,8 @@ def read_record3d_archive(path: Path) -> ParsedScene:
         folder = unpacked(path, path.stem, partial(_unpack, path))
     except BadZipFile as error:
         raise InputError(f"{path} is not a Record3D archive: {error}; export it again") from error
-    metadata = metadata_of(folder)
+    folders = (folder, *sorted(filter(Path.is_dir, folder.iterdir())))
+    metadata = next(filter(None, map(metadata_of, folders)), None)
     if metadata is None:
         raise InputError(
             f"{path} contains no metadata with poses, so it is not an archive of Record3D; pass a "

@@ -2,12 +2,15 @@
 
 A capture has a video `rgb.mp4`, the intrinsics matrix of its frames in `camera_matrix.csv`, and a
 pose for each frame in `odometry.csv`, with the columns timestamp, frame, x, y, z, qx, qy, qz, and
-qw. `depth` contains an image per frame with the depth along the optical axis in millimeters, 256 x
-192 for frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
+qw. Newer files also contain the columns fx, fy, cx, and cy, the intrinsics of each frame. `depth`
+contains an image per frame with the depth along the optical axis in millimeters, 256 x 192 for
+frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
 """
 
+import csv
 import logging
 import subprocess
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +27,10 @@ from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
 COLUMNS = ("frame", "x", "y", "z", "qx", "qy", "qz", "qw")
+LENS = ("fx", "fy", "cx", "cy")
+"""Columns of newer files, because the phone changes its focus during a recording."""
+DISTORTION = {"distortion_center_x", "distortion_center_y"}
+"""Columns of the newest files. They are empty if the app has no lens distortion tables."""
 MAX_FRAMES = 300
 """Maximum number of frames that are read from the video, evenly spaced. Videos have 60 frames per
 second, most of which show nearly the same."""
@@ -50,19 +57,16 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     write = partial(_write_frames, folder / VIDEO, step)
     frames = unpacked(folder / VIDEO, folder.resolve().name, write)
     files = {int(path.stem): path for path in frames.glob("*.jpg")}
-    numbers = sorted(rows)
-    numbers = [number for number in numbers if number in files]
+    numbers = [number for number in sorted(rows) if number in files]
     if not numbers:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
     headers, images = headers_of([files[number] for number in numbers]), []
-    matrix = _numbers(folder / INTRINSICS, skipped=0)
-    if matrix.shape != (3, 3):
-        raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
+    matrix = _matrix(folder / INTRINSICS)
     for number, header in zip(numbers, headers, strict=True):
         where = f"{folder / POSES}, frame {number}"
-        with prefix_errors(str(folder / INTRINSICS)):
-            focal = matrix[0, 0], matrix[1, 1], matrix[0, 2], matrix[1, 2]
-            lens = Lens(header.width, header.height, *map(float, focal))
+        pose, own = rows[number]
+        with prefix_errors(where if own else str(folder / INTRINSICS)):
+            lens = Lens(header.width, header.height, *(own or matrix))
         confidence = existing(folder / "confidence" / f"{number:06d}.png")
         depth = depth_beside(
             *(folder / "depth", f"{number:06d}"),
@@ -70,38 +74,60 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
             confidence=confidence,
             farthest=SENSOR_RANGE,
         )
-        pose = rows[number]
         posed = PosedImage.of(files[number], header, lens=lens, pose=pose, where=where)
         images.append(posed._replace(depth=depth))
     return ParsedScene(str(folder), folder, images)
 
 
-def _poses(path: Path) -> dict[int, Array]:
-    """Return the camera-to-world poses (3, 4) with OpenGL axes, keyed by frame number."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        names = [name.strip() for name in file.readline().split(",")]
-    if missing := [name for name in COLUMNS if name not in names]:
-        raise InputError(f"{path} has no column {missing[0]}; expected {', '.join(COLUMNS)}")
-    table = _numbers(path, skipped=1)
-    frame, x, y, z, qx, qy, qz, qw = (table[:, names.index(name)] for name in COLUMNS)
+def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
+    """Return the camera-to-world pose (3, 4) with OpenGL axes and the intrinsics of each frame, by
+    frame number. Without columns for intrinsics, the intrinsics are an empty list."""
     poses = {}
-    for index, number in enumerate(frame.astype(int).tolist()):
-        where = f"{path}, frame {number}"
-        rotation = rotation_of((qw[index], qx[index], qy[index], qz[index]), where)
-        pose = np.column_stack([rotation, (x[index], y[index], z[index])])
-        poses[number] = rigid(pose * (1.0, -1.0, -1.0, 1.0), where)
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        table = csv.DictReader(file, skipinitialspace=True)
+        names = [name.strip() for name in table.fieldnames or ()]
+        if missing := [name for name in COLUMNS if name not in names]:
+            raise InputError(f"{path} has no column {missing[0]}; expected {', '.join(COLUMNS)}")
+        table.fieldnames = names
+        for row in table:
+            given = {name for name in names if (row[name] or "").strip()}
+            if DISTORTION & given:
+                raise InputError(
+                    f"{path} contains lens distortion ({', '.join(sorted(DISTORTION & given))}), "
+                    "which is not read; undistort the video, and leave these columns empty"
+                )
+            number, *values = _floats([row[name] for name in COLUMNS], path)
+            x, y, z, qx, qy, qz, qw = values
+            where = f"{path}, frame {number:g}"
+            pose = np.column_stack([rotation_of((qw, qx, qy, qz), where), (x, y, z)])
+            own = [row[name] for name in LENS] if given.issuperset(LENS) else []
+            pose = rigid(pose * (1.0, -1.0, -1.0, 1.0), where)
+            poses[int(number)] = pose, _floats(own, path)
+    if not poses:
+        raise InputError(f"{path} contains no poses; export the capture again")
     return poses
 
 
-def _numbers(path: Path, skipped: int) -> Array:
-    """Return the numbers (rows, columns) in a CSV file, without the first `skipped` rows."""
+def _matrix(path: Path) -> list[float]:
+    """Return fl_x, fl_y, cx, and cy in the intrinsics matrix."""
     try:
-        values = np.loadtxt(path, delimiter=",", skiprows=skipped, ndmin=2)
+        rows = [line.split(",") for line in path.read_text().split("\n") if line.strip()]
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
-    if not len(values) or not (np.abs(values) <= LARGEST).all():
-        raise InputError(f"{path} contains no numbers, or a number that is not finite")
-    return values
+    if [len(row) for row in rows] != [3, 3, 3]:
+        raise InputError(f"{path} is not a 3x3 matrix; export the capture again")
+    return _floats([rows[0][0], rows[1][1], rows[0][2], rows[1][2]], path)
+
+
+def _floats(words: Sequence[str | None], path: Path) -> list[float]:
+    """Return the finite numbers in cells of a CSV file."""
+    try:
+        numbers = [float(word or "") for word in words]
+    except ValueError as error:
+        raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
+    if not all(abs(number) <= LARGEST for number in numbers):
+        raise InputError(f"{path} contains a number that is not finite")
+    return numbers
 
 
 def _write_frames(video: Path, step: int, folder: Path) -> None:

@@ -17,7 +17,7 @@ coordinates before this transform and this scale were applied, so `transforms.js
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import points_beside
 from nerfmac.app.scenes.readers.json_frames import (
+    FRAMES,
     SPLITS,
     Entry,
     entries_of,
@@ -37,6 +38,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     is_placed,
     placement_of,
     up_of,
+    without_bad,
 )
 from nerfmac.common import Fields, InputError, composed, leads_out, read_fields, spelled
 from nerfmac.geometry import Placement
@@ -55,26 +57,13 @@ def read_blender(folder: Path) -> ParsedScene:
     """Read the scene in a folder with Blender files."""
     # Images of different splits have the same file names, so the name of the parent folder must
     # match too.
-    search = ImageSearch(folder, tail=2)
     files = {
-        split: read_fields(folder / file_name(split))
+        split: (read_fields(folder / file_name(split)), FRAMES)
         for split in SPLITS
         if split == "train" or (folder / file_name(split)).exists()
     }
-    entries: list[Entry] = []
-    splits = {}
-    for split, file in files.items():
-        try:
-            found = entries_of(file, search)
-        except InputError as error:
-            if split == "train" or "frames" not in file:
-                raise
-            # Datasets often omit images, and `render --path` requires only the cameras.
-            log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
-        else:
-            splits[split] = range(len(entries), len(entries) + len(found))
-            entries += found
-    train, images = files["train"], images_of(entries, folder)
+    entries, splits, unused = _split_entries(files, ImageSearch(folder, tail=2))
+    train, images = files["train"][0], images_of(entries, folder)
     return ParsedScene(
         source=train.where,
         folder=folder,
@@ -82,7 +71,31 @@ def read_blender(folder: Path) -> ParsedScene:
         up=up_of(train),
         placement=_placement(train, images),
         splits=splits,
+        unused=unused,
     )
+
+
+def _split_entries(
+    lists: Mapping[str, tuple[Fields, str]], search: ImageSearch
+) -> tuple[list[Entry], dict[str, range], list[Path]]:
+    """Return the frames of all splits, the indices of each split, and the images of the frames that
+    are marked as bad. `lists` contains the file and the key of the frames of each split."""
+    entries: list[Entry] = []
+    splits, unused = {}, []
+    for split, (file, key) in lists.items():
+        try:
+            given = entries_of(file, search, key)
+        except InputError as error:
+            if split == "train" or key not in file:
+                raise
+            # Datasets often omit images, and `render --path` requires only the cameras.
+            log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
+        else:
+            found = without_bad(given)
+            splits[split] = range(len(entries), len(entries) + len(found))
+            entries += found
+            unused += [entry.image for entry in given if entry not in found]
+    return entries, splits, unused
 
 
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
@@ -115,8 +128,14 @@ log = logging.getLogger("nerfmac")
 def read_transforms(path: Path) -> ParsedScene:
     """Read the scene that a `transforms.json` describes, in file coordinates."""
     search, file = ImageSearch(path.parent), read_fields(path)
-    entries = entries_of(file, search)
-    entries.sort(key=lambda entry: entry.name)
+    # ScanNet++ lists the test views separately, in `test_frames`.
+    lists = {"train": (file, FRAMES)}
+    for split in SPLITS[1:]:
+        if file.values.get(key := f"{split}_{FRAMES}"):
+            lists[split] = file, key
+    entries, splits, unused = _split_entries(lists, search)
+    if len(splits) == 1:
+        entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
     points, tracks = points_beside(path.parent, images)
     listed = _points_of(file, path.parent)
@@ -127,8 +146,10 @@ def read_transforms(path: Path) -> ParsedScene:
         up=up_of(file, [image.pose for image in images]),
         points=points if listed is None else listed,
         placement=placement_of(file) if is_placed(file) else None,
-        splits=_listed_splits(file, [entry.name for entry in entries]),
+        splits=_listed_splits(file, [entry.name for entry in entries])
+        or (splits if len(splits) > 1 else None),
         tracks=tracks,
+        unused=unused,
         # Structure from motion writes points, and its poses have a scale of their own.
         is_metric=points is None and listed is None,
     )

@@ -1,0 +1,260 @@
+"""Known camera poses next to photos are read, or named before poses are estimated again. Files that
+contain no poses do not matter."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac import CaptureOptions, InputError, load_scene
+from nerfmac.app.capture import capture, capture_scene, captured
+from nerfmac.app.capture.inputs import images_in
+from nerfmac.app.scenes import holds_scene
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
+
+COUNT = 5
+NAMES = [f"img_{index:03d}" for index in range(COUNT)]
+
+
+def photos(folder):
+    for index, name in enumerate(NAMES):
+        save(folder / f"{name}.png", pixels(index))
+    return folder
+
+
+def rows(header, form):
+    """A header, and a line for each photo with its name, position, and three angles."""
+    places = [np.array(matrix(index))[:3, 3] for index in range(COUNT)]
+    lines = [
+        form.format(f"{name}.png", *place, 10 * index, 70.5, 0.1)
+        for index, (name, place) in enumerate(zip(NAMES, places, strict=True))
+    ]
+    return "\n".join([header, *lines])
+
+
+def flat(index, size=16):
+    return " ".join(f"{value:.6f}" for value in np.ravel(matrix(index))[:size])
+
+
+XMP = """<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF><rdf:Description xcr:Version="3"
+xmlns:xcr="http://www.capturingreality.com/ns/xcr/1.1#" xcr:FocalLength35mm="30">
+<xcr:Rotation>1 0 0 0 1 0 0 0 1</xcr:Rotation><xcr:Position>1 2 3</xcr:Position>
+</rdf:Description></rdf:RDF></x:xmpmeta>"""
+METASHAPE = """<?xml version="1.0"?>
+<document version="2.0.0"><chunk label="1"><sensors/><cameras><camera id="0" label="img_000">
+<transform>1 0 0 1 0 1 0 2 0 0 1 3 0 0 0 1</transform></camera></cameras></chunk></document>"""
+PIX4D = """fileName imageWidth imageHeight
+camera matrix K [3x3]
+radial distortion [3x1]
+camera position t [3x1]
+camera rotation R [3x3]
+img_000.png 24 16"""
+SHOTS = {"img_000.png": {"rotation": [0.1, 0.2, 0.3], "translation": [1, 2, 3], "camera": "v2"}}
+POSED = {"poseId": "7", "pose": {"transform": {"rotation": ["1"], "center": ["0"]}}}
+NERFIES = {"focal_length": 30, "image_size": [24, 16], "orientation": [[1]], "position": [1, 2, 3]}
+
+POSES = {
+    "RealityScan": {
+        "export/cams.csv": rows("#name,x,y,alt,heading,pitch,roll,f,px", "{},{},{},{},{},{},{},3,0")
+    },
+    "RealityScan, angles": {
+        "a.txt": rows("Name, X, Y, Z, Omega, Phi, Kappa", "{},{},{},{},{},{},{}")
+    },
+    "RealityScan, sidecars": {f"{name}.xmp": XMP for name in NAMES},
+    "Metashape": {"project/cameras": "", "project/cameras.xml": METASHAPE},
+    "Pix4D": {"1_initial/params/p_calibrated_camera_parameters.txt": PIX4D},
+    "OpenMVG": {"sfm.json": json.dumps({"sfm_data_version": "0.3", "extrinsics": [{"key": 0}]})},
+    "Meshroom": {"sfm.json": json.dumps({"version": ["1"], "views": [], "poses": [POSED]})},
+    "OpenSfM": {"x/reconstruction.json": json.dumps([{"cameras": {}, "shots": SHOTS}])},
+    "Bundler": {"bundle/b.out": "# Bundle file v0.3\n5 100\n"},
+    "VisualSFM": {"model.nvm": "NVM_V3\n\n5\nimg_000.png 30 1 0 0 0 1 2 3 0 0"},
+    "SDFStudio": {"meta.json": json.dumps({"frames": [{"rgb_path": "a", "camtoworld": [[1]]}]})},
+    "Nerfies": {f"camera/{name}.json": json.dumps(NERFIES) for name in NAMES},
+    "MVSNet": {
+        f"cams/{i}_cam.txt": f"extrinsic\n{flat(i)}\n\nintrinsic\n1 0" for i in range(COUNT)
+    },
+    "camera matrices, files": {
+        f"pose/{i}.txt": np.array2string(np.array(matrix(i))).translate({91: None, 93: None})
+        for i in range(COUNT)
+    },
+    "camera matrices, rows": {"traj.txt": "\n".join(flat(i, 12) for i in range(COUNT))},
+    "camera matrices, JSON": {
+        "my/cams.json": json.dumps({n: matrix(i) for i, n in enumerate(NAMES)})
+    },
+    "camera matrices, columns": {
+        "poses.json": json.dumps([{"m": np.array(matrix(i)).T.ravel().tolist()} for i in range(4)])
+    },
+    "camera matrices, rotations": {
+        "cameras.json": json.dumps(
+            [
+                {"img_name": name, "position": [1.0, 2, i], "rotation": np.eye(3).tolist()}
+                for i, name in enumerate(NAMES)
+            ]
+        )
+    },
+    "trajectory": {"t.txt": "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))},
+    "trajectory of ARKitScenes": {
+        "lowres.traj": "\n".join(f"{i}.5 1 2 3 4 5 6" for i in range(COUNT))
+    },
+}
+
+
+@pytest.mark.parametrize("name", POSES)
+def test_poses_that_are_not_read_are_named_before_a_capture(tmp_path, name):
+    folder = photos(tmp_path / "in")
+    for path, content in POSES[name].items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
+    for read in (load_scene, captured, lambda path: capture_scene(path, tmp_path / "out")):
+        with pytest.raises(InputError) as refused:
+            read(folder)
+        text = str(refused.value)
+        words = name.split(",")[0].split(" of ")[0]
+        assert words in text.partition("contains camera poses in the format ")[2].partition(":")[
+            0
+        ].replace("trajectories", "trajectory")
+        assert f"`nerfmac capture {folder} --estimate`" in text
+    assert not holds_scene(folder)
+    assert not (tmp_path / "out").exists()
+
+
+HARMLESS = {
+    "a shopping list": {"list.csv": "name,price\nmilk,3\n", "todo.txt": "extrinsic values\nx, y"},
+    "a log of a GPS": {
+        "gps.csv": rows("name,lat,lon,alt,heading,speed,hdop", "{},{},{},{},{},{},{}")
+    },
+    "a numeric log": {"imu.txt": "\n".join(f"{i} 0.1 0.2 0.9 0.1 0 0" for i in range(9))},
+    "labels": {
+        "labels.json": json.dumps({"images": [{"id": 1, "file_name": f"{n}.png"} for n in NAMES]}),
+        "boxes.txt": "0 0.5 0.5 0.1 0.1\n1 0.2 0.2 0.3 0.3",
+        "via.json": json.dumps({"orientation": 1, "position": [3, 4]}),
+    },
+    "sidecars of Lightroom": {
+        f"{name}.xmp": "<x:xmpmeta><crs:Exposure>1</crs:Exposure>" for name in NAMES
+    },
+    "one matrix": {"alignment.txt": flat(1), "view.json": json.dumps({"model": matrix(2)})},
+    "identity matrices": {"m.json": json.dumps([np.eye(4).tolist()] * 9)},
+    "a camera path": {
+        "path.json": json.dumps({"camera_path": [{"camera_to_world": matrix(i)} for i in range(9)]})
+    },
+    "photos before OpenMVG": {
+        "sfm_data.json": json.dumps({"sfm_data_version": "0.3", "extrinsics": []})
+    },
+    "photos before Meshroom": {
+        "cameraInit.sfm": json.dumps({"views": [{"poseId": "1"}], "poses": []})
+    },
+    "a calibration": {
+        "calib.txt": "30 0 11\n0 29 8.5\n0 0 1",
+        "k.json": json.dumps({"K": matrix(0)[0]}),
+    },
+    "binary files": {"x.bin": "\x00\x01\x02", "empty.json": "", "broken.json": "{", "a.xml": "<a>"},
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_files_without_poses_do_not_stop_a_capture(tmp_path, name, monkeypatch):
+    folder = photos(tmp_path / "in")
+    for where in (folder, tmp_path):
+        for path, content in HARMLESS[name].items():
+            (where / path).write_text(content)
+    assert reaches_the_estimate(folder, tmp_path / "out", monkeypatch)
+
+
+class ReachedError(Exception):
+    """The capture would begin."""
+
+
+def reaches_the_estimate(folder, out, monkeypatch, **options):
+    def reached():
+        raise ReachedError
+
+    monkeypatch.setattr(capture, "need_pycolmap", reached)
+    with pytest.raises((ReachedError, InputError)) as error:
+        capture_scene(folder, out, CaptureOptions(**options))
+    return error.type is ReachedError
+
+
+@pytest.mark.parametrize("name", ["RealityScan", "camera matrices, rows", "OpenSfM"])
+def test_with_estimate_the_poses_are_estimated_all_the_same(tmp_path, name, monkeypatch):
+    folder = photos(tmp_path / "in")
+    for path, content in POSES[name].items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(content)
+    assert not reaches_the_estimate(folder, tmp_path / "out", monkeypatch)
+    assert reaches_the_estimate(folder, tmp_path / "out", monkeypatch, estimate=True)
+    scene = write_transforms(tmp_path / "scene", COUNT).parent
+    for path in (scene, scene / "images"):
+        assert not reaches_the_estimate(path, tmp_path / "out", monkeypatch)
+        assert reaches_the_estimate(path, tmp_path / "out", monkeypatch, estimate=True)
+
+
+@pytest.mark.parametrize("form", ["transforms", "colmap", "csv"])
+def test_poses_next_to_the_folder_count_only_if_they_list_its_images(tmp_path, form, monkeypatch):
+    if form == "transforms":
+        write_transforms(tmp_path, COUNT)
+    elif form == "colmap":
+        write_colmap(tmp_path, COUNT)
+    else:
+        photos(tmp_path / "images")
+        (tmp_path / "c.csv").write_text(POSES["RealityScan"]["export/cams.csv"])
+    photos_of_others = tmp_path / "others"
+    for index in range(COUNT):
+        save(photos_of_others / f"holiday-{index}.png", pixels(index))
+    assert reaches_the_estimate(photos_of_others, tmp_path / "out", monkeypatch)
+    told = "RealityScan" if form == "csv" else f"are known in the scene {tmp_path}; pass {tmp_path}"
+    with pytest.raises(InputError, match=told):
+        captured(tmp_path / "images")
+
+
+LAYOUTS = [
+    ("aligned/sparse/0", "rectified/images", ""),
+    ("camera_calibration/aligned/sparse/0", "camera_calibration/rectified/images", ""),
+    ("colmap/model", "photos", ""),
+    ("reconstruction/run 2/0", "undistorted", ""),
+]
+
+
+@pytest.mark.parametrize(("sparse", "images", "given"), LAYOUTS)
+def test_a_model_anywhere_below_is_read_with_the_images_of_its_names(
+    tmp_path, sparse, images, given
+):
+    write_colmap(tmp_path, COUNT, sparse=sparse, images=images)
+    assert holds_scene(tmp_path / given)
+    scene = load_scene(captured(tmp_path / given), split="none")
+    assert [frame.name for frame in scene.splits["train"]] == [f"{i:03d}.png" for i in range(COUNT)]
+
+
+def test_a_model_of_other_images_is_not_read(tmp_path, monkeypatch):
+    write_colmap(tmp_path / "in/old", COUNT, images="elsewhere")
+    for file in (tmp_path / "in/old/elsewhere").iterdir():
+        file.unlink()
+    photos(tmp_path / "in")
+    assert reaches_the_estimate(tmp_path / "in", tmp_path / "out", monkeypatch)
+
+
+def test_a_folder_of_scenes_is_no_scene(tmp_path):
+    for name in ("a", "b"):
+        write_colmap(tmp_path / name, COUNT)
+    with pytest.raises(InputError, match=r"contains no scene, but its folder .*a does; pass it"):
+        load_scene(tmp_path)
+
+
+def test_a_scene_in_a_folder_of_other_photos_does_not_stop_their_capture(tmp_path, monkeypatch):
+    write_transforms(photos(tmp_path / "in") / "captures/in", COUNT)
+    assert reaches_the_estimate(tmp_path / "in", tmp_path / "out", monkeypatch)
+
+
+def test_depth_maps_are_no_photos(tmp_path):
+    folder = photos(tmp_path)
+    save(folder / "a.depth.png", np.full((16, 24), 1500, np.uint16))
+    Image.fromarray(np.ones((16, 24), np.float32)).save(folder / "b.tiff")
+    save(folder / "gray.png", np.full((16, 24), 90, np.uint8))
+    assert [path.stem for path in images_in(folder)] == ["gray", *NAMES]
+
+
+def test_a_json_file_with_frames_of_another_form_is_no_scene(tmp_path):
+    photos(tmp_path)
+    write_json(tmp_path / "video.json", {"frames": [{"time": 0.5}, {"time": 1.0}]})
+    assert not holds_scene(tmp_path)
