@@ -65,7 +65,9 @@ SUPPORTED = {
     "distortion": dict.fromkeys(
         (*JSON_FORMATS, "colmap binary", "colmap text"), FACTORS["distortion"]
     ),
-    "depth": dict.fromkeys(JSON_FORMATS, FACTORS["depth"])
+    # instant-ngp's depth images have integers.
+    "depth": {"nerfstudio": FACTORS["depth"]}
+    | {"instant-ngp": ("none", "millimeters", "along the ray", "marker")}
     | {"polycam": ("none", "millimeters"), "record3d": ("none", "meters")},
     "holes": dict.fromkeys(JSON_FORMATS, FACTORS["holes"])
     | dict.fromkeys(("blender", "colmap binary", "colmap text"), ("none", "a photo", "a camera")),
@@ -131,6 +133,8 @@ def possible(case: Case) -> Case:
         changed["distortion"] = "none"
     if case["depth"] != "none":
         changed["units"] = "1"
+    if case["depth"] not in ("none", "millimeters"):
+        changed["views"] = "17"  # Views that hardly overlap do not reveal the reading of depths.
     return changed
 
 
@@ -242,7 +246,7 @@ def _write_image(path: Path, case: Case, pixels: np.ndarray) -> None:
 
 
 def _write_depth(folder: Path, case: Case, view: View, stem: str) -> None:
-    lens, depth = view.lens.scaled(WIDTH // 2, HEIGHT // 2), view.depth[::2, ::2].copy()
+    lens, depth = view.lens, view.depth.copy()
     place = {"polycam": "keyframes/depth", "record3d": "depth"}.get(case["format"], "depth")
     kind = case["depth"]
     depth[~np.isfinite(depth)] = 0.0
@@ -256,7 +260,7 @@ def _write_depth(folder: Path, case: Case, view: View, stem: str) -> None:
     stored = np.rint(depth * 1000).astype(np.uint16)
     if kind == "marker":
         stored[depth == 0] = 65535
-        stored[: HEIGHT // 8] = 65535
+        stored[: HEIGHT // 4] = 65535
     save(folder / place / f"{stem}.png", stored)
 
 

@@ -118,7 +118,7 @@ class ImageSearch:
         """Return the indices of the images in `elsewhere` whose format matches no known image, and
         log a warning about these images.
 
-        The format is the size and the number of channels. An image is known if it was found at its
+        The format is the size and the kind of channels. An image is known if it was found at its
         listed path. If one folder contains more images of `elsewhere` than there are known images,
         the images in that folder also count as known.
         """
@@ -168,16 +168,16 @@ class ImageSearch:
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
         """Count the path components at the end that a name and a path have in common, ignoring file
-        extensions. If only the file names match and a folder of the path is in OTHER_FOLDERS, the
-        result is 0."""
+        extensions. If a folder of the path is in OTHER_FOLDERS and not in the name, the result is
+        0."""
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
             if composed(part).casefold() != composed(folder).casefold():
                 break
             count += 1
-        is_other = any(OTHER_FOLDERS.fullmatch(folder) for folder in folders)
-        return 0 if count == 1 and is_other else count
+        is_other = any(OTHER_FOLDERS.fullmatch(folder) for folder in {*folders}.difference(parts))
+        return 0 if is_other else count
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
@@ -194,7 +194,8 @@ class ImageSearch:
 
 def _format(path: Path) -> str:
     header = inspect(path)
-    return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
+    color, alpha = "gray" if header.is_gray else "color", "with" if header.has_alpha else "without"
+    return f"{header.width}x{header.height}, {color} {alpha} alpha"
 
 
 def _parts(name: str) -> tuple[str, ...]:

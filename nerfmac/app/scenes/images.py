@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.scenes.color_profiles import has_alpha, in_srgb
+from nerfmac.app.scenes.color_profiles import GRAY_MODES, has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
 from nerfmac.common import InputError, appearing, make_folder, needed
 
@@ -82,13 +82,14 @@ _limit = Lock()  # Held while Pillow's limit for the number of pixels is suspend
 
 
 class Header(NamedTuple):
-    """Width and height in pixels of the upright image, presence of an alpha channel, and EXIF
-    orientation (1 to 8)."""
+    """Width and height in pixels of the upright image, presence of an alpha channel, EXIF
+    orientation (1 to 8), and whether the image has no colors."""
 
     width: int
     height: int
     has_alpha: bool
     orientation: int = 1
+    is_gray: bool = False
 
     @property
     def stored_size(self) -> tuple[int, int]:
@@ -124,7 +125,8 @@ def inspect(path: Path) -> Header:
         orientation = orientation_of(image)
         if orientation >= 5:
             width, height = height, width
-        return Header(width, height, has_alpha(image), orientation)
+        is_gray = image.mode in GRAY_MODES or image.mode.startswith("I")
+        return Header(width, height, has_alpha(image), orientation, is_gray)
 
 
 def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -105,8 +105,10 @@ ROOM_EXTENT = 32.0
 away."""
 WITHIN = 0.95
 """Fraction of the visible points that the cube must contain. The others are often outliers."""
-OUTWARD = 0.6
-"""Minimum fraction of the cameras that must look away from the center to face outward."""
+OUTWARD, PARALLEL = 0.6, 0.97
+"""Minimum fraction of the cameras that must look away from the center to face outward, and maximum
+length of their mean viewing axis. The axes of a survey flight are nearly parallel, and their
+intersection may be behind the cameras."""
 
 log = logging.getLogger("nerfmac")
 
@@ -161,7 +163,8 @@ def fit(
     scale = 1.0 / distance if distance > 1e-6 else 1.0
     min_extent, max_extent = 1.0 if is_object else SURROUNDED_EXTENT, MAX_EXTENT
     looks_away = np.einsum("ij,ij->i", eyes - center, axes) < 0
-    if meet and looks_away.mean() > OUTWARD:
+    is_spread = np.linalg.norm(axes.mean(axis=0)) < PARALLEL
+    if meet and is_spread and looks_away.mean() > OUTWARD:
         min_extent = min_extent if len(points) else ROOM_EXTENT
         max_extent = OUTWARD_EXTENT
         log.warning(f"most cameras of {where} face outward; using a larger cube, as for a room")
