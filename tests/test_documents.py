@@ -133,7 +133,7 @@ def test_the_field_of_ones_own_is_short_and_learns(used, monkeypatch):
     names = {}
     exec(re.sub(r"goal=.*?seconds=\d+", '"tiny", nerfmac.Goal(steps=40', text), names)
     trained = names["run"]
-    method = nerfmac.Method(field=names["Ball"]())
+    method = nerfmac.Method(field=names["Ball"])
     untrained = nerfmac.Run.begin(names["scene"], trained.config, method=method, progress=False)
     after, before = (
         np.mean([view.psnr for view in run.evaluate("test")]) for run in (trained, untrained)

@@ -44,9 +44,10 @@ class StepNumbers(NamedTuple):
     groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`; keys are names
 
     @classmethod
-    def of(cls, rows: mx.array, names: Iterable[str] = ()) -> Self:
-        """Return the settings in the `rows` of `step_numbers`. `names` are those of the groups."""
-        plain, regularized, *groups = rows
+    def of(cls, numbers: mx.array, names: Iterable[str] = ()) -> Self:
+        """Return the settings in the `numbers` of `step_numbers`, of any shape. `names` are those
+        of the groups."""
+        plain, regularized, *groups = numbers.reshape(-1, len(AdamStep._fields))
         return cls(plain, regularized, dict(zip(names, groups, strict=True)))
 
 

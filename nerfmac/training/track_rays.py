@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Cameras, TrackTargets, Views, distances_of
-from nerfmac.sampling.occupancy import march_geometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +45,7 @@ class TrackRays:
             return None
         error = tracks.error[tracks.point]
         confidence = np.exp(-np.square(error / max(float(error.mean()), 1e-9)))
-        cone = march_geometry(march, config.occupancy, bounds).cone
-        spread = np.maximum(march.step, cone * distance)
+        spread = np.maximum(march.step, march.cone * distance)
         targets = np.stack([distance, confidence, spread], axis=1).astype(np.float32)
         pixel = pixels_of(views.cameras, tracks.view, tracks.pixel)
         return cls(mx.array(pixel.astype(np.int32)), mx.array(targets))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Goal, Trainer, load_scene
-from nerfmac.app.run.configuration import surface_losses_for_views
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.config import RefineConfig, override
 from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.refine.refinement import DEPTH_SCALE, CameraRefinement
 from nerfmac.refine.report import refinement_report, refinement_summary
+from nerfmac.training.resolve import SceneFacts, resolve
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_points, box_views
 from tests.scene_factory import CONFIG
@@ -66,12 +66,15 @@ def test_too_few_points_do_not_change_the_scale(tmp_path, caplog):
 
 
 def test_by_default_the_scale_is_refined_unless_poses_are_metric(own_scale):
+    def is_refined(config, views):
+        return resolve(config, SceneFacts(own_scale.bounds), views).refine.depth_scale
+
     views = own_scale.views("train")
-    assert surface_losses_for_views(CONFIG, views).refine.depth_scale is True
+    assert is_refined(CONFIG, views) is True
     metric = replace(views, depth=replace(views.depth, is_metric=True))
-    assert surface_losses_for_views(CONFIG, metric).refine.depth_scale is False
+    assert is_refined(CONFIG, metric) is False
     without_loss = override(CONFIG, train={"sensor": 0.0})
-    assert surface_losses_for_views(without_loss, views).refine.depth_scale is False
+    assert is_refined(without_loss, views) is False
 
 
 def test_the_loss_has_a_gradient_toward_the_rendered_depth():

@@ -13,6 +13,7 @@ from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.resolve import settled
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -61,12 +62,16 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
 
 
 def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    weights = configured_penalty_weights(override(CONFIG, train={"ground": 0.7}).train, Bounds(1.0))
+    weights = configured_penalty_weights(
+        settled(override(CONFIG, train={"ground": 0.7}), Bounds(1.0)).train
+    )
     ground = mx.array([GROUND])
     got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
     assert float(got) == pytest.approx(0.07, abs=1e-6)
     assert (
-        configured_penalty_weights(override(CONFIG, train={"ground": 0.0}).train, Bounds(1.0))
+        configured_penalty_weights(
+            settled(override(CONFIG, train={"ground": 0.0}), Bounds(1.0)).train
+        )
         is None
     )
 

@@ -52,7 +52,9 @@ def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
         pixel=index,
         density_at=lambda position: mx.zeros(len(position)),
         over_background=lambda seen: seen,
-        progress=mx.array(0.0),
+        radius=numbers,
+        train_frac=mx.array(0.0),
+        parameters={},
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac import Bounds, Goal, Trainer, load_scene
-from nerfmac.app.run.configuration import SENSOR_WEIGHT, surface_losses_for_views
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
 from nerfmac.geometry.rays import camera_rays
@@ -17,6 +16,7 @@ from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views
 from tests.scene_factory import CONFIG
@@ -63,7 +63,9 @@ def test_a_transparent_ray_has_the_loss_of_a_wrong_depth():
 
 
 def test_the_weight_of_the_configuration_multiplies_it():
-    weights = configured_penalty_weights(override(CONFIG, train={"sensor": 0.7}).train, Bounds(1.0))
+    weights = configured_penalty_weights(
+        settled(override(CONFIG, train={"sensor": 0.7}), Bounds(1.0)).train
+    )
     known = mx.array([[MEASURED, 0.5]])
     given = penalties(samples_at([1.9]), mx.array(0.9), weights, sensor=known)
     assert float(given.ray[0]) == pytest.approx(0.35, abs=1e-6)
@@ -77,10 +79,11 @@ def box(tmp_path_factory):
 
 
 def test_by_default_it_is_enabled_if_the_views_have_depth(box, scene):
-    assert surface_losses_for_views(CONFIG, box.views("train")).train.sensor == SENSOR_WEIGHT
-    assert surface_losses_for_views(CONFIG, scene.views("train")).train.sensor == 0.0
-    given = override(CONFIG, train={"sensor": 0.0})
-    assert surface_losses_for_views(given, box.views("train")).train.sensor == 0.0
+    def weight(config, scene):
+        return resolve(config, SceneFacts(scene.bounds), scene.views("train")).train.sensor
+
+    assert weight(CONFIG, box) == SENSOR_WEIGHT
+    assert weight(CONFIG, scene) == weight(override(CONFIG, train={"sensor": 0.0}), box) == 0.0
 
 
 def test_a_step_counts_it_by_its_weight_if_the_views_have_depth(box):

@@ -14,13 +14,14 @@ from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.resolve import settled
 from nerfmac.training.track_rays import TrackRays, pixels_of
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-DEPTH = override(CONFIG, train={"depth": 0.3})
+DEPTH = settled(override(CONFIG, train={"depth": 0.3}), Bounds(1.0))
 
 
 def test_pixels_of_views_of_any_size_have_their_indices():
@@ -157,8 +158,8 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
     ("progress", "weight"), [(0.0, 0.2), (0.25, 0.15), (0.75, 0.05), (1.0, 0.0)]
 )
 def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
-    train = override(CONFIG, train={"depth": 0.2}).train
-    weights, samples = configured_penalty_weights(train, Bounds(2.0)), samples_of_rays()
+    train = settled(override(CONFIG, train={"depth": 0.2}), Bounds(2.0)).train
+    weights, samples = configured_penalty_weights(train), samples_of_rays()
     got = penalties(samples, mx.array(progress), weights, KNOWN)
     want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
     np.testing.assert_allclose(np.array(got.sample), weight * np.array(want.sample), atol=1e-6)

@@ -331,7 +331,7 @@ def _on_plane(
     is_on = np.flatnonzero(distance < FAR_DISTANCE)
     if not len(is_on):
         return {}
-    hitting = Rays(*(values[mx.array(is_on)] for values in rays))
+    hitting = rays.at(mx.array(is_on))
     error = np.abs(depth_along(renderer, hitting) / distance[is_on] - 1.0)
     return {
         f"plane_within_{percent}_percent_{split}": float((error <= percent / 100).mean())
