@@ -164,21 +164,21 @@ def test_an_unknown_preset_is_refused_with_the_ones_there_are():
 
 def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     schedule = OptimizerConfig(rate=0.02, hold=0.25, final_rate=0.01)
-    assert [schedule.rate_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
-    assert schedule.rate_at(1.0, 10**6) == pytest.approx(0.02 * 0.01)
-    assert schedule.rate_at(0.625, 10**6) == pytest.approx(0.02 * 0.1)  # half way down: the root
-    later = [schedule.rate_at(0.25 + 0.05 * i, 10**6) for i in range(16)]
+    assert [schedule.factor_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [1.0] * 3
+    assert schedule.factor_at(1.0, 10**6) == pytest.approx(0.01)
+    assert schedule.factor_at(0.625, 10**6) == pytest.approx(0.1)  # half way down: the root
+    later = [schedule.factor_at(0.25 + 0.05 * i, 10**6) for i in range(16)]
     ratios = [b / a for a, b in pairwise(later)]
     assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
 
 
 def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
     schedule = OptimizerConfig(rate=0.02, warmup_steps=4, hold=0.0, final_rate=0.01)
-    assert [schedule.rate_at(0.0, step) for step in range(6)] == pytest.approx(
-        [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
+    assert [schedule.factor_at(0.0, step) for step in range(6)] == pytest.approx(
+        [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
     )
-    assert schedule.rate_at(0.5, 1) == pytest.approx(0.01 * 0.1)
-    assert OptimizerConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
+    assert schedule.factor_at(0.5, 1) == pytest.approx(0.5 * 0.1)
+    assert OptimizerConfig(warmup_steps=0).factor_at(0.0, 0) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -334,9 +334,9 @@ class Trainer:
                 with interval("occupancy update", step=state.step):
                     kept = self._keep_sampling(state, progress, goal.max_rays)
                     state = exchange.synchronized(kept)
-            rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
+            factor = goal.rate * self.config.optimizer.factor_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
-                state, result = self._advance(state, rate, progress)
+                state, result = self._advance(state, factor, progress)
                 measured = result.measured
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
@@ -375,26 +375,26 @@ class Trainer:
         return self._update_for(phase, is_relaxed())(state.parameters, state.sampling, values)
 
     def advance(
-        self, state: TrainState, rate: float, progress: float = 0.0
+        self, state: TrainState, factor: float = 1.0, train_frac: float = 0.0
     ) -> tuple[TrainState, mx.array]:
         """Return the state after one step, without evaluating its arrays.
 
         Args:
             state: State before the step.
-            rate: Learning rate.
-            progress: Fraction of the run that is complete.
+            factor: Factor of the configured learning rates.
+            train_frac: Completed fraction of the training.
 
         Returns:
             New state, and the measurements of the step (`StepResult.measured`).
         """
-        state, result = self._advance(state, rate, progress)
+        state, result = self._advance(state, factor, train_frac)
         return state, result.measured
 
     def _advance(
-        self, state: TrainState, rate: float, progress: float
+        self, state: TrainState, factor: float, train_frac: float
     ) -> tuple[TrainState, StepResult]:
         flags = StepFlags.at(state.step, self.config.refine)
-        result = self._one_step(state, flags, rate, progress)
+        result = self._one_step(state, flags, factor, train_frac)
         changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
         if is_averaged(state.step):
@@ -403,19 +403,18 @@ class Trainer:
         return state, result
 
     def _one_step(
-        self, state: TrainState, flags: StepFlags, rate: float, progress: float
+        self, state: TrainState, flags: StepFlags, factor: float, train_frac: float
     ) -> StepResult:
         """Return the result of a `Step` with the given flags."""
-        optimizer = self.config.optimizer
-        groups = self.refinement.rates(state.step, rate / optimizer.rate, progress)
+        groups = self.refinement.rates(state.step, factor, train_frac)
         return self._step_for(state.rays, flags, is_relaxed())(
             OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
             step_values(
                 _key_words(self.config.seed, state.step, stream=0),
-                progress,
-                step_numbers(state.step + 1, rate, optimizer, groups.values()),
+                train_frac,
+                step_numbers(state.step + 1, factor, self.config.optimizer, groups.values()),
             ),
         )
 

@@ -241,7 +241,7 @@ class TorchPeer:
         """Update the parameters with their gradients, and update the average."""
         config = self.config.optimizer
         table, networks = self._optimizer.param_groups
-        table["lr"] = config.rate_at(progress, self.steps)
+        table["lr"] = config.rate * config.factor_at(progress, self.steps)
         networks["lr"] = config.networks * table["lr"]
         self._scaler.step(self._optimizer)
         self._scaler.update()

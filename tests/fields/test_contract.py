@@ -200,7 +200,7 @@ def test_a_field_knows_the_view_the_cone_the_interval_and_the_progress_in_traini
         return mx.where(is_seen, misses, 0.0) + (is_seen & (width < 0.5))
 
     run = Run.begin(scene, CONFIG, method=Method(field=Known, loss=check))
-    _, measured = run.trainer.advance(run.trainer.init(), 1e-2, 0.4)
+    _, measured = run.trainer.advance(run.trainer.init(), 1 / 3, 0.4)
     assert found == [4]
     assert float(measured[0]) == 0.0
     assert float(measured[2]) > 100, "there are samples"

@@ -96,7 +96,7 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_a_plane(scene):
         for weight in (0.0, 1.0, 2.0):
             config = override(CONFIG, train={"ground": weight})
             trainer = Trainer(config, scene.bounds, views)
-            _, measured = trainer.advance(trainer.init(), rate=1e-2)
+            _, measured = trainer.advance(trainer.init(), factor=1 / 3)
             losses[has_plane, weight] = float(measured[0])
     assert losses[True, 1.0] - losses[True, 0.0] > 1e-3
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(

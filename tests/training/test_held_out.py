@@ -58,7 +58,7 @@ def test_poses_and_lenses_are_learned_in_every_eighth_step_and_the_rest_in_all(r
     trainer, state = run.trainer, run.state
     assert state.step % 8 == 0
     for _ in range(10):
-        after, _ = trainer.advance(state, rate=0.01)
+        after, _ = trainer.advance(state, factor=1 / 3)
         changed = {
             name
             for name, values in after.parameters.items()

@@ -95,7 +95,7 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_depth(box):
             trainer = Trainer(override(CONFIG, train={"sensor": weight}), box.bounds, views)
             state = trainer.init()
             state = replace(state, sampling=Trainer(CONFIG, box.bounds, views).init().sampling)
-            losses[has_depth, weight] = float(trainer.advance(state, rate=1e-2)[1][0])
+            losses[has_depth, weight] = float(trainer.advance(state, factor=1 / 3)[1][0])
     assert losses[True, 1.0] - losses[True, 0.0] > 0.1
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(
         losses[True, 1.0] - losses[True, 0.0], rel=1e-3

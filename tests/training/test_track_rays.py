@@ -186,7 +186,7 @@ def test_a_step_counts_the_loss_by_its_weight(scene):
     def loss(weight: float) -> float:
         config = override(DEPTH, train={"depth": weight})
         trainer = Trainer(config, scene.bounds, with_tracks(scene))
-        return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
+        return float(trainer.advance(trainer.init(), factor=1 / 3)[1][0])
 
     none, one, two = map(loss, (1e-9, 1.0, 2.0))
     # At first, the density is low, so the loss is close to the mean confidence.

@@ -169,8 +169,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
             parameter.grad = gradient.detach()
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
-        rate = CONFIG.optimizer.rate_at(progress, step - 1)
-        numbers = StepNumbers.of(mx.array(step_numbers(step, rate, CONFIG.optimizer)))
+        factor = CONFIG.optimizer.factor_at(progress, step - 1)
+        numbers = StepNumbers.of(mx.array(step_numbers(step, factor, CONFIG.optimizer)))
         now = adam(now, drawn, numbers, decayed, mx.array([1.0]))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimizer))
