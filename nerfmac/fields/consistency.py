@@ -8,12 +8,12 @@ from nerfmac.geometry import Bounds, Viewpoints
 
 POINTS = 64
 TRAIN_FRAC = 0.3  # Completed fraction of the training at which the densities are compared.
+# Maximum mean difference of the densities, relative to the larger density. Half precision causes
+# smaller differences.
 DIFFERENCE = 0.02
-"""Maximum mean difference of the densities, relative to the larger density. Half precision causes
-smaller differences."""
+# Standard deviation of the random numbers that are added to the parameters. With their initial
+# values, the densities of most fields are nearly the same everywhere.
 MOVED = 0.1
-"""Standard deviation of the random numbers that are added to the parameters. With their initial
-values, the densities of most fields are nearly the same everywhere."""
 
 
 def check_density(

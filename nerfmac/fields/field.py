@@ -68,8 +68,7 @@ def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
     return {name: spec.shape for name, spec in specs.items()}
 
 
-DensityOf = Callable[[Parameters, Samples, Rays], mx.array]
-"""Function that returns the density of samples, like `Field.density`."""
+DensityOf = Callable[[Parameters, Samples, Rays], mx.array]  # like `Field.density`
 
 
 def evaluated(field: Field, parameters: Parameters, samples: Samples, rays: Rays) -> FieldOutput:

@@ -14,12 +14,11 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import fisheye_directions, undistort
 
-NEW_VIEW = -1
-"""Value of `Rays.view` in renderings of new views, which have no index among the training views."""
+NEW_VIEW = -1  # Value of `Rays.view` in renderings of new views.
 
+# Radius of a pixel's cone, relative to the width of the pixel. The variance of the cone's cross
+# section is then equal to the variance of the pixel (Barron et al. 2021, section 3.1).
 PIXEL_RADIUS = 2.0 / sqrt(12.0)
-"""Radius of a pixel's cone, relative to the width of the pixel. The variance of the cone's cross
-section is then equal to the variance of the pixel (Barron et al. 2021, section 3.1)."""
 
 
 _UNKNOWN: Any = None
@@ -40,12 +39,12 @@ class Rays(NamedTuple):
     origin: mx.array  # (rays, 3) float32, position of the camera.
     direction: mx.array  # (rays, 3) float32, unit vector.
     view: mx.array = _UNKNOWN  # (rays,) int32, index of the training view, or `NEW_VIEW`.
+    # (rays,) float32, radius of the pixel's cone at the distance 1 from the camera. At the distance
+    # t, the radius of the cone is t * radius, as in mip-NeRF.
     radius: mx.array = _UNKNOWN
-    """Radius of the pixel's cone at the distance 1 from the camera, (rays,) float32. At the
-    distance t, the radius of the cone is t * radius, as in mip-NeRF."""
+    # float32 scalar in [0, 1], completed fraction of the training. In renderings, the value is the
+    # completed fraction of the training that computed the parameters.
     train_frac: mx.array = _UNKNOWN
-    """Completed fraction of the training, a float32 scalar in [0, 1]. In renderings, the value is
-    the completed fraction of the training that computed the parameters."""
 
     @property
     def complete(self) -> Rays:

@@ -16,8 +16,7 @@ from nerfmac.geometry.samples import Samples
 
 Array = npt.NDArray[np.float32]
 
-AT_ONCE = 8
-"""Number of cameras whose distances from all points are in memory at the same time."""
+AT_ONCE = 8  # Number of cameras whose distances from all points are in memory at the same time.
 
 
 class Viewpoints(NamedTuple):

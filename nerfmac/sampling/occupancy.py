@@ -302,8 +302,8 @@ class MarchingSampler(Sampler):
             until = termination_distances(self._density(parameters, marched, rays), marched)
         visible = visible_cells(rays, jitter, until, self.geometry)
 
-        def density(position: mx.array) -> mx.array:
-            return self._density(parameters, *through(position))
+        def density(at: mx.array) -> mx.array:
+            return self._density(parameters, *through(at))
 
         occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
         return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()

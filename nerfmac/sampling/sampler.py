@@ -42,9 +42,9 @@ class Sampled(NamedTuple):
         return self.samples_per_ray
 
 
+# Function that returns samples at positions (points, 3) and their rays, each from the nearest
+# training camera; see `nerfmac.geometry.Viewpoints.through`.
 Through = Callable[[mx.array], tuple[Samples, Rays]]
-"""Function that returns samples at positions (points, 3) and their rays, each from the nearest
-training camera; see `nerfmac.geometry.Viewpoints.through`."""
 
 
 class Sampler(ABC):

@@ -16,13 +16,9 @@ from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
 from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
 
+# Classes or functions of the configuration of the run, the scene cube, and the field.
 FieldFunction = Callable[[Config, Bounds], Field]
-"""Class of a field, or function that returns a field, given the configuration of the run and the
-scene cube."""
-
 SamplerFunction = Callable[[Config, Bounds, Field], Sampler]
-"""Class of a sampler, or function that returns a sampler, given the configuration of the run, the
-scene cube, and the field."""
 
 
 class Parts(NamedTuple):
@@ -30,8 +26,7 @@ class Parts(NamedTuple):
 
     field: Field
     sampler: Sampler
-    viewpoints: Viewpoints
-    """Training cameras, from which the field is evaluated at points that are not on a ray."""
+    viewpoints: Viewpoints  # Cameras that see points that are not on a ray.
     loss: Loss
     """Color loss."""
     extra_losses: tuple[Loss, ...]

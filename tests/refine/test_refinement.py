@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Lens, Rays, Samples
+from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.color import exposed as brightened
@@ -21,7 +22,6 @@ from nerfmac.refine.refinement import (
     align_poses,
     moved_poses,
 )
-from nerfmac.refine.report import refinement_report, refinement_summary
 from nerfmac.training.step import StepFlags
 from tests.numerics import assert_matches
 

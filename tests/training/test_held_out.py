@@ -8,10 +8,10 @@ import pytest
 
 from nerfmac import Goal, InputError
 from nerfmac.app.run import Run, Training, resume
+from nerfmac.app.run.refinement_report import refinement_summary
 from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses
-from nerfmac.refine.report import refinement_summary
 from nerfmac.training import held_out
 from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.step import StepFlags

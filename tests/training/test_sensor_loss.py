@@ -18,7 +18,7 @@ from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.losses import configured_penalty_weights
 from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
 from tests.app.scenes import depth_scenes
-from tests.app.scenes.depth_scenes import LENS, box_views
+from tests.app.scenes.depth_scenes import LENS, box_views, map_of
 from tests.scene_factory import CONFIG
 from tests.training.test_ground_loss import samples_at
 
@@ -132,7 +132,7 @@ def test_the_grid_starts_at_the_measured_surfaces(box):
     # Cells that contain a measured surface are occupied, and cells at half the distance are not.
     found = {0.5: [], 1.0: []}
     for index in range(len(views.names)):
-        distance, confidence = views.depth.of_view(index)
+        distance, confidence = map_of(views.depth, index)
         camera = views.cameras[index]
         lens = camera.lens.scaled(*distance.shape[::-1])
         rays = camera_rays(type(camera)(lens, camera.pose))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
+from nerfmac.app.run.refinement_report import refinement_summary
 from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
@@ -38,7 +39,6 @@ from nerfmac.geometry import (
     rays_through,
     scene_ground_plane,
 )
-from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes
 from nerfmac.rendering.surface_metrics import depth_errors

@@ -21,6 +21,9 @@ from nerfmac.app.paths import orbit
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
+from nerfmac.app.run.history import History, read_notes
+from nerfmac.app.run.perceptual import Lpips
+from nerfmac.app.run.refinement_report import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend.memory import memory_limit
@@ -36,13 +39,10 @@ from nerfmac.common import (
 )
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry import Camera, Views
-from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.held_out import refined_views
-from nerfmac.training.history import History, read_notes
 from nerfmac.training.method import Method
 from nerfmac.training.resolve import resolve
 from nerfmac.training.state import TrainState
