@@ -59,7 +59,6 @@ from nerfmac.geometry.rays import (
 from nerfmac.geometry.samples import Samples as Samples, Thinning as Thinning
 from nerfmac.geometry.tracks import (
     Tracks as Tracks,
-    TrackTargets as TrackTargets,
     distances_of as distances_of,
 )
 from nerfmac.geometry.viewpoints import Viewpoints as Viewpoints

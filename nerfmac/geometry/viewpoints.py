@@ -35,8 +35,17 @@ class Viewpoints(NamedTuple):
 
     @classmethod
     def of(cls, cameras: Cameras | None, step: float, cone: float) -> Viewpoints:
-        """Create viewpoints for marching steps as in `MarchGeometry`. If no camera is known, points
-        are seen from two scene units above the scene center, with an infinitely small pixel."""
+        """Create the viewpoints of cameras.
+
+        Args:
+            cameras: Training cameras. If None, points are seen from two scene units above the scene
+                center, with an infinitely small pixel.
+            step: Length of the shortest marching steps, in scene units.
+            cone: Ratio of step length to distance for distant steps.
+
+        Returns:
+            Viewpoints after training.
+        """
         if cameras is None:
             above = np.array([[SCENE_CENTER, SCENE_CENTER, SCENE_CENTER + 2.0]], np.float32)
             return cls(above, np.zeros(1, np.float32), step, cone)
@@ -44,10 +53,14 @@ class Viewpoints(NamedTuple):
         return cls(np.array(cameras.poses)[:, :, 3], PIXEL_RADIUS / focal, step, cone)
 
     def through(self, position: mx.array) -> tuple[Samples, Rays]:
-        """Return a sample at each position (points, 3), and the rays on which the samples are.
+        """Return a sample at each position, on a ray from the nearest camera.
 
-        Each sample is on the ray from the nearest camera. Its interval is a marching step at its
-        distance, and its view is `NEW_VIEW`.
+        Args:
+            position: (points, 3) float32, scene coordinates.
+
+        Returns:
+            Samples, whose intervals are marching steps at their distances, and rays with the view
+            `NEW_VIEW`, one for each sample.
         """
         points = position.shape[0]
         eyes, radii = mx.array(self.position), mx.array(self.radius)

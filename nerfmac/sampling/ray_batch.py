@@ -6,7 +6,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.fields.field import FieldOutput, Parameters
-from nerfmac.geometry import Samples, TrackTargets
+from nerfmac.geometry import Samples
 from nerfmac.ops.composite import Composited, sample_weights
 
 
@@ -41,7 +41,9 @@ class RayBatch(NamedTuple):
     exposures of their views."""
     parameters: Parameters
     """Parameters of the field and of the sampler, which a loss may penalize directly."""
-    tracks: TrackTargets | None = None  # known distances of the first rays, or None
+    known: Mapping[str, mx.array]
+    """Known distances along the rays: `tracks`, `ground`, and `sensor`, as in
+    `nerfmac.ops.penalty.penalties`, if the losses that use them are enabled."""
     penalty: mx.array | None = None  # (rays,) sum of the losses that are penalties, or None
 
     @property

@@ -19,6 +19,7 @@ from nerfmac.common import delayed_progress
 from nerfmac.config import OptimizerConfig, ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry import Views
+from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.ranks import ALONE
 from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
 from nerfmac.training.optimizer import (
@@ -28,6 +29,7 @@ from nerfmac.training.optimizer import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.priors import Priors
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step, StepFlags, step_values, unpacked
 from nerfmac.training.trainer import Trainer
@@ -85,10 +87,11 @@ def optimize_poses(
     config = trainer.config
     step = Step(
         config=config,
-        parts=trainer.parts._replace(penalty_weights=None),  # Poses are fitted to the colors.
+        parts=trainer.parts,
         views=replace(views, depth=None),  # The metrics compare it with the field.
         refinement=refinement,
         ranks=ALONE,
+        priors=Priors(PenaltyWeights(), views, None),
         rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )

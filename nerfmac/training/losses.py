@@ -48,10 +48,7 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from nerfmac.config import TrainConfig
-from nerfmac.config.settings import known
 from nerfmac.ops.huber import huber
-from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.ray_batch import RayBatch
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
@@ -63,10 +60,3 @@ the mean loss over the rays for which `RayBatch.mask` is 1."""
 def huber_loss(delta: float) -> Loss:
     """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray."""
     return lambda rays, target: huber(rays.color, target, delta)
-
-
-def configured_penalty_weights(config: TrainConfig) -> PenaltyWeights | None:
-    """Return the weights of the losses that are penalties of samples, or None if all are 0."""
-    names = PenaltyWeights._fields
-    weights = PenaltyWeights(*(known(f"train.{name}", getattr(config, name)) for name in names))
-    return weights if any(weights) else None

@@ -10,11 +10,10 @@ from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry import Bounds, Cameras, Viewpoints
-from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
+from nerfmac.training.losses import Loss, huber_loss
 
 # Classes or functions of the configuration of the run, the scene cube, and the field.
 FieldFunction = Callable[[Config, Bounds], Field]
@@ -31,8 +30,6 @@ class Parts(NamedTuple):
     """Color loss."""
     extra_losses: tuple[Loss, ...]
     """Additional loss terms."""
-    penalty_weights: PenaltyWeights | None
-    """Weights of the losses that are penalties of samples, or None if all are 0."""
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
@@ -121,8 +118,7 @@ class Method:
             )
         viewpoints = Viewpoints.of(cameras, config.march.step, config.march.cone)
         loss = self.loss or huber_loss(config.train.huber)
-        weights = configured_penalty_weights(config.train)
-        return Parts(field, sampler, viewpoints, loss, tuple(self.extra_losses), weights)
+        return Parts(field, sampler, viewpoints, loss, tuple(self.extra_losses))
 
 
 _ARGUMENTS = {

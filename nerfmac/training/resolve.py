@@ -75,11 +75,10 @@ def settled(config: Config, bounds: Bounds) -> Config:
     """Return the configuration for a scene of which only the bounds are known. Settings that are
     still automatic are disabled or have the value for an unknown scene."""
     config = resolve(config, SceneFacts(bounds))
-    weights = ("occlusion", "depth", "ground", "sensor")
-    train = {name: 0.0 for name in weights if getattr(config.train, name) is None}
-    flags = ("exposures", "depth_scale")
-    refine = {name: False for name in flags if getattr(config.refine, name) is None}
     grid = {"finest": FINEST} if config.grid.finest is None else {}
+    weights, flags = ("occlusion", "depth", "ground", "sensor"), ("exposures", "depth_scale")
+    train = {name: 0.0 for name in weights if getattr(config.train, name) is None}
+    refine = {name: False for name in flags if getattr(config.refine, name) is None}
     return override(config, train=train, refine=refine, grid=grid)
 
 

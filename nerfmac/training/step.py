@@ -20,15 +20,13 @@ from nerfmac.backend import Arrays, repeatable
 from nerfmac.common import InputError
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters, evaluated
-from nerfmac.geometry import Rays, Samples, TrackTargets, Views, blended
+from nerfmac.geometry import Rays, Samples, Views, blended
 from nerfmac.ops.composite import composite_extras, composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.packing import fits_mask
-from nerfmac.ops.penalty import Penalties, penalties
-from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CAMERA_INTERVAL, CameraRefinement
@@ -36,12 +34,11 @@ from nerfmac.sampling.ray_batch import RayBatch
 from nerfmac.sampling.sampler import Sampled
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
-from nerfmac.training.track_rays import TrackRays
+from nerfmac.training.priors import Known, Priors
 
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
-DEPTH_RAYS = 1 / 16  # Fraction of the rays that are drawn through sparse points for the depth loss.
 NO_NUMBERS = np.zeros(0, np.float32)
 ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
 
@@ -103,9 +100,7 @@ class Batch(NamedTuple):
     background: mx.array  # (rays, 3) float32, a random color behind each ray
     color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
-    tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
-    sensor: mx.array | None  # (rays, 2) float32, measured distance and confidence, or None
+    known: Known  # known distances, see `nerfmac.training.priors`
 
 
 class Rendering(NamedTuple):
@@ -145,15 +140,13 @@ class Step:
     views: Views
     refinement: CameraRefinement
     ranks: Ranks
+    priors: Priors  # known distances, and the losses that use them
     rays: int
     """Number of rays that this rank processes."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients are not reduced (see
     `nerfmac.ops.composite`)."""
-    track_rays: TrackRays | None = None
-    """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
-    from these observations."""
 
     def __call__(
         self,
@@ -209,9 +202,8 @@ class Step:
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        return StepResult(
-            updated, next_scale, measurements, RayErrors(batch.rays.view, squares, mask)
-        )
+        errors = RayErrors(batch.rays.view, squares, mask)
+        return StepResult(updated, next_scale, measurements, errors)
 
     def draw(self, parameters: Parameters, key: mx.array, train_frac: mx.array) -> Batch:
         """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""
@@ -227,18 +219,11 @@ class Step:
         # Backgrounds are random, so that density cannot imitate a background color.
         background = self.ranks.own(colors.reshape(count, 3).T).T
         cameras = self.refinement.cameras(parameters)
-        index, tracks = choose_pixels(cameras, fractions), None
-        if self.track_rays is not None:
-            count = max(int(DEPTH_RAYS * self.rays), 1)
-            index, tracks = self.track_rays.draw(index, fractions[0], count)
-        rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, index)
+        index, tracks = self.priors.draw(choose_pixels(cameras, fractions), fractions[0])
+        rays, color, alpha, _ = draw_pixels(self.views.pixels, cameras, index)
         target = color
         if self.views.pixels.shape[1] == 4:
             target = blended(color, alpha, background, self.config.train.blend)
-        plane = self.views.ground if self.config.train.ground else None
-        ground = plane.distance(rays) if plane else None
-        maps = self.views.depth if self.config.train.sensor else None
-        sensor = sensor_depth(maps, cameras, index, view) if maps else None
         return Batch(
             rays=rays._replace(train_frac=train_frac),
             pixel=index,
@@ -246,9 +231,7 @@ class Step:
             background=background,
             color=color,
             target=target,
-            tracks=tracks,
-            ground=ground,
-            sensor=sensor,
+            known={**tracks, **self.priors.along(cameras, rays, index)},
         )
 
     def render(self, parameters: Parameters, sampling: Arrays, batch: Batch) -> Rendering:
@@ -261,7 +244,10 @@ class Step:
         if self.flags.learns_cameras:
             samples, rays = refinement.warp_samples(parameters, samples, rays, view)
         output = evaluated(self.parts.field, own, samples, rays)
-        given = self._penalties(parameters, samples, batch, train_frac)
+        known = dict(batch.known)
+        if "sensor" in known:
+            known["sensor"] = refinement.measured(parameters, known["sensor"])
+        given = self.priors.penalties(samples, train_frac, known)
         seen, penalty = composite_penalized(
             *(output.density, output.color, samples),
             mx.zeros(output.density.shape) if given is None else given.sample,
@@ -271,12 +257,11 @@ class Step:
         )
         if refinement.changes_colors:
             seen = refinement.expose(seen, parameters, view, batch.background)
-        if given is not None and (batch.tracks is not None or batch.sensor is not None):
+        if given is not None and known.keys() & {"tracks", "sensor"}:
             penalty = penalty + given.ray
-        weights = self.parts.penalty_weights
-        if refinement.config.depth_scale and weights is not None and batch.sensor is not None:
-            moved = refinement.depth_scale_loss(parameters, batch.sensor, seen)
-            penalty = penalty + weights.sensor * moved
+        if refinement.config.depth_scale and "sensor" in known:
+            moved = refinement.depth_scale_loss(parameters, batch.known["sensor"], seen)
+            penalty = penalty + self.priors.weights.sensor * moved
         rendered = RayBatch(
             color=seen.color,
             opacity=seen.opacity,
@@ -292,7 +277,7 @@ class Step:
                 other, parameters, view, batch.background
             ),
             parameters=own,
-            tracks=batch.tracks,
+            known=batch.known,
             penalty=None if given is None else penalty,
         )
         used = samples.used.reshape(()).astype(mx.float32)
@@ -316,19 +301,6 @@ class Step:
         sees it, with a gradient."""
         through = self.parts.viewpoints._replace(train_frac=train_frac).through
         return evaluated(self.parts.field, parameters, *through(position)).density
-
-    def _penalties(
-        self, parameters: Parameters, samples: Samples, batch: Batch, train_frac: mx.array
-    ) -> Penalties | None:
-        """Return the penalties of a batch's samples, or None if no loss has penalties."""
-        weights, tracks = self.parts.penalty_weights, batch.tracks
-        if weights is None:
-            return None
-        known = None if tracks is None else tracks.values
-        sensor = batch.sensor
-        if sensor is not None:
-            sensor = self.refinement.measured(parameters, sensor)
-        return penalties(samples, train_frac, weights, known, batch.ground, sensor)
 
     def _mask(self, samples: Samples, pixel: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

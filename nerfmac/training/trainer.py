@@ -50,11 +50,11 @@ from nerfmac.training.optimizer import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values, unpacked
-from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
 """Maximum number of random training rays for computing the sampler's initial state, divided by the
@@ -419,12 +419,9 @@ class Trainer:
         )
 
     @cached_property
-    def _track_rays(self) -> TrackRays | None:
-        """Rays through the sparse points in the views' tracks, or None if no loss uses these rays
-        or the views have no tracks."""
-        if not self.config.train.depth:
-            return None
-        return TrackRays.of(self.views, self.config, self.bounds)
+    def _priors(self) -> Priors:
+        """Known distances of the views, and their losses."""
+        return Priors.of(self.config, self.bounds, self.views)
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
@@ -438,7 +435,7 @@ class Trainer:
             rays=rays,
             flags=flags,
             full_gradient_distance=self.config.train.gradient_scaling,
-            track_rays=self._track_rays,
+            priors=self._priors,
         )
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""

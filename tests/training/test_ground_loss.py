@@ -12,7 +12,7 @@ from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import settled
 from tests.scene_factory import CONFIG
 
@@ -62,18 +62,12 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
 
 
 def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    weights = configured_penalty_weights(
-        settled(override(CONFIG, train={"ground": 0.7}), Bounds(1.0)).train
-    )
+    weights = penalty_weights(settled(override(CONFIG, train={"ground": 0.7}), Bounds(1.0)).train)
     ground = mx.array([GROUND])
     got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
     assert float(got) == pytest.approx(0.07, abs=1e-6)
-    assert (
-        configured_penalty_weights(
-            settled(override(CONFIG, train={"ground": 0.0}), Bounds(1.0)).train
-        )
-        is None
-    )
+    disabled = settled(override(CONFIG, train={"ground": 0.0}), Bounds(1.0)).train
+    assert not any(penalty_weights(disabled))
 
 
 def test_without_a_plane_it_is_zero():

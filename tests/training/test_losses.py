@@ -54,6 +54,7 @@ def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
         over_background=lambda seen: seen,
         radius=numbers,
         train_frac=mx.array(0.0),
+        known={},
         parameters={},
     )
 

@@ -15,7 +15,7 @@ from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views, map_of
@@ -63,9 +63,7 @@ def test_a_transparent_ray_has_the_loss_of_a_wrong_depth():
 
 
 def test_the_weight_of_the_configuration_multiplies_it():
-    weights = configured_penalty_weights(
-        settled(override(CONFIG, train={"sensor": 0.7}), Bounds(1.0)).train
-    )
+    weights = penalty_weights(settled(override(CONFIG, train={"sensor": 0.7}), Bounds(1.0)).train)
     known = mx.array([[MEASURED, 0.5]])
     given = penalties(samples_at([1.9]), mx.array(0.9), weights, sensor=known)
     assert float(given.ray[0]) == pytest.approx(0.35, abs=1e-6)

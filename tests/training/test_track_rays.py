@@ -13,7 +13,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import settled
 from nerfmac.training.track_rays import TrackRays, pixels_of
 from tests.numerics import assert_matches
@@ -64,10 +64,10 @@ def test_the_first_rays_are_those_of_observations_and_the_others_stay(scene):
     assert mx.array_equal(drawn[200:], index[200:])
     assert len(set(chosen)) > 80
     distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))[chosen]
-    np.testing.assert_allclose(np.array(targets.distance), distance, rtol=1e-6)
+    np.testing.assert_allclose(np.array(targets[:, 0]), distance, rtol=1e-6)
     error = tracks.error[tracks.point]
     confidence = np.exp(-((error / error.mean()) ** 2))[chosen]
-    np.testing.assert_allclose(np.array(targets.confidence), confidence, rtol=1e-5)
+    np.testing.assert_allclose(np.array(targets[:, 1]), confidence, rtol=1e-5)
     assert np.ptp(confidence) > 0.9
 
 
@@ -159,7 +159,7 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
 )
 def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
     train = settled(override(CONFIG, train={"depth": 0.2}), Bounds(2.0)).train
-    weights, samples = configured_penalty_weights(train), samples_of_rays()
+    weights, samples = penalty_weights(train), samples_of_rays()
     got = penalties(samples, mx.array(progress), weights, KNOWN)
     want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
     np.testing.assert_allclose(np.array(got.sample), weight * np.array(want.sample), atol=1e-6)
