@@ -117,7 +117,6 @@ def test_an_example_in_python_runs(page, index, used, monkeypatch):
         pytest.importorskip("anywidget")
     quick = text.replace("nerfmac.train(scene, goal=", 'nerfmac.train(scene, "tiny", ')
     quick = re.sub(r"seconds=\d+", "steps=4", quick)
-    quick = quick.replace("nerfmac.Config().networks", "PRESETS['tiny'].networks")
     quick = quick.replace("resolution=64", "resolution=12, threshold=0.01")
     quick = re.sub(r"frames=240, size=\(\d+, \d+\)", "frames=2, size=(24, 16)", quick)
     names = {"PRESETS": PRESETS}

@@ -51,6 +51,13 @@ class Samples(NamedTuple):
         return self.distance + 0.5 * self.width
 
     @property
+    def is_used(self) -> mx.array:
+        """Whether each slot contains a sample, (slots,) bool. Values that an operation returns for
+        other slots are arbitrary and may be NaN, so that a matrix product with them would have a
+        gradient that is not finite."""
+        return mx.arange(self.ray.shape[0]) < self.used
+
+    @property
     def used(self) -> mx.array:
         """Number of used slots, (1,) int32."""
         return self.ray_start[-1:]

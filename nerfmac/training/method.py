@@ -74,11 +74,6 @@ class Method:
                 raise InputError(f"{name} is {what}; expected {_ARGUMENTS[name]}")
 
     @property
-    def creates_parts(self) -> bool:
-        """Whether the field or the sampler is created by a function of the user."""
-        return self.field is not None or self.sampler is not None
-
-    @property
     def own(self) -> dict[str, str]:
         """Class or function names of the custom field, sampler, and color loss, keyed by
         component."""

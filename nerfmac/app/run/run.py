@@ -114,7 +114,8 @@ class Run:
         """
         configuration.check_method(method)
         # A custom component is created once, when all settings are known.
-        views = scene.views("train", progress=progress) if method.creates_parts else None
+        is_own = method.field is not None or method.sampler is not None
+        views = scene.views("train", progress=progress) if is_own else None
         facts = configuration.facts_of(scene)
         config = resolve(configuration.config_of(config), facts, views)
         trainer = Trainer(config, scene.bounds, views, method, facts.cameras)
@@ -196,7 +197,9 @@ class Run:
         if is_new:
             self.config = resolve(self.config, configuration.facts_of(source), views)
             self.scene = SceneRecord.of(source, views.mean_color())
-        self.trainer = Trainer(self.config, self.scene.bounds, views, method)
+        # Custom components are created again only if their configuration has changed.
+        parts = self.trainer.parts if self.trainer.config == self.config else None
+        self.trainer = Trainer(self.config, self.scene.bounds, views, method, parts=parts)
         if is_new:
             self.state = self.trainer.init()
 
