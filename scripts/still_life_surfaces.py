@@ -21,7 +21,7 @@ from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import camera_rays
-from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors, normal_angles
+from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors
 from nerfmac.rendering.view_renderer import ViewRenderer
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +33,7 @@ def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
     Normals are in scene axes. In pixels without an object, the distance is infinite and the normal
     is 0.
     """
-    rays = [np.array(values, np.float64) for values in camera_rays(camera)]
+    rays = [np.array(values, np.float64) for values in camera_rays(camera)[:2]]
     origin = placement.to_file(rays[0]).astype(np.float32).T
     direction = placement.turned_to_file(rays[1]).astype(np.float32).T
     distance, which = trace(origin, direction)
@@ -42,6 +42,14 @@ def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
     facing, _ = surface(origin[:, seen] + distance[seen] * direction[:, seen], which[seen])
     normal[seen] = facing.T @ placement.rotation.T
     return placement.scale * distance.astype(np.float64), normal
+
+
+def normal_angles(normal: Array, truth: Array) -> Array:
+    """Return the angles (n,), in degrees, between vectors (n, 3). The angle to a zero vector is 90
+    degrees."""
+    length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
+    cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)
+    return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
 def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:

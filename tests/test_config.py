@@ -11,6 +11,7 @@ import pytest
 import nerfmac
 from nerfmac import Config, InputError
 from nerfmac.app.cli.shared_options import Preset
+from nerfmac.app.run.configuration import facts_of
 from nerfmac.config import (
     PRESET_NAMES,
     HashGridConfig,
@@ -22,7 +23,9 @@ from nerfmac.config import (
     TrainConfig,
     override,
 )
-from nerfmac.config.presets import PRESETS, preset
+from nerfmac.config.presets import PRESETS, flattened, preset
+from nerfmac.geometry import Bounds, Camera, Lens
+from nerfmac.training.resolve import SceneFacts, resolve, settled
 
 PACKAGE = Path(nerfmac.__file__).parent
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
@@ -161,21 +164,21 @@ def test_an_unknown_preset_is_refused_with_the_ones_there_are():
 
 def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     schedule = OptimizerConfig(rate=0.02, hold=0.25, final_rate=0.01)
-    assert [schedule.rate_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
-    assert schedule.rate_at(1.0, 10**6) == pytest.approx(0.02 * 0.01)
-    assert schedule.rate_at(0.625, 10**6) == pytest.approx(0.02 * 0.1)  # half way down: the root
-    later = [schedule.rate_at(0.25 + 0.05 * i, 10**6) for i in range(16)]
+    assert [schedule.factor_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [1.0] * 3
+    assert schedule.factor_at(1.0, 10**6) == pytest.approx(0.01)
+    assert schedule.factor_at(0.625, 10**6) == pytest.approx(0.1)  # half way down: the root
+    later = [schedule.factor_at(0.25 + 0.05 * i, 10**6) for i in range(16)]
     ratios = [b / a for a, b in pairwise(later)]
     assert ratios == pytest.approx([0.01 ** (1 / 15)] * 15)
 
 
 def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
     schedule = OptimizerConfig(rate=0.02, warmup_steps=4, hold=0.0, final_rate=0.01)
-    assert [schedule.rate_at(0.0, step) for step in range(6)] == pytest.approx(
-        [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
+    assert [schedule.factor_at(0.0, step) for step in range(6)] == pytest.approx(
+        [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
     )
-    assert schedule.rate_at(0.5, 1) == pytest.approx(0.01 * 0.1)
-    assert OptimizerConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
+    assert schedule.factor_at(0.5, 1) == pytest.approx(0.5 * 0.1)
+    assert OptimizerConfig(warmup_steps=0).factor_at(0.0, 0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -194,21 +197,45 @@ def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
 def test_a_thin_fog_is_for_transparent_images_only():
     config = override(Config(), networks={"density_bias": 2})
     for has_alpha, density_bias in ((True, 2), (False, 0)):
-        ready = config.for_scene(835.0, has_alpha=has_alpha)
+        ready = resolve(config, SceneFacts(Bounds(1.0), has_alpha))
         assert ready.networks.density_bias == density_bias
-        assert ready.grid.finest == 1044
 
 
 def test_what_follows_from_the_settings():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
-    assert [MarchConfig(near=near).near_plane for near in (None, 0.0, 0.7)] == [0.1, 0.0, 0.7]
+    assert [MarchConfig(near=near).near_plane for near in (0.0, 0.7)] == [0.0, 0.7]
 
 
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
-    assert HashGridConfig().for_pixels(835.0).finest == 1044
-    assert HashGridConfig(finest=300).for_pixels(835.0).finest == 300
-    assert HashGridConfig(coarsest=20).for_pixels(1.0).finest == 80
-    assert HashGridConfig().for_pixels(1e5).finest == 4096
+    def finest(pixels_per_unit, **grid):
+        lens = Lens(40, 30, 2.0 * pixels_per_unit, 2.0 * pixels_per_unit, 20.0, 15.0)
+        camera = Camera.look_at((0.5, 0.5, 2.5), (0.5, 0.5, 0.5), (0.0, 1.0, 0.0), lens)
+        facts = SceneFacts(Bounds(1.0), cameras=[camera])
+        return resolve(override(Config(), grid=grid), facts).grid.finest
+
+    assert finest(835.0) == 1044
+    assert finest(835.0, finest=300) == 300
+    assert finest(1.0, coarsest=20) == 80
+    assert finest(1e5) == 4096
+    assert settled(Config(), Bounds(1.0)).grid.finest == 1024
+
+
+def test_what_has_no_effect_around_an_object_is_disabled_there():
+    config = override(Config(), march={"cone": 0.01}, train={"occlusion": 0.3})
+    for extent, expected in ((1.0, (0.0, 0.0, 0.0, 0.0)), (2.5, (0.01, 0.01, 1.0, 0.3))):
+        ready = settled(config, Bounds(extent))
+        march, train = ready.march, ready.train
+        found = march.cone, march.thin_below, train.gradient_scaling, train.occlusion
+        assert found == expected
+
+
+def test_a_resolved_configuration_has_no_automatic_setting_and_is_not_resolved_again(scene):
+    facts, views = facts_of(scene), scene.views("train")
+    ready = resolve(PRESETS["tiny"], facts, views)
+    assert None not in dict(flattened(ready.to_json())).values()
+    assert resolve(ready, facts, views) == settled(ready, scene.bounds) == ready
+    known = dict(flattened(settled(PRESETS["tiny"], scene.bounds).to_json()))
+    assert None not in known.values()
 
 
 @pytest.mark.parametrize(

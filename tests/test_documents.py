@@ -117,7 +117,6 @@ def test_an_example_in_python_runs(page, index, used, monkeypatch):
         pytest.importorskip("anywidget")
     quick = text.replace("nerfmac.train(scene, goal=", 'nerfmac.train(scene, "tiny", ')
     quick = re.sub(r"seconds=\d+", "steps=4", quick)
-    quick = quick.replace("nerfmac.Config().networks", "PRESETS['tiny'].networks")
     quick = quick.replace("resolution=64", "resolution=12, threshold=0.01")
     quick = re.sub(r"frames=240, size=\(\d+, \d+\)", "frames=2, size=(24, 16)", quick)
     names = {"PRESETS": PRESETS}
@@ -133,7 +132,7 @@ def test_the_field_of_ones_own_is_short_and_learns(used, monkeypatch):
     names = {}
     exec(re.sub(r"goal=.*?seconds=\d+", '"tiny", nerfmac.Goal(steps=40', text), names)
     trained = names["run"]
-    method = nerfmac.Method(field=names["Ball"]())
+    method = nerfmac.Method(field=names["Ball"])
     untrained = nerfmac.Run.begin(names["scene"], trained.config, method=method, progress=False)
     after, before = (
         np.mean([view.psnr for view in run.evaluate("test")]) for run in (trained, untrained)

@@ -26,13 +26,13 @@ class Ball(nerfmac.Field):
     def init(self, key):
         return {"center": mx.full((3,), 0.5), "radius": mx.array([0.2]), "color": mx.zeros(3)}
 
-    def density(self, parameters, position):
+    def density_at(self, parameters, position):
         distance = mx.linalg.norm(position - parameters["center"], axis=-1)
         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         color = mx.sigmoid(parameters["color"])
-        density = self.density(parameters, samples.position)
+        density = self.density_at(parameters, samples.position)
         return FieldOutput(density, mx.broadcast_to(color, samples.position.shape))
 
 
@@ -62,10 +62,10 @@ def squared(seen, target):
 
 
 METHODS = {
-    "field": Method(field=Ball()),
-    "sampler": Method(sampler=Even()),
+    "field": Method(field=Ball),
+    "sampler": Method(sampler=Even),
     "loss": Method(loss=squared),
-    "all": Method(Ball(), Even(), squared),
+    "all": Method(Ball, Even, squared),
 }
 
 
@@ -103,7 +103,7 @@ class Spread(Even):
 
 
 def test_the_loss_of_a_sampler_trains_its_parameters_and_nothing_else(scene):
-    runs = [Run.begin(scene, CONFIG, method=Method(Ball(), each)) for each in (Even(), Spread())]
+    runs = [Run.begin(scene, CONFIG, method=Method(Ball, each)) for each in (Even, Spread)]
     for run in runs:
         resume(run, Goal(steps=40), progress=False)
     plain, learned = (run.state.parameters for run in runs)
@@ -117,17 +117,17 @@ class Striped(Ball):
 
     extras = {"height": 1, "both": 4}  # noqa: RUF012
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         height = samples.position[:, 2:]
         ones = mx.ones_like(height)
         both = mx.concatenate([ones, height, ones, 2.0 * height], axis=1)
-        output = super().__call__(parameters, samples, directions)
+        output = super().__call__(parameters, samples, rays)
         return output._replace(extras={"height": height, "both": both})
 
 
-@pytest.mark.parametrize("sampler", [None, Even()], ids=["occupancy grid", "even samples"])
+@pytest.mark.parametrize("sampler", [None, Even], ids=["occupancy grid", "even samples"])
 def test_additional_outputs_are_composited_with_the_weights_of_colors(scene, sampler):
-    method = Method(Striped(), sampler)
+    method = Method(Striped, sampler)
     run = Run.begin(scene, CONFIG, method=method)
     resume(run, Goal(steps=20), progress=False)
     camera = scene.splits["test"][0].camera
@@ -165,8 +165,8 @@ def test_a_loss_sees_additional_outputs_the_pixel_and_a_density_with_a_gradient(
 
     results = []
     for losses in ((), (of_colors,), (of_density,), (of_extras,)):
-        trainer = Run.begin(scene, CONFIG, method=Method(Striped(), extra_losses=losses)).trainer
-        after, measured = trainer.advance(trainer.init(), rate=1e-2)
+        trainer = Run.begin(scene, CONFIG, method=Method(Striped, extra_losses=losses)).trainer
+        after, measured = trainer.advance(trainer.init(), factor=1 / 3)
         results.append((float(measured[0]), after.parameters["radius"].item()))
     plain, colors, density, extras = results
     assert colors == pytest.approx(plain, rel=1e-4), "the pixel of a ray has its target color"
@@ -191,13 +191,20 @@ def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
         def __call__(self, *arguments):
             return field(super().__call__(*arguments))
 
-    run = Run.begin(scene, CONFIG, method=Method(Wrong()))
+    run = Run.begin(scene, CONFIG, method=Method(Wrong))
     with pytest.raises(nerfmac.InputError, match=f"output of Wrong .*{complaint}"):
         resume(run, Goal(steps=1), progress=False)
 
 
 @pytest.mark.parametrize(
-    "parts", [{"field": "ball"}, {"sampler": Even}, {"loss": "l1"}, {"extra_losses": ["l1"]}]
+    "parts",
+    [
+        {"field": "ball"},
+        {"field": Ball(None, None)},
+        {"sampler": Even(None, None, None)},
+        {"loss": "l1"},
+        {"extra_losses": ["l1"]},
+    ],
 )
 def test_what_is_no_part_is_refused_by_its_name(parts):
     (name,) = parts
@@ -207,7 +214,7 @@ def test_what_is_no_part_is_refused_by_its_name(parts):
 
 def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    run = Run.begin(scene, config, method=Method(field=Ball()))
+    run = Run.begin(scene, config, method=Method(field=Ball))
     before = dict(run.state.parameters)
     assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
     resume(run, Goal(steps=2), progress=False)
@@ -219,7 +226,7 @@ def test_parameters_of_a_field_and_a_sampler_have_different_names(scene, tmp_pat
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
     coarse = VanillaField(config.vanilla, Bounds(1.0), "coarse")
     with pytest.raises(nerfmac.InputError, match=r"VanillaField .*coarse\.0\.bias.*rename"):
-        nerfmac.train(scene, config, method=Method(field=coarse), out=tmp_path / "run")
+        nerfmac.train(scene, config, method=Method(field=lambda *_: coarse), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
@@ -276,7 +283,7 @@ def test_several_losses_of_a_ray_count_as_their_mean(scene):
 def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
     Run.begin(scene, CONFIG).save(tmp_path)
     with pytest.raises(nerfmac.InputError, match="with the configured sampler, not with Even"):
-        Run.load(tmp_path, method=Method(sampler=Even()))
+        Run.load(tmp_path, method=Method(sampler=Even))
 
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
@@ -285,11 +292,11 @@ def test_only_decayed_parameters_shrink_without_a_gradient(scene):
             "radius": ParameterSpec((1,), is_l2_regularized=True)
         }
 
-        def density(self, parameters, position):
+        def density_at(self, parameters, position):
             return 0.0 * position[:, 0] * parameters["radius"]
 
     config = nerfmac.config.override(CONFIG, optimizer={"l2": 1e-2})
-    run = Run.begin(scene, config, method=Method(field=Still()))
+    run = Run.begin(scene, config, method=Method(field=Still))
     resume(run, Goal(steps=20), progress=False)
     assert run.state.parameters["radius"].item() < 0.199
     assert np.array_equal(np.array(run.state.parameters["center"]), [0.5, 0.5, 0.5])
@@ -302,11 +309,11 @@ def test_a_step_is_skipped_unless_the_gradient_that_is_not_finite_is_bounded(sce
             "radius": ParameterSpec((1,), has_bounded_gradient=is_bounded)
         }
 
-        def density(self, parameters, position):
-            return super().density(parameters, position) + mx.sqrt(0.0 * parameters["radius"])
+        def density_at(self, parameters, position):
+            return super().density_at(parameters, position) + mx.sqrt(0.0 * parameters["radius"])
 
-    run = Run.begin(scene, CONFIG, method=Method(field=Nan()))
-    after, _ = run.trainer.advance(run.state, 0.1)
+    run = Run.begin(scene, CONFIG, method=Method(field=Nan))
+    after, _ = run.trainer.advance(run.state, 3.0)
     is_moved = not mx.array_equal(after.parameters["color"], run.state.parameters["color"])
     assert is_moved == is_bounded
 
@@ -323,8 +330,8 @@ class Waves(nerfmac.Encoding):
     def init(self, key):
         return {"directions": 6.0 * mx.random.normal((3, 16), key=key)}
 
-    def __call__(self, parameters, position, used=None):
-        waves = mx.sin(self.bounds.to_unit(position) @ parameters["directions"])
+    def __call__(self, parameters, samples, rays):
+        waves = mx.sin(self.bounds.to_unit(samples.position) @ parameters["directions"])
         return waves.astype(working_dtype())
 
 
@@ -340,7 +347,7 @@ def test_an_encoding_with_more_outputs_than_a_mac_has_memory_for_is_refused(scen
 
 def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
     field = nerfmac.EncodedField(Waves(Bounds(scene.extent)), CONFIG.networks)
-    run = Run.begin(scene, CONFIG, method=Method(field=field))
+    run = Run.begin(scene, CONFIG, method=Method(field=lambda *_: field))
     start = {name: np.array(values) for name, values in run.state.parameters.items()}
     before = np.mean([view.psnr for view in run.evaluate(progress=False)])
     resume(run, Goal(steps=200), progress=False)

@@ -182,7 +182,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
 
 
 class Misfit(Method):
-    def parts(self, config, bounds):
+    def parts(self, config, bounds, cameras=None):
         raise InputError(f"nothing fits a cube of {bounds.extent:g}")
 
 

@@ -11,11 +11,13 @@ from still_life_surfaces import compare, true_surface
 
 from nerfmac import Composited, Rays, builtin_scene_path, load_scene
 from nerfmac.app.cli.declared import documentation
-from nerfmac.app.run import Run, configuration, surface_quality
-from nerfmac.app.run.configuration import surface_losses_for_views
+from nerfmac.app.run import Run, surface_quality
 from nerfmac.app.run.outputs import surface_summary
 from nerfmac.config import Config, TrainConfig, override
+from nerfmac.geometry import Bounds
 from nerfmac.geometry.tracks import Tracks
+from nerfmac.training import resolve as resolve_module
+from nerfmac.training.resolve import SceneFacts, resolve
 from tests.app.scenes.projection import project
 from tests.scene_factory import CONFIG
 
@@ -113,13 +115,13 @@ def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
     placed = replace(scene, points=points if has_floor else None)
     views = replace(placed.views("train"), tracks=tracks if has_tracks else None)
     config = replace(override(Config(), train=given), model=model)
-    train = surface_losses_for_views(config, views).train
+    train = resolve(config, SceneFacts(Bounds(2.0)), views).train
     assert (train.occlusion, train.depth, train.ground) == want
 
 
 @pytest.mark.parametrize("name", ["occlusion", "depth", "ground", "sensor"])
 def test_the_help_of_a_loss_has_its_default_weight(name):
-    weight = getattr(configuration, f"{name.upper()}_WEIGHT")
+    weight = getattr(resolve_module, f"{name.upper()}_WEIGHT")
     assert f"the weight is {weight:g}" in " ".join(documentation(TrainConfig)[name].split())
 
 
@@ -130,8 +132,8 @@ def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_fl
         points[:, 2] = np.random.default_rng(7).uniform(0.02, 0.98, len(points))
     placed = replace(scene, points=points, tracks=tracks._replace(points=points))
     train = Run.begin(placed, CONFIG, progress=False).config.train
-    want = (0.0, 0.05, 0.05) if has_floor else (0.01, 0.0, 0.0)
-    assert (train.occlusion, train.depth, train.ground) == want
+    want = (0.05, 0.05) if has_floor else (0.0, 0.0)
+    assert (train.depth, train.ground) == want
     assert ("have a ground plane" in caplog.text) == has_floor
 
 

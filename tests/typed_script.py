@@ -23,14 +23,14 @@ class Ball(nerfmac.Field):
     def init(self, key: mx.array) -> dict[str, mx.array]:
         return {"density": mx.ones(1)}
 
-    def density(self, parameters: dict[str, mx.array], position: mx.array) -> mx.array:
+    def density_at(self, parameters: dict[str, mx.array], position: mx.array) -> mx.array:
         inside = mx.linalg.norm(position - 0.5, axis=1) < 0.25
         return mx.where(inside, parameters["density"], 0.0)
 
     def __call__(
-        self, parameters: dict[str, mx.array], samples: nerfmac.Samples, directions: mx.array
+        self, parameters: dict[str, mx.array], samples: nerfmac.Samples, rays: nerfmac.Rays
     ) -> nerfmac.FieldOutput:
-        density = self.density(parameters, samples.position)
+        density = self.density_at(parameters, samples.position)
         return nerfmac.FieldOutput(density, mx.full((density.size, 3), 0.5))
 
 
@@ -41,7 +41,7 @@ def show(report: nerfmac.Report) -> None:
 scene = nerfmac.load_scene("lego", split=8)
 config = override(PRESETS["small"], train={"steps": 100}, seed=3)
 run = nerfmac.train(
-    scene, config=config, method=nerfmac.Method(Ball()), on_report=show, out=Path("run")
+    scene, config=config, method=nerfmac.Method(Ball), on_report=show, out=Path("run")
 )
 best: nerfmac.ViewQuality = max(run.evaluate(), key=lambda view: view.psnr)
 mean: float = run.evaluate("test").psnr

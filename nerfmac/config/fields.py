@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from nerfmac.common import InputError, checks
@@ -54,24 +54,6 @@ class HashGridConfig(Settings):
                 f"grid.levels * grid.features is {features}; expected a multiple of 16, the "
                 f"networks' unit of width, up to {WIDEST_FEATURES}"
             )
-
-    def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """Return the settings with `finest` chosen for a resolution of the images.
-
-        The finest level has about five cells per four pixels. A finer level would also learn
-        details that only one view contains. For the Chair scene at full size, 1024 cells for 835
-        pixels give better results than 512 cells. For the Lego scene at half size, 512 cells for
-        417 pixels give better results than 1024 or 2048 cells.
-
-        Args:
-            per_unit: Number of image pixels per scene unit.
-
-        Returns:
-            Settings with `finest`. If `finest` is already set, the settings do not change.
-        """
-        if self.finest is not None:
-            return self
-        return replace(self, finest=round(min(max(1.25 * per_unit, 4 * self.coarsest), 4096)))
 
 
 @dataclass(frozen=True)

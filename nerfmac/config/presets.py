@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from nerfmac.common import Fields, InputError, checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
+from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings
 from nerfmac.config.training import OptimizerConfig, RefineConfig, TrainConfig
 
@@ -76,27 +76,6 @@ class Config(Settings):
     def unchanged(self) -> Config:
         """The preset that this configuration is based on, without any changed settings."""
         return preset_of(self.model, self.preset)
-
-    def for_scene(
-        self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float | None = None
-    ) -> Config:
-        """Return a copy of the configuration with the automatic settings chosen for a scene.
-
-        Args:
-            pixels_per_unit: Image resolution, in pixels per scene unit.
-            has_alpha: Whether the images have an alpha channel.
-            near_plane: Distance in scene units from the cameras to the nearest content, or None if
-                unknown.
-
-        Returns:
-            Configuration in which the settings that depend on the scene are set.
-        """
-        networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
-        near = self.march.near
-        if near is None and near_plane is not None and near_plane > NEAR:
-            near = near_plane
-        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near=near)
-        return replace(self, grid=grid, networks=networks, march=march)
 
     def to_json(self) -> dict[str, Any]:
         """Return the configuration as JSON values.

@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Annotated
 
 from nerfmac.common import InputError
-from nerfmac.config.settings import Range, Settings
+from nerfmac.config.settings import Range, Settings, known
 
 FIRST_INTERVAL = 4
 """Number of training steps between the first updates of the occupancy grid. Instant-NGP first
@@ -57,8 +57,8 @@ class MarchConfig(Settings):
 
     @property
     def near_plane(self) -> float:
-        """Near plane in scene units: `near`, or `NEAR` if `near` is None."""
-        return NEAR if self.near is None else self.near
+        """Near plane `near` in scene units, which must not be automatic."""
+        return known("march.near", self.near)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,18 @@ from collections.abc import Callable
 from functools import cache
 from math import inf
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from nerfmac.common import checks
+from nerfmac.common import InputError, checks
 
 
 class Range(NamedTuple):
@@ -37,6 +46,16 @@ class Settings:
         settings: type = type(self)
         for name, hint in _hints(settings).items():
             _check(f"{self._prefix}{name}", getattr(self, name), hint)
+
+
+Value = TypeVar("Value")
+
+
+def known(name: str, value: Value | None) -> Value:
+    """Return the value of a setting, and raise `InputError` if the setting is automatic."""
+    if value is None:
+        raise InputError(f"{name} is automatic; expected a value, for example from resolve")
+    return value
 
 
 @cache

@@ -100,12 +100,12 @@ class OptimizerConfig(Settings):
         super().__post_init__()
         checks.number("optimizer.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
 
-    def rate_at(self, progress: float, step: int) -> float:
+    def factor_at(self, progress: float, step: int) -> float:
         """Return the learning rate at `step`, counted from 0, after the fraction `progress` of the
-        run."""
+        run, divided by `rate`."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
-        return self.rate * rising * self.final_rate**falling
+        return rising * self.final_rate**falling
 
 
 REFINED = ("poses", "lenses", "exposures", "colors")

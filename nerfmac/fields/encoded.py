@@ -8,17 +8,18 @@ encoding, `EncodedField` is the field of Instant-NGP.
 from dataclasses import replace
 from functools import partial
 from math import ceil
+from typing import Self
 
 import mlx.core as mx
 
 from nerfmac.backend import runs_kernel, working_dtype
 from nerfmac.backend.apple import features_per_launch
 from nerfmac.common import InputError
-from nerfmac.config import NetworkConfig
+from nerfmac.config import Config, NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
-from nerfmac.fields.encodings import Encoding, HashGrid
+from nerfmac.fields.encodings import Encoding, HashGrid, encoding_of
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
-from nerfmac.geometry import Rays, Samples
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import (
@@ -41,7 +42,8 @@ class EncodedField(Field):
 
         >>> from nerfmac.config import HashGridConfig, NetworkConfig
         >>> from nerfmac.fields.encodings import HashGrid
-        >>> grid = HashGridConfig(levels=8, features=2, log2_entries=14)
+        >>> from nerfmac.geometry import Viewpoints
+        >>> grid = HashGridConfig(levels=8, features=2, log2_entries=14, finest=256)
         >>> encoding = HashGrid(grid, nerfmac.Bounds(1.0))
         >>> field = nerfmac.EncodedField(encoding, NetworkConfig(width=32))
         >>> parameters = field.init(mx.random.key(0))
@@ -53,7 +55,9 @@ class EncodedField(Field):
         The field returns a density for each of 5 positions. The initial features are close to zero,
         so the initial density is close to exp(0) = 1.
 
-        >>> mx.round(field.density(parameters, mx.random.uniform(shape=(5, 3))), 1)
+        >>> position = mx.random.uniform(shape=(5, 3))
+        >>> samples, rays = Viewpoints.of(None, step=0.01, cone=0.0).through(position)
+        >>> mx.round(field.density(parameters, samples, rays), 1)
         array([1, 1, 1, 1, 1], dtype=float32)
     """
 
@@ -82,6 +86,29 @@ class EncodedField(Field):
             encoding.outputs, networks.width, *layers, networks.density_bias
         )
 
+    @classmethod
+    def of(cls, config: Config, bounds: Bounds) -> Self:
+        """Create the field that a configuration selects.
+
+        Args:
+            config: Configuration of a run.
+            bounds: The scene cube.
+
+        Returns:
+            Field with the encoding and the networks of the configuration.
+        """
+        return cls(encoding_of(config, bounds), config.networks)
+
+    @property
+    def plain_grid(self) -> HashGrid | None:
+        """The encoding, if the field is exactly a `HashGrid` with two networks, which kernels can
+        evaluate as a whole. The value is None for another encoding, and for a subclass that
+        computes its features or its output in another way."""
+        encoding, is_plain = self.encoding, type(self).__call__ is EncodedField.__call__
+        if not isinstance(encoding, HashGrid) or not is_plain:
+            return None
+        return encoding if type(encoding).__call__ is HashGrid.__call__ else None
+
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
         """Declarations of the encoding's parameters and of the flat network weights `density` and
@@ -94,7 +121,7 @@ class EncodedField(Field):
         """
         encoding = dict(self.encoding.parameter_specs)
         is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
-        if is_clamped and isinstance(self.encoding, HashGrid):
+        if is_clamped and self.plain_grid:
             encoding["table"] = replace(encoding["table"], has_bounded_gradient=True)
         weights = {
             name: ParameterSpec((network.weights,), is_l2_regularized=True)
@@ -120,74 +147,52 @@ class EncodedField(Field):
         weights = {name: uniform_by_layer(network, own) for (name, network), own in networks}
         return {**self.encoding.init(encoding), **weights}
 
-    def __call__(
-        self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> FieldOutput:
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> FieldOutput:
         """Return the density and color of packed samples.
 
         Args:
             parameters: Parameters of the field.
             samples: Packed samples.
-            directions: Unit vectors (rays, 3), one for each ray.
+            rays: Rays of the samples.
 
         Returns:
             Density (slots,) per scene unit and color (slots, 3) in [0, 1]. Density and color are
             differentiable with respect to the parameters and, if the encoding is differentiable,
             the positions.
         """
-        used = samples.used
-        features = self.encoding(parameters, samples.position, used)
-        basis = spherical_harmonics(mx.stop_gradient(directions))
+        features = self.encoding(parameters, samples, rays)
+        basis = spherical_harmonics(mx.stop_gradient(rays.direction))
         weights = parameters["density"], parameters["color"]
-        arrays = features, basis, samples.ray, used, *weights
+        arrays = features, basis, samples.ray, samples.used, *weights
         return FieldOutput(*networks(*arrays, self.networks_shape))
 
-    def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at `position`, without a gradient.
+    def density(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return the density of packed samples, without a gradient.
 
         Args:
             parameters: Parameters of the field.
-            position: Scene coordinates (points, 3).
+            samples: Packed samples.
+            rays: Rays of the samples.
 
         Returns:
-            Density (points,) per scene unit.
+            Density (slots,) per scene unit. On Apple GPUs, no launch encodes more than
+            `features_per_launch` features, because a longer launch would delay the display.
         """
-        return self._density(parameters, position)
-
-    def _density(
-        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
-    ) -> mx.array:
-        features = self.encoding(parameters, position, used)
-        weights = parameters["density"], parameters["color"]
-        return networks_density(features, *weights, self.networks_shape, used)
-
-    def density_of_first(
-        self, parameters: Parameters, position: mx.array, used: mx.array
-    ) -> mx.array:
-        """Return the density at the first `used` positions, without a gradient.
-
-        Args:
-            parameters: Parameters of the field.
-            position: Scene coordinates (points, 3).
-            used: Number of valid points at the start of `position`, int32 array (1,).
-
-        Returns:
-            Density (points,) per scene unit. Only the first `used[0]` values are valid. The other
-            values are arbitrary. On Apple GPUs, no launch encodes more than `features_per_launch`
-            features, because a longer launch would delay the display.
-        """
-        points, most = position.shape[0], max(features_per_launch() / self.encoding.outputs, 1.0)
-        launches = ceil(points / most)
-        if launches <= 1:
-            return self._density(parameters, position, used)
-        size = ceil(points / launches)
-        parts = range(0, points, size)
-        return mx.concatenate(
-            [
-                self._density(parameters, position[i : i + size], mx.clip(used - i, 0, size))
-                for i in parts
-            ]
+        slots, most = (
+            samples.position.shape[0],
+            max(features_per_launch() / self.encoding.outputs, 1.0),
         )
+        launches = ceil(slots / most)
+        if launches <= 1:
+            return self._density(parameters, samples, rays)
+        size = ceil(slots / launches)
+        parts = (samples.part(first, size) for first in range(0, slots, size))
+        return mx.concatenate([self._density(parameters, part, rays) for part in parts])
+
+    def _density(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        features = self.encoding(parameters, samples, rays)
+        weights = parameters["density"], parameters["color"]
+        return networks_density(features, *weights, self.networks_shape, samples.used)
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """Return a function that traces whole rays with `nerfmac.ops.trace.trace`.
@@ -197,13 +202,14 @@ class EncodedField(Field):
             occupied: Occupied cells of the scene.
 
         Returns:
-            Tracer, or None if the encoding is not a `HashGrid` or the kernel cannot run.
+            Tracer, or None if there is no `plain_grid` or the kernel cannot run.
         """
-        if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
+        grid = self.plain_grid
+        if grid is None or not runs_kernel("trace"):
             return None
         # GPU kernels read the table in half precision. It is rounded here, once for all images.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
-        sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self.networks_shape)
+        sizes = TraceGeometry(occupied.geometry, grid.levels, self.networks_shape)
         return partial(_traced, rounded, sizes, occupied.bits)
 
 

@@ -14,11 +14,10 @@ import mlx.core as mx
 
 from nerfmac.backend import working_dtype
 from nerfmac.config import Config, HashGridConfig
+from nerfmac.config.settings import known
 from nerfmac.fields.field import Parameters, ParameterSpec
-from nerfmac.geometry import Bounds
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-
-_FINEST = 1024  # cells per scene unit at the finest level if `grid.finest` is None
 
 
 class Encoding(ABC):
@@ -31,16 +30,14 @@ class Encoding(ABC):
         >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
         ...     outputs = 32
         ...
-        ...     def __call__(self, parameters, position, used=None):
+        ...     def __call__(self, parameters, samples, rays):
         ...         waves = 10.0 * mx.random.normal((3, 16), key=mx.random.key(0))
-        ...         phase = position @ waves
+        ...         phase = samples.position @ waves
         ...         features = mx.concatenate([mx.sin(phase), mx.cos(phase)], axis=1)
         ...         return features.astype(nerfmac.backend.working_dtype())
-        >>> encoding = RandomFourier()
-        >>> encoding({}, mx.zeros((5, 3))).shape
-        (5, 32)
-        >>> networks = nerfmac.config.NetworkConfig(width=32)
-        >>> method = nerfmac.Method(field=nerfmac.EncodedField(encoding, networks))
+        >>> def fourier_field(config, bounds):
+        ...     return nerfmac.EncodedField(RandomFourier(), config.networks)
+        >>> method = nerfmac.Method(field=fourier_field)
         >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
@@ -67,19 +64,16 @@ class Encoding(ABC):
         return {}
 
     @abstractmethod
-    def __call__(
-        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
-    ) -> mx.array:
-        """Return the features of positions.
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return the features of packed samples.
 
         Args:
             parameters: Parameters of the field, including the parameters of the encoding.
-            position: Scene coordinates (points, 3).
-            used: Number of valid points at the start of `position`, int32 array (1,), or None if
-                all points are valid. The features of the other points are arbitrary.
+            samples: Packed samples. The features of unused slots are arbitrary.
+            rays: Rays of the samples.
 
         Returns:
-            Features (points, outputs) with the dtype `nerfmac.backend.working_dtype()`. The
+            Features (slots, outputs) with the dtype `nerfmac.backend.working_dtype()`. The
             features must be differentiable with respect to the parameters and, for camera
             refinement, with respect to the positions.
         """
@@ -96,8 +90,7 @@ class HashGrid(Encoding):
     def levels(self) -> HashLevels:
         """Resolution levels, from `coarsest` cells along each side of the cube to `finest` cells
         per scene unit."""
-        finest = _FINEST if self.config.finest is None else self.config.finest
-        return self._levels(self.bounds.cells_across(finest))
+        return self._levels(self.bounds.cells_across(known("grid.finest", self.config.finest)))
 
     def _levels(self, finest: float) -> HashLevels:
         """Return resolution levels from `coarsest` to `finest` cells along each side of the scene
@@ -106,6 +99,12 @@ class HashGrid(Encoding):
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         sizes = config.levels, config.log2_entries, config.coarsest, growth
         return HashLevels(*sizes, self.bounds.extent)
+
+    @property
+    def cells_per_unit(self) -> tuple[float, ...]:
+        """Resolution of each level, from the coarsest to the finest: number of cells per scene
+        unit. The features of a level are interpolated between vertices at this spacing."""
+        return tuple(scale for scale, _ in self.levels.grids)
 
     @property
     def outputs(self) -> int:
@@ -130,7 +129,21 @@ class HashGrid(Encoding):
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
-    def __call__(
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return the features of packed samples, which depend only on their positions.
+
+        Args:
+            parameters: Parameters that include `table`.
+            samples: Packed samples.
+            rays: Rays of the samples, which are not used.
+
+        Returns:
+            Features (slots, outputs) of type `working_dtype()`. The features of level l are in the
+            columns from l * `config.features` on.
+        """
+        return self.features(parameters, samples.position, samples.used)
+
+    def features(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """Return the features of positions.
@@ -138,7 +151,8 @@ class HashGrid(Encoding):
         Args:
             parameters: Parameters that include `table`.
             position: Scene coordinates (points, 3).
-            used: Number of valid points, as in `Encoding.__call__`.
+            used: Number of valid points at the start of `position`, int32 array (1,), or None if
+                all points are valid. The features of the other points are arbitrary.
 
         Returns:
             Features (points, outputs) of type `working_dtype()`.
@@ -199,12 +213,10 @@ class FrequencyEncoding(Encoding):
         """Number of features, including the padding."""
         return -(-self.frequencies.outputs // 16) * 16
 
-    def __call__(
-        self, parameters: Parameters, position: mx.array, used: mx.array | None = None
-    ) -> mx.array:
-        """Return the differentiable features (points, outputs) of scene positions (points, 3)."""
-        encoded = self.frequencies(self.bounds.to_symmetric(position))
-        padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return the differentiable features (slots, outputs) of the positions of samples."""
+        encoded = self.frequencies(self.bounds.to_symmetric(samples.position))
+        padding = mx.zeros((encoded.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())
 
 

@@ -16,7 +16,8 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common import InputError
-from nerfmac.geometry import Rays, Samples, single_samples
+from nerfmac.config import Config
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
@@ -67,12 +68,13 @@ def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
     return {name: spec.shape for name, spec in specs.items()}
 
 
-def evaluated(
-    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
-) -> FieldOutput:
+DensityOf = Callable[[Parameters, Samples, Rays], mx.array]  # like `Field.density`
+
+
+def evaluated(field: Field, parameters: Parameters, samples: Samples, rays: Rays) -> FieldOutput:
     """Return the output of a custom or built-in `field`. If the output is not a `FieldOutput` with
     the field's `extras`, raise `InputError`."""
-    output, name = field(parameters, samples, directions), type(field).__name__
+    output, name = field(parameters, samples, rays.complete), type(field).__name__
     if not isinstance(output, FieldOutput):
         raise InputError(
             f"the output of {name} is a {type(output).__name__}; expected a nerfmac.FieldOutput, "
@@ -90,8 +92,10 @@ def evaluated(
 
 
 class Field(ABC):
-    """Base class of radiance fields. Positions are in scene coordinates, and density is per scene
-    unit.
+    """Base class of radiance fields. A field is a function of parameters, samples, and rays.
+
+    Marching, thinning, early termination, rendering, and exports evaluate the same function.
+    Positions are in scene coordinates, and density is per scene unit.
 
     Examples:
         >>> class Ball(nerfmac.Field):
@@ -103,22 +107,27 @@ class Field(ABC):
         ...     def init(self, key):
         ...         return {"color": mx.zeros(3), "radius": mx.array([0.2])}
         ...
-        ...     def density(self, parameters, position):
-        ...         distance = mx.linalg.norm(position - 0.5, axis=1)
-        ...         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
-        ...
-        ...     def __call__(self, parameters, samples, directions):
+        ...     def __call__(self, parameters, samples, rays):
+        ...         distance = mx.linalg.norm(samples.position - 0.5, axis=1)
+        ...         density = 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
         ...         color = mx.sigmoid(parameters["color"])
-        ...         density = self.density(parameters, samples.position)
-        ...         color = mx.broadcast_to(color, samples.position.shape)
-        ...         return nerfmac.FieldOutput(density, color)
-        >>> method = nerfmac.Method(field=Ball())
+        ...         return nerfmac.FieldOutput(density, mx.broadcast_to(color, (len(density), 3)))
+        >>> method = nerfmac.Method(field=Ball)
         >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
     extras: Mapping[str, int] = {}
     """Number of channels of each additional output, keyed by name. Additional outputs, such as
     semantic classes, are composited with the same weights as colors."""
+
+    def __init__(self, config: Config, bounds: Bounds) -> None:
+        """Create a field. A subclass may have other arguments if `Method.field` is a function.
+
+        Args:
+            config: Configuration of the run, in which no setting is automatic.
+            bounds: The scene cube.
+        """
+        self.config, self.bounds = config, bounds
 
     @property
     @abstractmethod
@@ -137,15 +146,15 @@ class Field(ABC):
         """
 
     @abstractmethod
-    def __call__(
-        self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> FieldOutput:
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> FieldOutput:
         """Return the density, color, and additional outputs of packed samples.
 
         Args:
             parameters: Parameters of the field.
-            samples: Packed samples. The sample in slot i is on the ray `samples.ray[i]`.
-            directions: Unit vectors (rays, 3), one for each ray.
+            samples: Packed samples. The sample in slot i is on the ray `samples.ray[i]`, at
+                `samples.distance[i]` from its camera, and represents an interval with the length
+                `samples.width[i]`.
+            rays: Rays of the samples, without None (see `Rays.complete`).
 
         Returns:
             Density (slots,) per scene unit, color (slots, 3) in [0, 1], and an array (slots,
@@ -154,51 +163,22 @@ class Field(ABC):
             are arbitrary.
         """
 
-    def density_with_gradient(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at `position`, differentiable with respect to the parameters.
+    def density(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return only the density of packed samples.
 
-        By default, the method evaluates the whole field, with each point as a sample of a ray of
-        its own.
-
-        Args:
-            parameters: Parameters of the field.
-            position: Scene coordinates (points, 3).
-
-        Returns:
-            Density (points,) per scene unit.
-        """
-        directions = mx.broadcast_to(mx.array([0.0, 0.0, 1.0]), position.shape)
-        return self(parameters, single_samples(position), directions).density
-
-    @abstractmethod
-    def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at `position`. The result does not have to be differentiable.
+        By default, the method evaluates the whole field. Override this method if the density can be
+        computed without the colors. The density must be that of `__call__`, but does not have to be
+        differentiable.
 
         Args:
             parameters: Parameters of the field.
-            position: Scene coordinates (points, 3).
+            samples: Packed samples, as in `__call__`.
+            rays: Rays of the samples, without None.
 
         Returns:
-            Density (points,) per scene unit.
+            Density (slots,) per scene unit. The values of unused slots are arbitrary.
         """
-
-    def density_of_first(
-        self, parameters: Parameters, position: mx.array, used: mx.array
-    ) -> mx.array:
-        """Return the density at the first `used` positions.
-
-        Override this method to skip the evaluation of unused points.
-
-        Args:
-            parameters: Parameters of the field.
-            position: Scene coordinates (points, 3).
-            used: Number of valid points at the start of `position`, int32 array (1,).
-
-        Returns:
-            Density (points,) per scene unit. Only the first `used[0]` values are valid. The other
-            values are arbitrary.
-        """
-        return self.density(parameters, position)
+        return evaluated(self, parameters, samples, rays).density
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """Return a function that traces whole rays in one kernel, or None.

@@ -16,7 +16,7 @@ import mlx.core as mx
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.encodings import Frequencies
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec
-from nerfmac.geometry import Bounds, Samples
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.networks import glorot_uniform
 
 
@@ -149,19 +149,17 @@ class VanillaField(Field):
         """Return random initial parameters."""
         return self._network.init(key)
 
-    def __call__(
-        self, parameters: Parameters, samples: Samples, directions: mx.array
-    ) -> FieldOutput:
+    def __call__(self, parameters: Parameters, samples: Samples, rays: Rays) -> FieldOutput:
         """Return the density (slots,) per scene unit and the color (slots, 3) in [0, 1].
 
         Density and color are differentiable with respect to `parameters` and to the sample
         positions.
         """
         points = self._bounds.to_symmetric(samples.position)
-        density, color = self._network(parameters, points, directions, samples.ray)
+        density, color = self._network(parameters, points, rays.direction, samples.ray)
         return FieldOutput(self._per_unit * density, color)
 
-    def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density (points,) per scene unit at `position`, without a gradient."""
-        density, _ = self._network.trunk(parameters, self._bounds.to_symmetric(position))
+    def density(self, parameters: Parameters, samples: Samples, rays: Rays) -> mx.array:
+        """Return the density (slots,) per scene unit, without a gradient."""
+        density, _ = self._network.trunk(parameters, self._bounds.to_symmetric(samples.position))
         return mx.stop_gradient(self._per_unit * density)

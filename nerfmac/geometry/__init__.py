@@ -49,19 +49,17 @@ from nerfmac.geometry.near_plane import (
 )
 from nerfmac.geometry.placement import Direction as Direction, Placement as Placement
 from nerfmac.geometry.rays import (
+    NEW_VIEW as NEW_VIEW,
     Rays as Rays,
     camera_rays as camera_rays,
     panorama_rays as panorama_rays,
+    pixel_radius as pixel_radius,
     rays_through as rays_through,
 )
-from nerfmac.geometry.samples import (
-    Samples as Samples,
-    Thinning as Thinning,
-    single_samples as single_samples,
-)
+from nerfmac.geometry.samples import Samples as Samples, Thinning as Thinning
 from nerfmac.geometry.tracks import (
     Tracks as Tracks,
-    TrackTargets as TrackTargets,
     distances_of as distances_of,
 )
+from nerfmac.geometry.viewpoints import Viewpoints as Viewpoints
 from nerfmac.geometry.views import Color as Color, Views as Views

@@ -82,22 +82,6 @@ class DepthMaps:
         sizes = [(width, height) for _, height, width in np.array(self.places).tolist()]
         return f"DepthMaps({len(sizes)} of {shown_sizes(sizes)})"
 
-    def of_view(self, index: int) -> Map:
-        """Return the map of a view.
-
-        Args:
-            index: Index of the view.
-
-        Returns:
-            Distances (h, w) along the rays in scene units, and confidences (h, w) in [0, 1], both
-            float32. Both are 0 where the distance is unknown.
-        """
-        first, height, width = (int(value) for value in np.array(self.places[index]))
-        part = slice(first, first + height * width)
-        distance = np.array(self.distances[part]).reshape(height, width)
-        confidence = np.array(self.confidences[part]).reshape(height, width)
-        return distance, (confidence / SURE).astype(np.float32)
-
     def moved(self, scale: float, shift: float) -> DepthMaps:
         """Return a copy in which all known distances are multiplied by `scale` and then increased
         by `shift`, in scene units."""

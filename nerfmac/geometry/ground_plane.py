@@ -50,7 +50,7 @@ class GroundPlane(NamedTuple):
     def distance(self, rays: Rays) -> mx.array:
         """Return the distance (rays,) along each ray from its origin to the ground plane, in scene
         units, or `FAR_DISTANCE` if the ray does not intersect the plane inside the convex hull."""
-        origin, direction = rays
+        origin, direction = rays.origin, rays.direction
         slope = _along(direction, self.normal)
         slope = mx.where(mx.abs(slope) < PARALLEL_SLOPE, PARALLEL_SLOPE, slope)
         distance = (self.offset - _along(origin, self.normal)) / slope

@@ -3,8 +3,10 @@
 Camera axes are as in `nerfmac.geometry.cameras`.
 """
 
-from math import pi
-from typing import NamedTuple
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
@@ -12,15 +14,73 @@ from nerfmac.common import checks, refuse_forked
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import fisheye_directions, undistort
 
+NEW_VIEW = -1  # Value of `Rays.view` in renderings of new views.
+
+# Radius of a pixel's cone, relative to the width of the pixel. The variance of the cone's cross
+# section is then equal to the variance of the pixel (Barron et al. 2021, section 3.1).
+PIXEL_RADIUS = 2.0 / sqrt(12.0)
+
+
+_UNKNOWN: Any = None
+
 
 class Rays(NamedTuple):
-    """Rays, described by their origins (r, 3) in scene coordinates and unit directions (r, 3).
+    """Rays in scene coordinates. The names are those of multinerf, except `view` (`cam_idx`) and
+    `radius` (`radii`).
 
-    Both arrays are float32.
+    Values that are unknown are None. A field always receives arrays, those of `complete`.
+
+    Examples:
+        >>> rays = nerfmac.Rays(mx.zeros((2, 3)), mx.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
+        >>> rays.complete.view
+        array([-1, -1], dtype=int32)
     """
 
-    origin: mx.array
-    direction: mx.array
+    origin: mx.array  # (rays, 3) float32, position of the camera.
+    direction: mx.array  # (rays, 3) float32, unit vector.
+    view: mx.array = _UNKNOWN  # (rays,) int32, index of the training view, or `NEW_VIEW`.
+    # (rays,) float32, radius of the pixel's cone at the distance 1 from the camera. At the distance
+    # t, the radius of the cone is t * radius, as in mip-NeRF.
+    radius: mx.array = _UNKNOWN
+    # float32 scalar in [0, 1], completed fraction of the training. In renderings, the value is the
+    # completed fraction of the training that computed the parameters.
+    train_frac: mx.array = _UNKNOWN
+
+    @property
+    def complete(self) -> Rays:
+        """The rays without None. An unknown view is `NEW_VIEW`, an unknown radius is 0, and an
+        unknown fraction of the training is 1."""
+        count = self.origin.shape[:1]
+        view = mx.full(count, NEW_VIEW, mx.int32) if self.view is None else self.view
+        radius = mx.zeros(count) if self.radius is None else self.radius
+        frac = mx.array(1.0) if self.train_frac is None else self.train_frac
+        return Rays(self.origin, self.direction, view, radius, frac)
+
+    def at(self, index: slice | mx.array) -> Rays:
+        """Return some of the rays.
+
+        Args:
+            index: Slice, or int32 array of the indices of the rays.
+
+        Returns:
+            Selected rays.
+        """
+        view, radius = (each if each is None else each[index] for each in (self.view, self.radius))
+        return Rays(self.origin[index], self.direction[index], view, radius, self.train_frac)
+
+
+def pixel_radius(cameras: Cameras, view: mx.array, direction: mx.array) -> mx.array:
+    """Return `Rays.radius` (r,) of rays along `direction` (r, 3) from the cameras with the indices
+    `view`, int32 (r,).
+
+    A pixel of a perspective lens is smaller, seen from the camera, the farther it is from the
+    optical axis. All pixels of a fisheye lens are treated as equal.
+    """
+    focal, ahead = cameras.intrinsics[view, :2], -cameras.poses[view, :, 2]
+    shrinking = (ahead * direction).sum(axis=1)
+    if cameras.is_fisheye:
+        shrinking = mx.where(cameras.distortion[view, 6] > 0, 1.0, shrinking)
+    return PIXEL_RADIUS * shrinking / mx.sqrt(focal[:, 0] * focal[:, 1])
 
 
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
@@ -36,7 +96,8 @@ def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
     checks.shape("pixel", pixel, (view.shape[0], 2))
     distortion = cameras.distortion[view] if cameras.is_distorted else None
     lens = cameras.intrinsics[view], distortion, cameras.is_fisheye
-    return _through(*lens, cameras.poses[view], pixel)
+    origin, direction = _through(*lens, cameras.poses[view], pixel)
+    return Rays(origin, direction, view, pixel_radius(cameras, view, direction))
 
 
 def _through(
@@ -45,7 +106,7 @@ def _through(
     is_fisheye: bool,
     poses: mx.array,
     pixel: mx.array,
-) -> Rays:
+) -> tuple[mx.array, mx.array]:
     seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
     x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
     # Directions are rotated with sums of columns, because a GPU may compute a matmul in TF32 with
@@ -53,7 +114,7 @@ def _through(
     direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
-    return Rays(origin, direction / length)
+    return origin, direction / length
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
@@ -80,7 +141,8 @@ def camera_rays(camera: Camera) -> Rays:
     width, height = camera.lens.width, camera.lens.height
     index = mx.arange(width * height)
     lens = cameras.intrinsics, distortion, cameras.is_fisheye
-    return Rays(*_pixel_rays(index, mx.array(width), *lens, cameras.poses))
+    origin, direction = _pixel_rays(index, mx.array(width), *lens, cameras.poses)
+    return Rays(origin, direction, radius=pixel_radius(cameras, mx.zeros_like(index), direction))
 
 
 def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
@@ -109,7 +171,8 @@ def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
     if eye:
         across = mx.cos(right)[:, None] * pose[:, 0] + mx.sin(right)[:, None] * pose[:, 2]
         origin = origin + eye * across
-    return Rays(origin, direction)
+    radius = mx.full(column.shape, PIXEL_RADIUS * 2.0 * pi / lens.width)
+    return Rays(origin, direction, radius=radius)
 
 
 @mx.compile
@@ -120,6 +183,6 @@ def _pixel_rays(
     distortion: mx.array | None,
     is_fisheye: bool,
     poses: mx.array,
-) -> Rays:
+) -> tuple[mx.array, mx.array]:
     pixel = mx.stack([index % width, index // width], axis=-1).astype(mx.float32) + 0.5
     return _through(intrinsics, distortion, is_fisheye, poses, pixel)

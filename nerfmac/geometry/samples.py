@@ -9,6 +9,8 @@ of `packed_info`, `ray` is `ray_indices`, and a sample's interval of length `wid
 `t_starts` to `t_ends`.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -30,7 +32,7 @@ class Samples(NamedTuple):
 
     position: mx.array  # (slots, 3) float32, scene coordinates.
     distance: mx.array  # (slots,) float32, from the ray origin.
-    width: mx.array  # (slots,) float32, length of the interval of the sample.
+    width: mx.array  # (slots,) float32, length of the interval that the sample represents.
     ray: mx.array  # (slots,) int32, index of the ray of each sample, or 0 in unused slots.
     ray_start: mx.array  # (rays + 1,) int32, first slot of each ray, then the number of used slots.
     wanted: mx.array  # (rays,) int32, requested samples per ray, including samples without a slot.
@@ -49,24 +51,33 @@ class Samples(NamedTuple):
         return self.distance + 0.5 * self.width
 
     @property
+    def is_used(self) -> mx.array:
+        """Whether each slot contains a sample, (slots,) bool. Values that an operation returns for
+        other slots are arbitrary and may be NaN, so that a matrix product with them would have a
+        gradient that is not finite."""
+        return mx.arange(self.ray.shape[0]) < self.used
+
+    @property
     def used(self) -> mx.array:
         """Number of used slots, (1,) int32."""
         return self.ray_start[-1:]
+
+    def part(self, first: int, size: int) -> Samples:
+        """Return the samples in consecutive slots, without the correction for omitted samples.
+
+        Args:
+            first: Index of the first slot.
+            size: Number of slots.
+
+        Returns:
+            Samples of the same rays.
+        """
+        slots = slice(first, first + size)
+        position, distance, width, ray = (values[slots] for values in self[:4])
+        ray_start = mx.clip(self.ray_start - first, 0, size)
+        return Samples(position, distance, width, ray, ray_start, self.wanted)
 
     @property
     def fits(self) -> mx.array:
         """Whether there are slots for all requested samples of each ray, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted
-
-
-def single_samples(position: mx.array) -> Samples:
-    """Return samples at the positions (points, 3), each on a ray of its own."""
-    points = position.shape[0]
-    return Samples(
-        position=position,
-        distance=mx.zeros(points),
-        width=mx.zeros(points),
-        ray=mx.arange(points, dtype=mx.int32),
-        ray_start=mx.arange(points + 1, dtype=mx.int32),
-        wanted=mx.ones(points, mx.int32),
-    )

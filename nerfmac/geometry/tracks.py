@@ -4,7 +4,6 @@ distance to the surface at its pixel, and all observations of a point have its c
 
 from typing import Any, NamedTuple, Self
 
-import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
@@ -92,24 +91,3 @@ def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
     contains the camera positions."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)
-
-
-class TrackTargets(NamedTuple):
-    """Known distances for the first k rays of a batch, in scene units."""
-
-    values: mx.array  # (k, 3) float32, the three properties of each ray
-
-    @property
-    def distance(self) -> mx.array:
-        """Distance of the sparse point from the camera, (k,) float32."""
-        return self.values[:, 0]
-
-    @property
-    def confidence(self) -> mx.array:
-        """Confidence in [0, 1], computed from the reprojection error, (k,) float32."""
-        return self.values[:, 1]
-
-    @property
-    def spread(self) -> mx.array:
-        """Standard deviation of the distance, (k,) float32."""
-        return self.values[:, 2]

@@ -8,7 +8,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, Signature
 from nerfmac.common import checks
 from nerfmac.common.constants import FRACTION_UNITS
-from nerfmac.geometry import NEWTON_STEPS, Cameras, Rays, rays_through
+from nerfmac.geometry import NEWTON_STEPS, Cameras, Rays, pixel_radius, rays_through
 from nerfmac.ops.operation import operation
 from nerfmac.ops.uniform import uniform
 
@@ -94,7 +94,9 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, index: mx.array) -> Drawn:
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
     _TAKES.check(pixels, index, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
-    return _draw(pixels, cameras, index)
+    drawn = _draw(pixels, cameras, index)
+    radius = pixel_radius(cameras, drawn.view, drawn.rays.direction)
+    return drawn._replace(rays=drawn.rays._replace(view=drawn.view, radius=radius))
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:

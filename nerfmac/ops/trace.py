@@ -107,7 +107,7 @@ def trace(
         "density weights": geometry.networks.density.weights,
         "color weights": geometry.networks.color.weights,
     }
-    _TAKES.check(*rays, bits, table, density_weights, color_weights, **known)
+    _TAKES.check(*rays[:2], bits, table, density_weights, color_weights, **known)
     return _trace(rays, bits, geometry, table, density_weights, color_weights, width)
 
 
@@ -121,7 +121,7 @@ def _trace_reference(
     _width: int | None,
 ) -> Composited:
     # The host waits for the number of samples, because it determines the array shapes.
-    along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
+    along = (*rays[:2], mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
     slots = max(int(ray_start[-1]), 1)
@@ -207,7 +207,7 @@ def _trace(  # type: ignore[no-untyped-def]
         simdgroups = min(simdgroups, WIDE_TRACE_SIMDGROUPS)
     group, rays_of_group = simdgroups * simd_width(), simdgroups * queue
     results = _TRACE(
-        *(*rays, bits, geometry.march.settings(), mx.array([width or 0], mx.int32)),
+        *(*rays[:2], bits, geometry.march.settings(), mx.array([width or 0], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),
         stored_weights(density_weights, color_weights, shape),
         grid=(-(-count // rays_of_group) * group, 1, 1),

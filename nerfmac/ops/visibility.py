@@ -100,7 +100,7 @@ def visible_cells(
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _TAKES.check(*rays, jitter, until)
+    _TAKES.check(*rays[:2], jitter, until)
     return _visible(rays, jitter, until, geometry)
 
 
@@ -109,7 +109,7 @@ def _visible_reference(
 ) -> mx.array:
     words = geometry.cells // BRICK_CELLS
     everywhere = Occupied(geometry, mx.full((words,), 2**32 - 1, mx.uint32))
-    is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
+    is_position, position, distance, _ = march_reference(*rays[:2], jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
     # Positions beyond the termination distance are written to an extra cell that is removed below.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)
@@ -118,6 +118,6 @@ def _visible_reference(
 
 @operation("march", _visible_reference)
 def _visible(rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry) -> mx.array:
-    arrays = *rays, jitter, until, geometry.settings()
+    arrays = *rays[:2], jitter, until, geometry.settings()
     (visible,) = _VISIBLE(*arrays, grid=(jitter.shape[0], 1, 1), cells=geometry.cells)
     return visible.astype(mx.bool_)

@@ -9,11 +9,10 @@ A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v
 An exposure multiplies the linear light of red, green, and blue by exp(parameter). A color map
 changes the sRGB color c to (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters
 of each view. This affine map is from Urban Radiance Fields (Rematas et al. 2022, section 3.3), but
-its parameters are optimized directly instead of being predicted from a latent code. nerfmac does
-not use the appearance embeddings of NeRF-W, because they would be an input of the color network.
-The mean over the views is subtracted from exposures and color maps. The field therefore represents
-the mean exposure and the mean colors of the images. Views without refined parameters, such as test
-views, are rendered with this exposure and these colors.
+its parameters are optimized directly instead of being predicted from a latent code. The mean over
+the views is subtracted from exposures and color maps. The field therefore represents the mean
+exposure and the mean colors of the images. Views without refined parameters, such as test views,
+are rendered with this exposure and these colors.
 
 Gradients with respect to poses and lenses are computed from the gradients of sample positions and
 ray directions. A sample x on a ray with origin o moves by dv + dw x (x - o). A lens changes the ray
@@ -167,10 +166,10 @@ class CameraRefinement:
 
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
-    ) -> tuple[Samples, mx.array]:
-        """Return `samples` and ray directions (rays, 3) with unchanged values and with gradients
-        with respect to the camera poses and lenses. `view`, int32 (rays,), contains the index of
-        each ray's training view."""
+    ) -> tuple[Samples, Rays]:
+        """Return `samples` and `rays` with unchanged values. The positions of the samples and the
+        directions of the rays have gradients with respect to the camera poses and lenses. `view`,
+        int32 (rays,), contains the index of each ray's training view."""
         turn, shift = mx.zeros_like(rays.direction), None
         if self.config.lenses:
             changes = self.lenses.changes(parameters[LENSES])
@@ -186,7 +185,8 @@ class CameraRefinement:
         position = samples.position + samples.distance[:, None] * motion[:, :3]
         if shift is not None:
             position = position + motion[:, 3:]
-        return samples._replace(position=position), rays.direction + turn
+        moved = rays._replace(direction=rays.direction + turn)
+        return samples._replace(position=position), moved
 
     def with_depth(self, views: Views, parameters: Parameters) -> Views:
         """Return `views` with refined measured depths."""

@@ -19,8 +19,8 @@ from nerfmac.ops.march import Occupied, count_samples, write_samples
 from nerfmac.sampling.sampler import Sampler
 
 Indices = npt.NDArray[np.signedinteger]
-Shade = Callable[[Samples, mx.array], Composited]
-"""Function that returns composited rays, given samples and ray directions (rays, 3)."""
+Shade = Callable[[Samples, Rays], Composited]
+"""Function that returns composited rays, given their samples."""
 
 NO_EXTRAS: Mapping[str, int] = {}
 SAMPLES_PER_RAY = 8
@@ -41,24 +41,22 @@ class RayBatches:
         state of the sampler."""
         self._rays = max(slots // sampler.most_samples, 1)
 
-        def batch(origin: mx.array, direction: mx.array) -> Composited:
+        def batch(*arrays: mx.array) -> Composited:
             middle = mx.full((self._rays, sampler.draws), MIDDLE)
-            sampled = sampler.sample(parameters, sampling, Rays(origin, direction), middle)
-            return shade(sampled.samples, direction)
+            rays = Rays(*arrays)
+            return shade(sampler.sample(parameters, sampling, rays, middle).samples, rays)
 
-        self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
+        self._batch: Callable[..., Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
         """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
-        seen = []
-        for first in range(0, len(rays.origin), self._rays):
-            batch = [values[first : first + self._rays] for values in rays]
-            missing = self._rays - len(batch[0])
-            if missing:  # all batches have the same size: the last one is padded with its first ray
-                batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
-            seen.append(Composited(*self._batch(*batch)))
+        seen, count, rays = [], len(rays.origin), rays.complete
+        for first in range(0, count, self._rays):
+            # All batches have the same size: the last one is padded with the last ray.
+            index = mx.minimum(mx.arange(first, first + self._rays), count - 1)
+            seen.append(Composited(*self._batch(*rays.at(index))))
             mx.eval(seen[-1])  # separately, because all batches together need too much memory
-        whole, count = joined(seen), len(rays.origin)
+        whole = joined(seen)
         extras = {name: values[:count] for name, values in whole.extras.items()}
         color, opacity, depth = (values[:count] for values in whole[:3])
         return Composited(color, opacity, depth, extras)
@@ -100,11 +98,12 @@ class SampleBatches:
         self._slots = max(slots, occupied.geometry.most_intervals)
         self._rays = self._slots // SAMPLES_PER_RAY  # maximum number of rays in a batch
 
-        def batch(origin: mx.array, direction: mx.array, counts: mx.array) -> mx.array:
+        def batch(counts: mx.array, *arrays: mx.array) -> mx.array:
+            rays = Rays(*arrays)
             ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
             jitter = mx.full(counts.shape, MIDDLE)
-            samples = write_samples(origin, direction, jitter, occupied, self._slots, ray_start)
-            color, opacity, depth, others = shade(samples, direction)
+            samples = write_samples(*rays[:2], jitter, occupied, self._slots, ray_start)
+            color, opacity, depth, others = shade(samples, rays)
             values = [color, opacity[:, None], depth[:, None], *(others[name] for name in extras)]
             return mx.concatenate(values, axis=1)
 
@@ -116,7 +115,7 @@ class SampleBatches:
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
         """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
-        counts = to_numpy(self._count(*rays))
+        counts, rays = to_numpy(self._count(*rays[:2])), rays.complete
         sizes = [3, 1, 1, *self._extras.values()]
         values = np.zeros((len(counts), sum(sizes)), np.float32)
         hit = np.flatnonzero(counts)
@@ -124,7 +123,7 @@ class SampleBatches:
             chosen = hit[batch]
             padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
             index, taken = (mx.array(np.pad(x, padding)) for x in (chosen, counts[chosen]))
-            seen = self._batch(rays.origin[index], rays.direction[index], taken)
+            seen = self._batch(taken, *rays.at(index))
             values[chosen] = to_numpy(seen)[: len(chosen)]
         color, opacity, depth, *extras = map(mx.array, np.split(values, np.cumsum(sizes)[:-1], 1))
         others = dict(zip(self._extras, extras, strict=True))

@@ -19,7 +19,6 @@ from nerfmac.rendering.metrics import (
     similarity,
     squared_error,
 )
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, Renderer
 from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
@@ -108,6 +107,7 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
+Distance = Callable[[mx.array, mx.array], mx.array]  # Perceptual distance of two images (h, w, 3).
 """Callback that receives the metrics and images of each view."""
 
 
@@ -147,7 +147,7 @@ def evaluate(
     *,
     limit: int | None = None,
     on_view: OnView | None = None,
-    lpips: Lpips | None = None,
+    lpips: Distance | None = None,
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos. Yield the metrics of each view.
 
@@ -185,7 +185,7 @@ def evaluate(
 
 
 def _compare(
-    renderer: Renderer, views: Views, index: int, light: tuple[str, str], lpips: Lpips | None
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str], lpips: Distance | None
 ) -> _QueuedQuality:
     """Start to render a view and to compare it with the photo."""
     background, blend = light

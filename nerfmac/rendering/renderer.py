@@ -17,7 +17,7 @@ from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, un
 from nerfmac.backend.watchdog import SHORTER, confirm, is_relaxed
 from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
-from nerfmac.geometry import Camera, Rays, Samples, camera_rays
+from nerfmac.geometry import Camera, Rays, Samples, Viewpoints, camera_rays
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.trace import composite_until_opaque
@@ -57,11 +57,9 @@ def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
     return (np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
-def shade(
-    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
-) -> Composited:
-    """Composite all samples of rays with unit `directions` (rays, 3), as `trace` does."""
-    density, color, extras = evaluated(field, parameters, samples, directions)
+def shade(field: Field, parameters: Parameters, samples: Samples, rays: Rays) -> Composited:
+    """Composite all samples of rays, as `trace` does."""
+    density, color, extras = evaluated(field, parameters, samples, rays)
     return composite_until_opaque(density, color, samples, extras)
 
 
@@ -73,6 +71,7 @@ class TrainedField(NamedTuple):
     sampler: Sampler
     sampling: Arrays  # state of the sampler
     slots: int  # maximum number of samples that are evaluated at a time without a tracer
+    viewpoints: Viewpoints  # training cameras, and the completed fraction of the training
 
     @property
     def occupied(self) -> Occupied | None:
@@ -83,17 +82,26 @@ class TrainedField(NamedTuple):
         """Return a renderer. `occupied` replaces the occupied cells of the sampler."""
         return Renderer(tracer_of(self, occupied))
 
+    def density(self, position: mx.array) -> mx.array:
+        """Return the density (points,) per scene unit at scene positions (points, 3), as the
+        nearest training camera sees it."""
+        return self.field.density(self.parameters, *self.viewpoints.through(position))
+
 
 def tracer_of(trained: TrainedField, occupied: Occupied | None = None) -> Tracer:
     """Return the fastest available function that renders rays of a trained field. `occupied`
     replaces the occupied cells of its sampler."""
-    field, parameters, sampler, sampling, slots = trained
+    field, parameters, sampler, sampling, slots, viewpoints = trained
     occupied = occupied or trained.occupied
-    shaded = partial(shade, field, parameters)
+    if occupied and not field.extras and (traced := field.tracer(parameters, occupied)):
+        return traced
+    shaded, frac = partial(shade, field, parameters), mx.array(viewpoints.train_frac)
+    batches: RayBatches | SampleBatches
     if occupied is None:
-        return RayBatches(shaded, sampler, parameters, sampling, slots)
-    traced = None if field.extras else field.tracer(parameters, occupied)
-    return traced or SampleBatches(shaded, occupied, slots, field.extras)
+        batches = RayBatches(shaded, sampler, parameters, sampling, slots)
+    else:
+        batches = SampleBatches(shaded, occupied, slots, field.extras)
+    return lambda rays, width: batches(rays._replace(train_frac=frac), width)
 
 
 FIRST_TILE, SMALLEST_TILE, LARGEST_TILE = 2**14, 2**10, 2**20
@@ -234,7 +242,7 @@ class Renderer:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
             tile = rays
             if first > 0 or end < pixels:
-                tile = Rays(*(values[first:end] for values in rays))
+                tile = rays.at(slice(first, end))
             trace = partial(self._blended, tile, width, mx.array(background))
             seen.append(self._tiles.run(trace, is_last=end >= pixels))
             first = end

@@ -1,4 +1,4 @@
-"""Surface metrics: depth errors and normal errors, with sparse points or depth maps as the truth.
+"""Surface metrics: depth errors, with sparse points or depth maps as the truth.
 
 PSNR does not measure how far away the density along a ray is. Rendered depth is therefore compared
 with the distances from the camera to sparse points that were excluded from training. Sparse points
@@ -43,14 +43,6 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
     error = np.abs(np.asarray(depth, np.float64) - distance) / distance
     median, p90 = np.quantile(error, (0.5, 0.9))
     return DepthErrors(float(median), float(p90), float((error <= 0.03).mean()), len(error))
-
-
-def normal_angles(normal: Array, truth: Array) -> Array:
-    """Return the angles (n,), in degrees, between vectors (n, 3). The angle to a zero vector is 90
-    degrees."""
-    length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
-    cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)
-    return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
 class DepthError(NamedTuple):

@@ -125,14 +125,13 @@ class ViewRenderer:
     def _normals(self, rays: Rays, depth: mx.array) -> mx.array:
         position = rays.origin + depth[:, None] * rays.direction
         cells = self.occupied.geometry.resolution if self.occupied else CELLS
-        field, parameters = self._trained.field, self._trained.parameters
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
             # The step is about half a cell of an occupancy grid, because these cells grow outside
             # the unit cube.
             step = mx.maximum(from_center(part), 0.5) / cells
-            parts.append(normals(lambda at: field.density(parameters, at), part, step))
+            parts.append(normals(self._trained.density, part, step))
             mx.async_eval(parts[-1])
         return mx.concatenate(parts)
 

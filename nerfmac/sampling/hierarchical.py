@@ -100,10 +100,10 @@ class HierarchicalSampler(Sampler):
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Return coarse and fine samples, and the rays composited with the coarse field."""
-        part = self._part(Rays(*map(mx.stop_gradient, rays)))
+        part = self._part(Rays(*map(mx.stop_gradient, rays[:2])))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
-        density, color, _ = self._field(parameters, coarse, rays.direction)
+        density, color, _ = self._field(parameters, coarse, rays)
         seen = composite(density, color, coarse)
         weight = _weights((mx.stop_gradient(density) * coarse.width).reshape(even.shape))
         fine = invert(_edges(even), weight, stratified(drawn[:, self._coarse :]))

@@ -12,7 +12,6 @@ occupied, they could contain haze that appears in other views.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from nerfmac.common.constants import (
 )
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.config.sampling import NEAR
+from nerfmac.fields.field import DensityOf
 from nerfmac.geometry import Bounds, Rays
 from nerfmac.ops.march import MarchGeometry, Occupied, march
 from nerfmac.ops.occupancy_update import (
@@ -42,7 +42,7 @@ from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.thin import thin
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
-from nerfmac.sampling.sampler import Sampled, Sampler
+from nerfmac.sampling.sampler import Sampled, Sampler, Through
 
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
@@ -71,14 +71,12 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
     Args:
         march: Settings of ray marching.
         occupancy: Settings of the occupancy grid.
-        bounds: The scene cube. If its extent is larger than 1, the step length grows with the
-            distance from the camera. If the extent is at most 1, all steps have the same length.
+        bounds: The scene cube.
 
     Returns:
         Geometry with the scene cube, grid resolution, near plane, and step lengths in scene units.
     """
-    cone = march.cone if bounds.has_surroundings else 0.0
-    return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, cone)
+    return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, march.cone)
 
 
 @dataclass(frozen=True)
@@ -169,10 +167,6 @@ def _bits(is_occupied: mx.array) -> mx.array:
     return pack_bits(is_occupied.astype(mx.float32), mx.array([0.5]))
 
 
-UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""Function that returns densities, given parameters, positions, and the number of valid positions,
-like `Field.density_of_first`."""
-
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
@@ -191,7 +185,7 @@ class MarchingSampler(Sampler):
     phases = 2
 
     def __init__(
-        self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
+        self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: DensityOf
     ) -> None:
         """Create a sampler.
 
@@ -199,13 +193,10 @@ class MarchingSampler(Sampler):
             march: Settings of ray marching.
             occupancy: Settings of the occupancy grid.
             bounds: The scene cube.
-            density: Method `density_of_first` of a field.
+            density: Method `density` of a field.
         """
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
-        # In an object-centered scene, a ray intersects few surfaces. Thinning is disabled there,
-        # because colors are more accurate without its noise.
-        self._thin_below = march.thin_below if bounds.has_surroundings else 0.0
         self.update_rays = occupancy.visibility_rays
         self.geometry = march_geometry(march, occupancy, bounds)
         self._grid = OccupancyGrid(occupancy, self.geometry)
@@ -273,9 +264,9 @@ class MarchingSampler(Sampler):
         """Return samples in occupied cells, at most `march.max_samples`; see `Sampler.sample`."""
         occupied, slots = self._occupied(state), self._march.max_samples
         jitter, offsets = drawn[:, 0], drawn[:, 1]
-        marched = march(*rays, jitter, occupied, self._capacity)
-        density = self._density(parameters, marched.position, marched.used)
-        kept = thin(marched, density, offsets, slots, self._thin_below)
+        marched = march(*rays[:2], jitter, occupied, self._capacity)
+        density = self._density(parameters, marched, rays)
+        kept = thin(marched, density, offsets, slots, self._march.thin_below)
         # This mean also accounts for the limit on marched samples. Rays beyond the limit are
         # excluded: all of their samples count as kept, so including them would make the number of
         # rays per step oscillate.
@@ -291,23 +282,28 @@ class MarchingSampler(Sampler):
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
     def update(
-        self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
+        self,
+        parameters: Arrays,
+        state: Arrays,
+        rays: Rays,
+        through: Through,
+        key: mx.array,
+        phase: int,
     ) -> Arrays:
         """Return the state after an update of the grid. The update determines along `rays` which
         cells are visible."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = uniform(count, along)
-        used = partial(self._density, parameters)
         # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
         until = mx.full((count,), FAR_DISTANCE)
         if phase == _AFTERWARDS:
-            marched = march(*rays, jitter, self._occupied(state), UPDATE_SAMPLES * count)
-            until = termination_distances(used(marched.position, marched.used), marched)
+            marched = march(*rays[:2], jitter, self._occupied(state), UPDATE_SAMPLES * count)
+            until = termination_distances(self._density(parameters, marched, rays), marched)
         visible = visible_cells(rays, jitter, until, self.geometry)
 
-        def density(position: mx.array) -> mx.array:
-            return used(position, mx.array([position.shape[0]], mx.int32))
+        def density(at: mx.array) -> mx.array:
+            return self._density(parameters, *through(at))
 
         occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
         return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.fields.field import FieldOutput
-from nerfmac.geometry import Samples, TrackTargets
+from nerfmac.fields.field import FieldOutput, Parameters
+from nerfmac.geometry import Samples
 from nerfmac.ops.composite import Composited, sample_weights
 
 
@@ -28,6 +28,8 @@ class RayBatch(NamedTuple):
     origin: mx.array  # (rays, 3) float32, camera position
     direction: mx.array  # (rays, 3) float32, unit vector
     view: mx.array  # (rays,) int32, index of the view of each ray
+    radius: mx.array  # (rays,) float32, radius of the pixel's cone at the distance 1
+    train_frac: mx.array  # float32 scalar, completed fraction of the training
     pixel: mx.array
     """Index of the pixel of each ray among the pixels of all training views, (rays,) int32. Labels
     of pixels can be looked up in an array with the rows of `scene.views("train").pixels`."""
@@ -37,8 +39,11 @@ class RayBatch(NamedTuple):
     over_background: Callable[[Composited], Composited]
     """Function that returns another rendering of the same rays over their backgrounds, with the
     exposures of their views."""
-    progress: mx.array  # float32 scalar, finished fraction of the run
-    tracks: TrackTargets | None = None  # known distances of the first rays, or None
+    parameters: Parameters
+    """Parameters of the field and of the sampler, which a loss may penalize directly."""
+    known: Mapping[str, mx.array]
+    """Known distances along the rays: `tracks`, `ground`, and `sensor`, as in
+    `nerfmac.ops.penalty.penalties`, if the losses that use them are enabled."""
     penalty: mx.array | None = None  # (rays,) sum of the losses that are penalties, or None
 
     @property

@@ -6,14 +6,15 @@ that may be empty. They are passed to each call.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.fields.field import Parameters, ParameterSpec
-from nerfmac.geometry import Rays, Samples
+from nerfmac.config import Config
+from nerfmac.fields.field import Field, Parameters, ParameterSpec
+from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.march import Occupied
 from nerfmac.sampling.ray_batch import RayBatch
 
@@ -41,6 +42,11 @@ class Sampled(NamedTuple):
         return self.samples_per_ray
 
 
+# Function that returns samples at positions (points, 3) and their rays, each from the nearest
+# training camera; see `nerfmac.geometry.Viewpoints.through`.
+Through = Callable[[mx.array], tuple[Samples, Rays]]
+
+
 class Sampler(ABC):
     """Base class of samplers. A sampler selects samples along rays and packs them into slots."""
 
@@ -50,6 +56,16 @@ class Sampler(ABC):
 
     update_rays: int = 1
     """Number of random training rays that each update uses."""
+
+    def __init__(self, config: Config, bounds: Bounds, field: Field) -> None:
+        """Create a sampler. A subclass may have other arguments if `Method.sampler` is a function.
+
+        Args:
+            config: Configuration of the run, in which no setting is automatic.
+            bounds: The scene cube.
+            field: Field that is rendered with the samples.
+        """
+        self.config, self.bounds, self.field = config, bounds, field
 
     @property
     @abstractmethod
@@ -114,7 +130,7 @@ class Sampler(ABC):
         Args:
             parameters: Parameters of the sampler and of the field.
             state: State of the sampler.
-            rays: Rays in scene coordinates.
+            rays: Rays in scene coordinates, without None (see `Rays.complete`).
             drawn: (rays, draws) float32 in [0, 1): random numbers in training, and 0.5 in
                 rendering.
 
@@ -160,7 +176,13 @@ class Sampler(ABC):
         return 0
 
     def update(
-        self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
+        self,
+        parameters: Arrays,
+        state: Arrays,
+        rays: Rays,
+        through: Through,
+        key: mx.array,
+        phase: int,
     ) -> Arrays:
         """Return the state after an update.
 
@@ -168,6 +190,8 @@ class Sampler(ABC):
             parameters: Parameters of the sampler and of the field.
             state: State of the sampler.
             rays: `self.update_rays` random training rays.
+            through: Function that returns samples at given positions and their rays, to evaluate
+                the field at points that are not on a training ray.
             key: Random key.
             phase: Kind of update, from `phase_at`.
 

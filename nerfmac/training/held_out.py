@@ -11,6 +11,7 @@ import logging
 from dataclasses import replace
 
 import mlx.core as mx
+import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.backend import compiled_with_records
@@ -18,6 +19,7 @@ from nerfmac.common import delayed_progress
 from nerfmac.config import OptimizerConfig, ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry import Views
+from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.ranks import ALONE
 from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
 from nerfmac.training.optimizer import (
@@ -27,8 +29,9 @@ from nerfmac.training.optimizer import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.priors import Priors
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags
+from nerfmac.training.step import Step, StepFlags, step_values, unpacked
 from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
@@ -88,6 +91,7 @@ def optimize_poses(
         views=replace(views, depth=None),  # The metrics compare it with the field.
         refinement=refinement,
         ranks=ALONE,
+        priors=Priors(PenaltyWeights(), views, None),
         rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )
@@ -95,21 +99,23 @@ def optimize_poses(
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
     @compiled_with_records
-    def update(before: OptimizerState, key: mx.array, rows: mx.array) -> OptimizerState:
-        batch = step.draw(field | before.parameters, key)
+    def update(before: OptimizerState, values: mx.array) -> OptimizerState:
+        key, train_frac, numbers = unpacked(values)
+        batch = step.draw(field | before.parameters, key, train_frac)
 
         def loss_of(poses: Parameters) -> mx.array:
-            seen = step.render(field | poses, state.sampling, batch, mx.array(1.0))
+            seen = step.render(field | poses, state.sampling, batch)
             return step.loss(seen, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)
-        return adam(before, gradients, StepNumbers.of(rows, [POSES]), (), unscale)
+        return adam(before, gradients, StepNumbers.of(numbers, [POSES]), (), unscale)
 
     poses = refinement.init()
     now = OptimizerState(poses, no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         group = ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)
-        rows = mx.array(step_numbers(index + 1, 0.0, OptimizerConfig(), [group]))
-        now = update(now, mx.array([config.seed, index], mx.uint32), rows)
+        numbers = step_numbers(index + 1, 0.0, OptimizerConfig(), [group])
+        key = np.array([config.seed, index], np.uint32)
+        now = update(now, step_values(key, state.train_frac, numbers))
         mx.eval(now.parameters)
     return replace(views, cameras=refinement.cameras(now.parameters))

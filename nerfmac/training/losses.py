@@ -48,10 +48,7 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from nerfmac.config import TrainConfig
-from nerfmac.geometry import Bounds
 from nerfmac.ops.huber import huber
-from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.sampling.ray_batch import RayBatch
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
@@ -63,13 +60,3 @@ the mean loss over the rays for which `RayBatch.mask` is 1."""
 def huber_loss(delta: float) -> Loss:
     """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray."""
     return lambda rays, target: huber(rays.color, target, delta)
-
-
-def configured_penalty_weights(config: TrainConfig, bounds: Bounds) -> PenaltyWeights | None:
-    """Return the weights of the losses that are penalties of samples, or None if all are 0."""
-    # The occlusion loss reduces haze in front of cameras. Without surroundings, the cameras are
-    # outside the scene cube, where there is no density, so the loss is disabled.
-    occlusion = (config.occlusion or 0.0) if bounds.has_surroundings else 0.0
-    others = (config.depth, config.ground, config.sensor)
-    weights = PenaltyWeights(occlusion, *(weight or 0.0 for weight in others))
-    return weights if any(weights) else None

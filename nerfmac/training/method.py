@@ -1,21 +1,23 @@
 """`Method`: custom components for training, namely field, sampler, and losses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nerfmac.common import InputError, checks
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import encoding_of
 from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry import Bounds
-from nerfmac.ops.penalty import PenaltyWeights
+from nerfmac.geometry import Bounds, Cameras, Viewpoints
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import Loss, configured_penalty_weights, huber_loss
+from nerfmac.training.losses import Loss, huber_loss
+
+# Classes or functions of the configuration of the run, the scene cube, and the field.
+FieldFunction = Callable[[Config, Bounds], Field]
+SamplerFunction = Callable[[Config, Bounds, Field], Sampler]
 
 
 class Parts(NamedTuple):
@@ -23,12 +25,11 @@ class Parts(NamedTuple):
 
     field: Field
     sampler: Sampler
+    viewpoints: Viewpoints  # Cameras that see points that are not on a ray.
     loss: Loss
     """Color loss."""
     extra_losses: tuple[Loss, ...]
     """Additional loss terms."""
-    penalty_weights: PenaltyWeights | None
-    """Weights of the losses that are penalties of samples, or None if all are 0."""
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
@@ -50,8 +51,12 @@ class Method:
         >>> run = nerfmac.train(scene, "tiny", nerfmac.Goal(steps=20), method=method)
     """
 
-    field: Field | None = None
-    sampler: Sampler | None = None
+    field: FieldFunction | None = None
+    """Class of a field, or function that returns a field. It is called with the configuration of
+    the run, in which no setting is automatic, and with the scene cube."""
+    sampler: SamplerFunction | None = None
+    """Class of a sampler, or function that returns a sampler. It is called with the configuration
+    of the run, the scene cube, and the field."""
     loss: Loss | None = None
     """Color loss, a function `loss(rays, target)` as described in `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
@@ -60,15 +65,13 @@ class Method:
 
     def __post_init__(self) -> None:
         """Raise `InputError` if a component has the wrong type."""
-        if self.field is not None:
-            checks.kind("field", self.field, Field, "an object of a class of nerfmac.Field")
-        if self.sampler is not None:
-            checks.kind("sampler", self.sampler, Sampler, "an object of a class of nerfmac.Sampler")
         checks.kind("extra_losses", self.extra_losses, Sequence, "a list of functions")
-        losses = [("extra_losses", loss) for loss in self.extra_losses]
-        for name, loss in [*losses, *([("loss", self.loss)] if self.loss is not None else [])]:
-            if not callable(loss):
-                raise InputError(f"{name} is {loss!r}; expected a function of (rays, target)")
+        parts = [(name, getattr(self, name)) for name in _ARGUMENTS if name != "extra_losses"]
+        for name, part in [*parts, *(("extra_losses", loss) for loss in self.extra_losses)]:
+            is_object = isinstance(part, Field | Sampler)
+            if part is not None and (is_object or not callable(part)):
+                what = f"an object of the class {type(part).__name__}" if is_object else repr(part)
+                raise InputError(f"{name} is {what}; expected {_ARGUMENTS[name]}")
 
     @property
     def own(self) -> dict[str, str]:
@@ -81,39 +84,55 @@ class Method:
             if part is not None
         }
 
-    def parts(self, config: Config, bounds: Bounds) -> Parts:
-        """Return all components that training uses.
+    def parts(self, config: Config, bounds: Bounds, cameras: Cameras | None = None) -> Parts:
+        """Create all components that training uses.
 
         Args:
             config: Configuration of the run.
             bounds: The scene cube.
+            cameras: Cameras of the training views, or None if they are unknown.
 
         Returns:
             Field, sampler, and losses. Components that the method does not set are taken from the
             configuration.
 
         Raises:
-            InputError: If the configured sampler cannot sample a custom field.
+            InputError: If a function does not return a field or a sampler, or if the field and the
+                sampler have parameters with the same name.
         """
-        field, sampler = _model(config, bounds, self.field)
-        sampler = self.sampler or sampler
+        is_hash = config.model == "hash"
+        field = (self.field or (EncodedField.of if is_hash else _vanilla_field))(config, bounds)
+        checks.kind("the field", field, Field, "a nerfmac.Field from the function Method.field")
+        configured = _marching_sampler if is_hash else _hierarchical_sampler
+        sampler = (self.sampler or configured)(config, bounds, field)
+        checks.kind("the sampler", sampler, Sampler, "a nerfmac.Sampler from Method.sampler")
         if shared := sorted(field.parameter_specs.keys() & sampler.parameter_specs.keys()):
             raise InputError(
                 f"the field {type(field).__name__} and the sampler {type(sampler).__name__} both "
                 f"have parameters with the names {', '.join(shared)}; rename those of one of them"
             )
+        viewpoints = Viewpoints.of(cameras, config.march.step, config.march.cone)
         loss = self.loss or huber_loss(config.train.huber)
-        weights = configured_penalty_weights(config.train, bounds)
-        return Parts(field, sampler, loss, tuple(self.extra_losses), weights)
+        return Parts(field, sampler, viewpoints, loss, tuple(self.extra_losses))
 
 
-def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
-    """Return the custom field `own` or, if it is None, the configured field, and the configured
-    sampler."""
-    vanilla, march = config.vanilla, config.march
-    if config.model == "hash":
-        field = own or EncodedField(encoding_of(config, bounds), config.networks)
-        return field, MarchingSampler(march, config.occupancy, bounds, field.density_of_first)
-    field, coarse = own or VanillaField(vanilla, bounds), VanillaField(vanilla, bounds, "coarse")
-    counts = vanilla.coarse, vanilla.fine
-    return field, HierarchicalSampler(coarse, bounds, march.near_plane, counts, config.train.huber)
+_ARGUMENTS = {
+    "field": "a class of nerfmac.Field, or a function of (config, bounds)",
+    "sampler": "a class of nerfmac.Sampler, or a function of (config, bounds, field)",
+    "loss": "a function of (rays, target)",
+    "extra_losses": "functions of (rays, target)",
+}
+
+
+def _vanilla_field(config: Config, bounds: Bounds) -> Field:
+    return VanillaField(config.vanilla, bounds)
+
+
+def _marching_sampler(config: Config, bounds: Bounds, field: Field) -> Sampler:
+    return MarchingSampler(config.march, config.occupancy, bounds, field.density)
+
+
+def _hierarchical_sampler(config: Config, bounds: Bounds, _: Field) -> Sampler:
+    vanilla, near = config.vanilla, config.march.near_plane
+    coarse, counts = VanillaField(vanilla, bounds, "coarse"), (vanilla.coarse, vanilla.fine)
+    return HierarchicalSampler(coarse, bounds, near, counts, config.train.huber)

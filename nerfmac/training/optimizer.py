@@ -44,25 +44,27 @@ class StepNumbers(NamedTuple):
     groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`; keys are names
 
     @classmethod
-    def of(cls, rows: mx.array, names: Iterable[str] = ()) -> Self:
-        """Return the settings in the `rows` of `step_numbers`. `names` are those of the groups."""
-        plain, regularized, *groups = rows
+    def of(cls, numbers: mx.array, names: Iterable[str] = ()) -> Self:
+        """Return the settings in the `numbers` of `step_numbers`, of any shape. `names` are those
+        of the groups."""
+        plain, regularized, *groups = numbers.reshape(-1, len(AdamStep._fields))
         return cls(plain, regularized, dict(zip(names, groups, strict=True)))
 
 
 def step_numbers(
     step: int,
-    rate: float,
+    factor: float,
     config: OptimizerConfig,
     groups: Iterable[ParameterGroup] = (),
 ) -> npt.NDArray[np.float32]:
-    """Return the Adam settings for `step`, counted from 1, with the learning rate `rate`.
+    """Return the Adam settings for `step`, counted from 1, with `factor` times the learning rate of
+    the configuration.
 
     Each row of the result (rows, 6) contains the fields of an `AdamStep`. The first row is for
     parameters without L2, the second for networks, and the others for each of the `groups`. Bias
     correction follows Kingma and Ba 2015, section 2.
     """
-    plain = _numbers(step, rate, 0.0, config)
+    plain = _numbers(step, factor * config.rate, 0.0, config)
     regularized = plain._replace(size=config.networks * plain.size, l2=config.l2)
     others = (_numbers(group.step or step, group.rate, group.l2, config) for group in groups)
     return np.array([plain, regularized, *others], np.float32)

@@ -32,9 +32,10 @@ class TrainState:
     rays: int = 0  # number of rays in the next step, or 0 in a state of `Trainer.preview`
     next_update: int = 0  # number of steps before the next update of the sampler state
     train_seconds: float = 0.0  # training time so far in seconds
+    train_frac: float = 0.0  # completed fraction of the training, in [0, 1]
 
     _TREES = ("parameters", "average", "moments", "sampling", "scaling")
-    _NUMBERS = ("step", "rays", "next_update", "train_seconds")
+    _NUMBERS = ("step", "rays", "next_update", "train_seconds", "train_frac")
 
     @property
     def is_preview(self) -> bool:
@@ -85,5 +86,5 @@ class TrainState:
         except KeyError as error:
             raise InputError(f"{error.args[0]} is missing from the state") from error
         for name, value in scalars.items():
-            checks.number(name, value, low=0, whole=name != "train_seconds")
+            checks.number(name, value, low=0, whole=not name.startswith("train_"))
         return cls(**trees, samples_per_ray=samples_per_ray, **scalars)

@@ -20,16 +20,13 @@ from nerfmac.backend import Arrays, repeatable
 from nerfmac.common import InputError
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters, evaluated
-from nerfmac.geometry import Rays, Samples, TrackTargets, Views, blended
-from nerfmac.ops.adam import AdamStep
+from nerfmac.geometry import Rays, Samples, Views, blended
 from nerfmac.ops.composite import composite_extras, composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from nerfmac.ops.huber import huber
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.masked_mean import masked_mean
 from nerfmac.ops.packing import fits_mask
-from nerfmac.ops.penalty import Penalties, penalties
-from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ops.uniform import uniform
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CAMERA_INTERVAL, CameraRefinement
@@ -37,30 +34,39 @@ from nerfmac.sampling.ray_batch import RayBatch
 from nerfmac.sampling.sampler import Sampled
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
-from nerfmac.training.track_rays import TrackRays
+from nerfmac.training.priors import Known, Priors
 
 Words = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
-DEPTH_RAYS = 1 / 16  # Fraction of the rays that are drawn through sparse points for the depth loss.
+NO_NUMBERS = np.zeros(0, np.float32)
 ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
 
 
-def step_values(key: Words, progress: float, numbers: Floats) -> mx.array:
+def step_values(key: Words, train_frac: float, numbers: Floats = NO_NUMBERS) -> mx.array:
     """Return all values that the host computes for a step as one array.
 
     Creating an array takes MLX tens of microseconds on CUDA, so a step has only one.
 
     Args:
         key: (2,) uint32, random key.
-        progress: Finished fraction of the run.
+        train_frac: Completed fraction of the training.
         numbers: (rows, 6) float32, from `step_numbers`.
 
     Returns:
         uint32 array: the key, followed by the bits of the other values.
     """
-    floats = np.concatenate([np.array([progress], np.float32), numbers.ravel()])
+    floats = np.concatenate([np.array([train_frac], np.float32), numbers.ravel()])
     return mx.array(np.concatenate([key, floats.view(np.uint32)]))
+
+
+def unpacked(values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
+    """Return the key, the completed fraction of the training, and the other numbers in the result
+    of `step_values`."""
+    key, floats = values[:2], mx.view(values[2:], mx.float32)
+    # Values are split off, because MLX gathers indexed values with a separate kernel.
+    train_frac, numbers = mx.split(floats, [1])
+    return key, train_frac.reshape(()), numbers
 
 
 class StepFlags(NamedTuple):
@@ -89,15 +95,12 @@ class Batch(NamedTuple):
     """Rays of one step with their target colors and the random numbers for their samples."""
 
     rays: Rays
-    view: mx.array  # (rays,) int32, index of the image of each ray
     pixel: mx.array  # (rays,) int32, index of the pixel of each ray, see `draw_pixels`
     sample_draws: mx.array  # (draws, rays) float32 in [0, 1), see `Sampler.draws`
     background: mx.array  # (rays, 3) float32, a random color behind each ray
     color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
-    tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    ground: mx.array | None  # (rays,) float32, distance to the ground plane or FAR_DISTANCE
-    sensor: mx.array | None  # (rays, 2) float32, measured distance and confidence, or None
+    known: Known  # known distances, see `nerfmac.training.priors`
 
 
 class Rendering(NamedTuple):
@@ -137,15 +140,13 @@ class Step:
     views: Views
     refinement: CameraRefinement
     ranks: Ranks
+    priors: Priors  # known distances, and the losses that use them
     rays: int
     """Number of rays that this rank processes."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients are not reduced (see
     `nerfmac.ops.composite`)."""
-    track_rays: TrackRays | None = None
-    """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
-    from these observations."""
 
     def __call__(
         self,
@@ -161,22 +162,20 @@ class Step:
                 change.
             sampling: State of the sampler.
             scale: Loss scale.
-            values: Random key, progress, and settings of Adam, from `step_values`.
+            values: Random key, completed fraction of the training, and settings of Adam, from
+                `step_values`.
 
         Returns:
             New parameters, moments, and loss scale, and the measurements of the step. If a gradient
             is not finite, parameters and moments do not change.
         """
         parameters, moments = before
-        key, floats = values[:2], mx.view(values[2:], mx.float32)
-        # Values are split off, because MLX gathers indexed values with a separate kernel.
-        progress, rows = mx.split(floats, [1])
-        progress, rows = progress.reshape(()), rows.reshape(-1, len(AdamStep._fields))
+        key, train_frac, rows = unpacked(values)
         numbers = StepNumbers.of(rows, self.refinement.shapes)
-        batch = self.draw(parameters, key)
+        batch = self.draw(parameters, key, train_frac)
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
-            seen = self.render(parameters | trained, sampling, batch, progress)
+            seen = self.render(parameters | trained, sampling, batch)
             # The squared error is computed as a Huber loss, which requires only one launch.
             squares = huber(seen.rays.color, batch.target, _QUADRATIC)
             scaled_back = mx.array(ERROR_SCALE)
@@ -203,9 +202,10 @@ class Step:
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        return StepResult(updated, next_scale, measurements, RayErrors(batch.view, squares, mask))
+        errors = RayErrors(batch.rays.view, squares, mask)
+        return StepResult(updated, next_scale, measurements, errors)
 
-    def draw(self, parameters: Parameters, key: mx.array) -> Batch:
+    def draw(self, parameters: Parameters, key: mx.array, train_frac: mx.array) -> Batch:
         """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""
         # All random numbers are drawn in one call, because each call is a separate launch. All
         # ranks draw the same numbers, but each rank uses a different part of them. Together, the
@@ -219,45 +219,35 @@ class Step:
         # Backgrounds are random, so that density cannot imitate a background color.
         background = self.ranks.own(colors.reshape(count, 3).T).T
         cameras = self.refinement.cameras(parameters)
-        index, tracks = choose_pixels(cameras, fractions), None
-        if self.track_rays is not None:
-            count = max(int(DEPTH_RAYS * self.rays), 1)
-            index, tracks = self.track_rays.draw(index, fractions[0], count)
-        rays, color, alpha, view = draw_pixels(self.views.pixels, cameras, index)
+        index, tracks = self.priors.draw(choose_pixels(cameras, fractions), fractions[0])
+        rays, color, alpha, _ = draw_pixels(self.views.pixels, cameras, index)
         target = color
         if self.views.pixels.shape[1] == 4:
             target = blended(color, alpha, background, self.config.train.blend)
-        plane = self.views.ground if self.config.train.ground else None
-        ground = plane.distance(rays) if plane else None
-        maps = self.views.depth if self.config.train.sensor else None
-        sensor = sensor_depth(maps, cameras, index, view) if maps else None
         return Batch(
-            rays=rays,
-            view=view,
+            rays=rays._replace(train_frac=train_frac),
             pixel=index,
             sample_draws=sample_draws,
             background=background,
             color=color,
             target=target,
-            tracks=tracks,
-            ground=ground,
-            sensor=sensor,
+            known={**tracks, **self.priors.along(cameras, rays, index)},
         )
 
-    def render(
-        self, parameters: Parameters, sampling: Arrays, batch: Batch, progress: mx.array
-    ) -> Rendering:
-        """Render a batch's rays after the fraction `progress` of the run. The result is
-        differentiable with respect to `parameters`."""
-        field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
-        rays, view = batch.rays, batch.view
+    def render(self, parameters: Parameters, sampling: Arrays, batch: Batch) -> Rendering:
+        """Render a batch's rays. The result is differentiable with respect to `parameters`."""
+        refinement, rays = self.refinement, batch.rays
+        view, train_frac = rays.view, rays.train_frac
         own = {name: parameters[name] for name in self.parts.parameter_specs}
-        sampled = sampler.sample(own, sampling, rays, batch.sample_draws.T)
-        samples, directions = sampled.samples, rays.direction
+        sampled = self.parts.sampler.sample(own, sampling, rays, batch.sample_draws.T)
+        samples = sampled.samples
         if self.flags.learns_cameras:
-            samples, directions = refinement.warp_samples(parameters, samples, rays, view)
-        output = evaluated(field, own, samples, directions)
-        given = self._penalties(parameters, samples, batch, progress)
+            samples, rays = refinement.warp_samples(parameters, samples, rays, view)
+        output = evaluated(self.parts.field, own, samples, rays)
+        known = dict(batch.known)
+        if "sensor" in known:
+            known["sensor"] = refinement.measured(parameters, known["sensor"])
+        given = self.priors.penalties(samples, train_frac, known)
         seen, penalty = composite_penalized(
             *(output.density, output.color, samples),
             mx.zeros(output.density.shape) if given is None else given.sample,
@@ -267,12 +257,11 @@ class Step:
         )
         if refinement.changes_colors:
             seen = refinement.expose(seen, parameters, view, batch.background)
-        if given is not None and (batch.tracks is not None or batch.sensor is not None):
+        if given is not None and known.keys() & {"tracks", "sensor"}:
             penalty = penalty + given.ray
-        weights = self.parts.penalty_weights
-        if refinement.config.depth_scale and weights is not None and batch.sensor is not None:
-            moved = refinement.depth_scale_loss(parameters, batch.sensor, seen)
-            penalty = penalty + weights.sensor * moved
+        if refinement.config.depth_scale and "sensor" in known:
+            moved = refinement.depth_scale_loss(parameters, batch.known["sensor"], seen)
+            penalty = penalty + self.priors.weights.sensor * moved
         rendered = RayBatch(
             color=seen.color,
             opacity=seen.opacity,
@@ -281,16 +270,14 @@ class Step:
             mask=self._mask(samples, batch.pixel),
             output=output,
             samples=samples,
-            origin=rays.origin,
-            direction=directions,
-            view=view,
+            **rays._asdict(),
             pixel=batch.pixel,
-            density_at=partial(field.density_with_gradient, own),
+            density_at=partial(self._density_at, own, train_frac),
             over_background=lambda other: refinement.expose(
                 other, parameters, view, batch.background
             ),
-            progress=progress,
-            tracks=batch.tracks,
+            parameters=own,
+            known=batch.known,
             penalty=None if given is None else penalty,
         )
         used = samples.used.reshape(()).astype(mx.float32)
@@ -307,18 +294,13 @@ class Step:
         total = sum(others, start=first).astype(mx.float32)
         return masked_mean(total, rays.mask.reshape(-1), scale).mean
 
-    def _penalties(
-        self, parameters: Parameters, samples: Samples, batch: Batch, progress: mx.array
-    ) -> Penalties | None:
-        """Return the penalties of a batch's samples, or None if no loss has penalties."""
-        weights, tracks = self.parts.penalty_weights, batch.tracks
-        if weights is None:
-            return None
-        known = None if tracks is None else tracks.values
-        sensor = batch.sensor
-        if sensor is not None:
-            sensor = self.refinement.measured(parameters, sensor)
-        return penalties(samples, progress, weights, known, batch.ground, sensor)
+    def _density_at(
+        self, parameters: Parameters, train_frac: mx.array, position: mx.array
+    ) -> mx.array:
+        """Return the density (points,) at `position` (points, 3), as the nearest training camera
+        sees it, with a gradient."""
+        through = self.parts.viewpoints._replace(train_frac=train_frac).through
+        return evaluated(self.parts.field, parameters, *through(position)).density
 
     def _mask(self, samples: Samples, pixel: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

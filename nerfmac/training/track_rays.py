@@ -2,7 +2,7 @@
 
 The first rays of a step are drawn from the observations in the tracks instead of from all pixels.
 The color loss applies to these rays as to all other rays. The depth loss compares their depths with
-`TrackTargets`, the distances of the sparse points.
+the distances of the sparse points.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.config import Config
-from nerfmac.geometry import Bounds, Cameras, TrackTargets, Views, distances_of
-from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.geometry import Bounds, Cameras, Views, distances_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +21,7 @@ class TrackRays:
     """Table of the observations of sparse points on the device."""
 
     pixel: mx.array  # (n,) int32, index of the pixel of each observation
-    targets: mx.array  # (n, 3) float32, values of `TrackTargets`
+    targets: mx.array  # (n, 3) float32, distances, confidences, and standard deviations
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
@@ -46,15 +45,12 @@ class TrackRays:
             return None
         error = tracks.error[tracks.point]
         confidence = np.exp(-np.square(error / max(float(error.mean()), 1e-9)))
-        cone = march_geometry(march, config.occupancy, bounds).cone
-        spread = np.maximum(march.step, cone * distance)
+        spread = np.maximum(march.step, march.cone * distance)
         targets = np.stack([distance, confidence, spread], axis=1).astype(np.float32)
         pixel = pixels_of(views.cameras, tracks.view, tracks.pixel)
         return cls(mx.array(pixel.astype(np.int32)), mx.array(targets))
 
-    def draw(
-        self, index: mx.array, fraction: mx.array, count: int
-    ) -> tuple[mx.array, TrackTargets]:
+    def draw(self, index: mx.array, fraction: mx.array, count: int) -> tuple[mx.array, mx.array]:
         """Replace the first `count` pixels with random observations, and return their targets.
 
         `index` (rays,) contains the indices of pixels. The first values of `fraction` (rays,), in
@@ -63,7 +59,7 @@ class TrackRays:
         observations = self.pixel.shape[0]
         chosen = mx.minimum((fraction[:count] * observations).astype(mx.int32), observations - 1)
         replaced = mx.concatenate([self.pixel[chosen], index[count:]])
-        return replaced, TrackTargets(self.targets[chosen])
+        return replaced, self.targets[chosen]
 
 
 def pixels_of(

@@ -27,6 +27,7 @@ from nerfmac.backend.variants import tuned_for
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common import InputError, interval
 from nerfmac.config import Config
+from nerfmac.fields.consistency import check_density
 from nerfmac.fields.field import Parameters, shapes_of
 from nerfmac.geometry import Bounds, Camera, Cameras, Rays, Views, rays_through
 from nerfmac.ops.draw_pixels import Drawn, draw_pixels, pixel_batches, random_rays
@@ -40,7 +41,7 @@ from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import Measured, read, with_checks
-from nerfmac.training.method import Method
+from nerfmac.training.method import Method, Parts
 from nerfmac.training.optimizer import (
     OptimizerState,
     averaged,
@@ -49,10 +50,11 @@ from nerfmac.training.optimizer import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
+from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values
-from nerfmac.training.track_rays import TrackRays
+from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values, unpacked
 
 RAYS_PER_FACE_CELL = 16
 """Maximum number of random training rays for computing the sampler's initial state, divided by the
@@ -92,27 +94,32 @@ class Trainer:
         views: Views | None = None,
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
+        parts: Parts | None = None,
     ) -> None:
         """Create the field, the sampler, and the losses without starting any computation.
 
         Args:
-            config: All settings of the run.
+            config: All settings of the run. Settings that are automatic, because `resolve` has not
+                been called, have the values for an unknown scene.
             bounds: The scene cube.
             views: Views to train on, or None for a trainer that only renders.
             method: Custom field, sampler, or losses.
             cameras: Cameras of the training views, if `views` is None.
+            parts: Result of `method.parts` with the same configuration, or None to create it.
 
         Raises:
-            InputError: If the configured sampler cannot sample a custom field.
+            InputError: If the components of the method do not match.
         """
-        self.config, self.bounds, self.method = config, bounds, method
+        self.config = config = settled(config, bounds)
+        self.bounds, self.method = bounds, method
         self.ranks = current_ranks()
-        self.parts = method.parts(config, bounds)
+        stacked = Cameras.stack(cameras) if cameras else None
+        initial = views.cameras if views else stacked
+        self.parts = parts or method.parts(config, bounds, initial)
         self.field, self.sampler = self.parts.field, self.parts.sampler
         self._given_views = views
         self.is_compiled = False
-        stacked = Cameras.stack(cameras) if cameras else None
-        self.refinement = CameraRefinement(config.refine, views.cameras if views else stacked)
+        self.refinement = CameraRefinement(config.refine, initial)
         self.traces = Traces()
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(averaged, "average")
@@ -128,7 +135,7 @@ class Trainer:
         Returns:
             Trainer with the same configuration and method, without views.
         """
-        return Trainer(self.config, self.bounds, None, self.method, cameras)
+        return Trainer(self.config, self.bounds, None, self.method, cameras, self.parts)
 
     @property
     def shapes(self) -> Shapes:
@@ -195,6 +202,7 @@ class Trainer:
     def _init(self, rays: Iterable[Rays]) -> TrainState:
         rays_at_first = self.config.train.rays
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
+        self._check(parameters)
         parameters |= self.sampler.init_parameters(_key(self.config.seed, 0, stream=4))
         parameters |= self.refinement.init()
         return TrainState(
@@ -206,6 +214,12 @@ class Trainer:
             samples_per_ray=mx.array(RayBudget.of(self.config).samples_per_ray(rays_at_first)),
             rays=rays_at_first,
         )
+
+    def _check(self, parameters: Parameters) -> None:
+        """Raise `InputError` if a custom field has two different densities."""
+        if self.method.field is not None:
+            own = {name: parameters[name] for name in self.field.parameter_specs}
+            check_density(self.field, own, self.bounds, self.parts.viewpoints)
 
     def compile(self, state: TrainState) -> Iterator[float]:
         """Compile all computations of `train`: run each of them once, and discard the results. A
@@ -224,6 +238,7 @@ class Trainer:
         if self.is_compiled:
             return
         mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
+        self._check(state.parameters)
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -243,10 +258,8 @@ class Trainer:
             Result arrays of each computation: sampler updates, a step, the average, and finally
             steps with other flags that training uses later.
         """
-        key = _key(self.config.seed, 0, stream=1)
         for phase in range(self.sampler.phases):
-            update = self._update_for(phase, is_relaxed())
-            yield update(state.parameters, state.sampling, key)
+            yield self._updated(state, phase, 0.0)
         flags = StepFlags.at(state.step, self.config.refine)
         yield self._one_step(state, flags, 0.0, 0.0)
         yield self._average(state)
@@ -274,8 +287,9 @@ class Trainer:
         Returns:
             Field, parameters, and sampler for rendering.
         """
-        slots = self.config.march.max_samples
-        return TrainedField(self.field, state.average, self.sampler, state.sampling, slots)
+        viewpoints = self.parts.viewpoints._replace(train_frac=state.train_frac)
+        slots, sampling = self.config.march.max_samples, (self.sampler, state.sampling)
+        return TrainedField(self.field, state.average, *sampling, slots, viewpoints)
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train until a goal is reached, with a report before every update of the sampler state.
@@ -318,10 +332,11 @@ class Trainer:
             is_updated = state.step >= state.next_update
             if is_updated:
                 with interval("occupancy update", step=state.step):
-                    state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
-            rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
+                    kept = self._keep_sampling(state, progress, goal.max_rays)
+                    state = exchange.synchronized(kept)
+            factor = goal.rate * self.config.optimizer.factor_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
-                state, result = self._advance(state, rate, progress)
+                state, result = self._advance(state, factor, progress)
                 measured = result.measured
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
@@ -329,6 +344,7 @@ class Trainer:
                 state = replace(state, samples_per_ray=samples_per_ray)
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
+            state = replace(state, train_frac=min(goal.progress(state), 1.0))
             is_last = goal.progress(state) >= 1.0
             is_shared = is_last or state.step >= state.next_update
             if not is_shared and not clock.is_over(goal.report_interval):
@@ -341,38 +357,44 @@ class Trainer:
             yield Launched(state, checked, rays_done / clock.lap(), result.errors)
             rays_done = 0
 
-    def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
+    def _keep_sampling(
+        self, state: TrainState, train_frac: float, max_rays: int | None
+    ) -> TrainState:
         """Return `state` with an updated sampler state and number of rays."""
         rays = RayBudget.of(self.config, max_rays).rays(float(to_numpy(state.samples_per_ray)))
         next_update = state.step + self.sampler.interval_at(state.step)
         state = replace(state, rays=rays, next_update=next_update)
         if not self.sampler.phases:
             return state
-        update = self._update_for(self.sampler.phase_at(state.step), is_relaxed())
-        key = _key(self.config.seed, state.step, stream=1)
-        return replace(state, sampling=update(state.parameters, state.sampling, key))
+        phase = self.sampler.phase_at(state.step)
+        return replace(state, sampling=self._updated(state, phase, train_frac))
+
+    def _updated(self, state: TrainState, phase: int, train_frac: float) -> Arrays:
+        """Return the sampler state after an update."""
+        values = step_values(_key_words(self.config.seed, state.step, stream=1), train_frac)
+        return self._update_for(phase, is_relaxed())(state.parameters, state.sampling, values)
 
     def advance(
-        self, state: TrainState, rate: float, progress: float = 0.0
+        self, state: TrainState, factor: float = 1.0, train_frac: float = 0.0
     ) -> tuple[TrainState, mx.array]:
         """Return the state after one step, without evaluating its arrays.
 
         Args:
             state: State before the step.
-            rate: Learning rate.
-            progress: Fraction of the run that is complete.
+            factor: Factor of the configured learning rates.
+            train_frac: Completed fraction of the training.
 
         Returns:
             New state, and the measurements of the step (`StepResult.measured`).
         """
-        state, result = self._advance(state, rate, progress)
+        state, result = self._advance(state, factor, train_frac)
         return state, result.measured
 
     def _advance(
-        self, state: TrainState, rate: float, progress: float
+        self, state: TrainState, factor: float, train_frac: float
     ) -> tuple[TrainState, StepResult]:
         flags = StepFlags.at(state.step, self.config.refine)
-        result = self._one_step(state, flags, rate, progress)
+        result = self._one_step(state, flags, factor, train_frac)
         changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
         if is_averaged(state.step):
@@ -381,34 +403,29 @@ class Trainer:
         return state, result
 
     def _one_step(
-        self, state: TrainState, flags: StepFlags, rate: float, progress: float
+        self, state: TrainState, flags: StepFlags, factor: float, train_frac: float
     ) -> StepResult:
         """Return the result of a `Step` with the given flags."""
-        optimizer = self.config.optimizer
-        groups = self.refinement.rates(state.step, rate / optimizer.rate, progress)
+        groups = self.refinement.rates(state.step, factor, train_frac)
         return self._step_for(state.rays, flags, is_relaxed())(
             OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
             step_values(
                 _key_words(self.config.seed, state.step, stream=0),
-                progress,
-                step_numbers(state.step + 1, rate, optimizer, groups.values()),
+                train_frac,
+                step_numbers(state.step + 1, factor, self.config.optimizer, groups.values()),
             ),
         )
 
     @cached_property
-    def _track_rays(self) -> TrackRays | None:
-        """Rays through the sparse points in the views' tracks, or None if no loss uses these rays
-        or the views have no tracks."""
-        if not self.config.train.depth:
-            return None
-        return TrackRays.of(self.views, self.config, self.bounds)
+    def _priors(self) -> Priors:
+        """Known distances of the views, and their losses."""
+        return Priors.of(self.config, self.bounds, self.views)
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
     ) -> Callable[..., StepResult]:
-        scaling = self.config.train.gradient_scaling
         step = Step(
             config=self.config,
             parts=self.parts,
@@ -417,10 +434,8 @@ class Trainer:
             ranks=self.ranks,
             rays=rays,
             flags=flags,
-            # Gradient scaling reduces haze in front of cameras. If the extent is 1, the cameras are
-            # outside the scene cube, where there is no density, so gradients are not scaled.
-            full_gradient_distance=scaling if self.bounds.has_surroundings else 0.0,
-            track_rays=self._track_rays,
+            full_gradient_distance=self.config.train.gradient_scaling,
+            priors=self._priors,
         )
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""
@@ -437,12 +452,15 @@ class Trainer:
         return self._averaged(state.average, state.parameters, mx.array(weight), skipped)
 
     def _sampling_step(
-        self, phase: int, parameters: Parameters, sampling: Arrays, key: mx.array
+        self, phase: int, parameters: Parameters, sampling: Arrays, values: mx.array
     ) -> Arrays:
+        key, train_frac, _ = unpacked(values)
         ray_key, update_key = mx.random.split(key)
         views, cameras = self.views, self.refinement.cameras(parameters)
         rays = random_rays(views.pixels, cameras, self.sampler.update_rays, ray_key)
-        return self.sampler.update(parameters, sampling, rays, update_key, phase)
+        rays = rays._replace(train_frac=train_frac)
+        through = self.parts.viewpoints._replace(train_frac=train_frac).through
+        return self.sampler.update(parameters, sampling, rays, through, update_key, phase)
 
 
 class Launched(NamedTuple):

@@ -29,6 +29,7 @@ from nerfmac.common import checks
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.training.resolve import SceneFacts, resolve
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
 SLICE_SECONDS = 1.0
@@ -146,8 +147,8 @@ def compare(
     """
     checks.number("seconds", seconds, low=0.1)
     checks.number("points", points, low=1, whole=True)
-    pixels = scene.views("train").cameras.pixels_per_unit()
-    config = override(config, grid=config.grid.for_pixels(pixels))
+    facts = SceneFacts(scene.bounds, cameras=scene.cameras("train"))
+    config = override(config, grid=resolve(config, facts).grid)
     views = HeldOutViews(scene, test_views, config.train.blend)
     peer = Torch(config, scene, seconds, compiled=compiled)
     both: tuple[Implementation, Implementation] = Nerfmac(config, scene, seconds), peer
@@ -215,7 +216,7 @@ def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
     pixels = len(rays.origin)
     spread = np.unique(np.linspace(0, pixels - 1, BATCH).astype(np.int32))
     middle = np.array([pixels // 2 + camera.lens.width // 2], np.int32)
-    some, one = (Rays(*(part[mx.array(each)] for part in rays)) for each in (spread, middle))
+    some, one = (rays.at(mx.array(each)) for each in (spread, middle))
     return some, one
 
 

@@ -40,6 +40,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget
+from nerfmac.training.resolve import settled
 from nerfmac.training.trainer import Trainer
 from torch_peer.composite import weights
 from torch_peer.field import TorchField, spherical_harmonics
@@ -66,7 +67,7 @@ class TorchPeer:
         if config.train.blend != "srgb":
             raise InputError(f"train.blend is {config.train.blend!r}; the peer needs 'srgb'")
         self.device = _device(device)
-        self.config = config
+        self.config = config = settled(config, Bounds(extent))
         self.geometry = march_geometry(config.march, config.occupancy, Bounds(extent))
         start = Trainer(config, Bounds(extent), views).init()
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
@@ -240,7 +241,7 @@ class TorchPeer:
         """Update the parameters with their gradients, and update the average."""
         config = self.config.optimizer
         table, networks = self._optimizer.param_groups
-        table["lr"] = config.rate_at(progress, self.steps)
+        table["lr"] = config.rate * config.factor_at(progress, self.steps)
         networks["lr"] = config.networks * table["lr"]
         self._scaler.step(self._optimizer)
         self._scaler.update()

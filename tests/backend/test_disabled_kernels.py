@@ -110,7 +110,7 @@ def test_mx_compile_takes_any_operation_as_reference_beside_the_kernels(
     monkeypatch.setenv(VARIABLE, disabled)
     made = trainer()
     state = made.init()
-    after, measured = made.advance(state, rate=0.0)  # traced and compiled, but not computed
+    after, measured = made.advance(state, factor=0.0)  # traced and compiled, but not computed
     assert measured.shape == (4,)
     assert after.step == state.step + 1
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac import Bounds, EncodedField, Samples
+from nerfmac import Bounds, EncodedField, Rays, Samples
 from nerfmac.backend import kernels_disabled
 from nerfmac.config import PRESETS, Config, HashGridConfig, override
 from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.geometry import Viewpoints
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
@@ -42,8 +43,8 @@ def points(count: int, extent: float = 2.0) -> mx.array:
     return mx.array(0.5 + extent * random.uniform(-0.5, 0.5, (count, 3)), mx.float32)
 
 
-def drawn(slots: int = USED, extent: float = 2.0) -> tuple[Samples, mx.array]:
-    """Samples of some rays in `slots` slots, and the rays' directions."""
+def drawn(slots: int = USED, extent: float = 2.0) -> tuple[Samples, Rays]:
+    """Samples of some rays in `slots` slots, and the rays."""
     ray = np.pad(np.repeat(np.arange(COUNTS.size), COUNTS), (0, slots - USED))
     samples = Samples(
         position=points(slots, extent),
@@ -55,7 +56,7 @@ def drawn(slots: int = USED, extent: float = 2.0) -> tuple[Samples, mx.array]:
     )
     direction = np.random.default_rng(1).normal(size=(COUNTS.size, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return samples, mx.array(direction, mx.float32)
+    return samples, Rays(mx.zeros(direction.shape), mx.array(direction, mx.float32)).complete
 
 
 def network(inputs: np.ndarray, weights: mx.array, widths: list[int]) -> np.ndarray:
@@ -69,27 +70,27 @@ def network(inputs: np.ndarray, weights: mx.array, widths: list[int]) -> np.ndar
 
 
 def embedded(parameters: dict[str, mx.array], position: mx.array) -> np.ndarray:
-    features = HashGrid(CONFIG.grid, Bounds(2.0))(parameters, position)
+    features = HashGrid(CONFIG.grid, Bounds(2.0)).features(parameters, position)
     return network(np.array(features, np.float64), parameters["density"], [16, 16, 16, 16])
 
 
 def test_density_is_the_exponential_of_the_density_networks_first_output():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
+    samples, rays = drawn()
     want = np.exp(embedded(parameters, samples.position)[:, 0] - CONFIG.networks.density_bias)
-    density = field(parameters, samples, directions).density
+    density = field(parameters, samples, rays).density
     assert_matches(density, want, rel=4 * 64 * ROUNDOFF, name="density")
-    alone = field.density(parameters, samples.position)
+    alone = field.density(parameters, samples, rays)
     assert_matches(alone, want, rel=4 * 64 * ROUNDOFF, name="density alone")
 
 
 def test_color_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_direction():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
-    basis = np.array(spherical_harmonics(directions), np.float64)[np.array(samples.ray)]
+    samples, rays = drawn()
+    basis = np.array(spherical_harmonics(rays.direction), np.float64)[np.array(samples.ray)]
     inputs = np.concatenate([embedded(parameters, samples.position), basis], axis=1)
     want = 1 / (1 + np.exp(-network(inputs, parameters["color"], [32, 16, 16])[:, :3]))
-    got = field(parameters, samples, directions).color
+    got = field(parameters, samples, rays).color
     assert_matches(got, want, rel=4 * 64 * ROUNDOFF, name="color")
     assert np.array(got).min() >= 0.0
     assert np.array(got).max() <= 1.0
@@ -97,16 +98,16 @@ def test_color_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_di
 
 def test_slots_of_no_ray_do_not_matter():
     field, parameters = field_and_parameters()
-    samples, directions = drawn(USED + 20)
+    samples, rays = drawn(USED + 20)
 
     def loss(parameters: dict[str, mx.array], position: mx.array) -> mx.array:
-        density, color, _ = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), rays)
         return (density * color[:, 0] + color[:, 2]).sum()
 
     found = []
     for elsewhere in (0.0, 0.7):
         position = mx.where(mx.arange(USED + 20)[:, None] < USED, samples.position, elsewhere)
-        density, color, _ = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), rays)
         by_name, d_position = mx.grad(loss, argnums=(0, 1))(parameters, position)
         assert np.array(d_position)[:USED].any(axis=1).all()
         assert not np.array(d_position)[USED:].any()
@@ -120,7 +121,7 @@ def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
     table = mx.random.normal((grid.levels.entries, 4), key=mx.random.key(1))
     unit = np.random.default_rng(2).uniform(0.0, 1.0, (50, 3))
     scene = 0.5 + 3.0 * (unit - 0.5)
-    got = grid({"table": table}, mx.array(scene, mx.float32))
+    got = grid.features({"table": table}, mx.array(scene, mx.float32))
     want = hash_encode(mx.array(unit, mx.float32), table, replace(grid.levels, extent=1.0))
     # A place within the finest of 192 cells.
     assert_matches(got, want, rel=32 * 192 * ROUNDOFF, name="encoded")
@@ -180,10 +181,10 @@ def test_a_gradient_is_bounded_only_if_the_kernel_clamps_it(
 
 def test_gradients_reach_every_parameter():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
+    samples, rays = drawn()
 
     def loss(parameters: dict[str, mx.array]) -> mx.array:
-        density, color, _ = field(parameters, samples, directions)
+        density, color, _ = field(parameters, samples, rays)
         return (density * color[:, 0] + color[:, 2]).sum()
 
     for name, slope in mx.grad(loss)(parameters).items():
@@ -194,11 +195,11 @@ def test_gradients_reach_every_parameter():
 
 def test_the_positions_gradient_is_the_finite_difference_along_each_axis():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
+    samples, rays = drawn()
     step = 2.0**-15  # the finest level's cells are 2^-6 wide
 
     def results(position: mx.array) -> mx.array:
-        density, color, _ = field(parameters, samples._replace(position=position), directions)
+        density, color, _ = field(parameters, samples._replace(position=position), rays)
         return mx.log(density) + color @ mx.array([1.0, -2.0, 0.5])
 
     got = np.array(mx.grad(lambda position: results(position).sum())(samples.position))
@@ -214,9 +215,13 @@ def test_the_positions_gradient_is_the_finite_difference_along_each_axis():
 @pytest.mark.parametrize("run_by", [nullcontext, kernels_disabled])
 def test_directions_get_no_gradient(run_by):
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
+    samples, rays = drawn()
     with run_by():
-        d = mx.grad(lambda each: field(parameters, samples, each)[1].sum())(directions)
+
+        def color(direction):
+            return field(parameters, samples, rays._replace(direction=direction)).color.sum()
+
+        d = mx.grad(color)(rays.direction)
         assert not np.array(d).any()
 
 
@@ -226,16 +231,17 @@ def test_densities_of_a_limited_number_of_points_per_launch_are_the_same(monkeyp
     field, parameters = field_and_parameters()
     sizes, valid_points, encode = [], [], HashGrid.__call__
 
-    def encoded(self, parameters, position, used):
-        sizes.append(position.shape[0])
-        valid_points.append(int(used[0]))
-        return encode(self, parameters, position, used)
+    def encoded(self, parameters, samples, rays):
+        sizes.append(samples.position.shape[0])
+        valid_points.append(int(samples.used[0]))
+        return encode(self, parameters, samples, rays)
 
-    position, valid = points(100), mx.array([used], mx.int32)
-    want = np.array(field.density_of_first(parameters, position, valid))[:used]
+    samples, rays = Viewpoints.of(None, 0.01, 0.0).through(points(100))
+    samples = samples._replace(ray_start=mx.minimum(samples.ray_start, used))
+    want = np.array(field.density(parameters, samples, rays))[:used]
     monkeypatch.setattr("nerfmac.fields.encoded.features_per_launch", lambda: most)
     monkeypatch.setattr(HashGrid, "__call__", encoded)
-    got = np.array(field.density_of_first(parameters, position, valid))
+    got = np.array(field.density(parameters, samples, rays))
     assert got.shape == (100,)
     assert np.array_equal(got[:used], want)
     assert (sum(sizes), sum(valid_points)) == (100, used)

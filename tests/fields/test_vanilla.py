@@ -41,8 +41,8 @@ def field_and_parameters(name: str = "fine") -> tuple[VanillaField, dict[str, mx
     return field, parameters
 
 
-def drawn(slots: int = USED) -> tuple[Samples, mx.array]:
-    """Samples of some rays in `slots` slots, and the rays' directions."""
+def drawn(slots: int = USED) -> tuple[Samples, Rays]:
+    """Samples of some rays in `slots` slots, and the rays."""
     random = np.random.default_rng(7)
     position = 0.5 + EXTENT * random.uniform(-0.5, 0.5, (USED, 3))
     free = slots - USED
@@ -56,7 +56,7 @@ def drawn(slots: int = USED) -> tuple[Samples, mx.array]:
     )
     direction = random.normal(size=(COUNTS.size, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return samples, mx.array(direction, mx.float32)
+    return samples, Rays(mx.zeros(direction.shape), mx.array(direction, mx.float32)).complete
 
 
 def in_float64(parameters: dict[str, mx.array]) -> Arrays:
@@ -90,36 +90,36 @@ def network(name: str, parameters: Arrays, position: np.ndarray, direction: np.n
 @pytest.mark.parametrize("name", NETWORKS)
 def test_each_network_is_the_papers(name):
     field, parameters = field_and_parameters(name)
-    samples, directions = drawn()
-    position, direction = (np.array(a, np.float64) for a in (samples.position, directions))
+    samples, rays = drawn()
+    position, direction = (np.array(a, np.float64) for a in (samples.position, rays.direction))
     want = network(name, in_float64(parameters), position, direction[np.array(samples.ray)])
-    got = field(parameters, samples, directions)
+    got = field(parameters, samples, rays)
     assert_matches(got[0], want[0], rel=TOLERANCE, name="density")
     assert_matches(got[1], want[1], rel=TOLERANCE, name="color")
 
 
 def test_density_alone_is_the_fine_networks_and_has_no_gradient():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
-    density, _, _ = field(parameters, samples, directions)
-    assert mx.array_equal(field.density(parameters, samples.position), density)
-    slope = mx.grad(lambda p: field.density(p, samples.position).sum())(parameters)
+    samples, rays = drawn()
+    density, _, _ = field(parameters, samples, rays)
+    assert mx.array_equal(field.density(parameters, samples, rays), density)
+    slope = mx.grad(lambda p: field.density(p, samples, rays).sum())(parameters)
     assert all(not mx.any(each).item() for each in slope.values())
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_gradients_are_those_of_finite_differences(name):
     field, parameters = field_and_parameters(name)
-    samples, directions = drawn()
+    samples, rays = drawn()
     random = np.random.default_rng(8)
     by_density, by_color = random.normal(size=USED), random.normal(size=(USED, 3))
 
     def loss(parameters: dict[str, mx.array]) -> mx.array:
-        density, color, _ = field(parameters, samples, directions)
+        density, color, _ = field(parameters, samples, rays)
         weights = mx.array(by_density, mx.float32), mx.array(by_color, mx.float32)
         return (density * weights[0]).sum() + (color * weights[1]).sum()
 
-    position, direction = (np.array(a, np.float64) for a in (samples.position, directions))
+    position, direction = (np.array(a, np.float64) for a in (samples.position, rays.direction))
 
     def loss64(parameters: Arrays) -> float:
         seen_along = direction[np.array(samples.ray)]
@@ -153,10 +153,10 @@ def test_slots_of_no_ray_give_no_nan_and_no_gradient():
 
 def test_a_scene_of_another_size_is_the_same_to_the_networks():
     field, parameters = field_and_parameters()
-    samples, directions = drawn()
+    samples, rays = drawn()
     larger = samples._replace(position=0.5 + 4.0 * (samples.position - 0.5))
-    one = field(parameters, samples, directions)
-    other = VanillaField(CONFIG, Bounds(4.0 * EXTENT))(parameters, larger, directions)
+    one = field(parameters, samples, rays)
+    other = VanillaField(CONFIG, Bounds(4.0 * EXTENT))(parameters, larger, rays)
     assert_matches(4.0 * other[0], one[0], rel=TOLERANCE, name="optical thickness")
     assert_matches(other[1], one[1], rel=TOLERANCE, name="color")
 
@@ -210,7 +210,7 @@ def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.a
     field, proposal = (VanillaField(SMALL, Bounds(1.0), name) for name in ("fine", "coarse"))
     sampler = HierarchicalSampler(proposal, Bounds(1.0), 0.1, (SMALL.coarse, SMALL.fine), 0.1)
     samples, coarse = sampler.sample(parameters, {}, rays, drawn)[:2]
-    density, color, _ = field(parameters, samples, rays.direction)
+    density, color, _ = field(parameters, samples, rays)
     fine = composite(density, color, samples)
     want = ball(rays)
     return mx.stack([mx.square(seen.color - want).mean() for seen in (coarse, fine)])

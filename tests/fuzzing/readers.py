@@ -13,6 +13,7 @@ from PIL import Image
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.perceptual import _read as read_weights
 from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.images import decode, inspect, is_cut_out
@@ -24,7 +25,6 @@ from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops.loss_scale import LossScale
-from nerfmac.rendering.perceptual import _read as read_weights
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.state import TrainState
 from tests.app.scenes.colmap_files import write_colmap

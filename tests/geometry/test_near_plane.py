@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from nerfmac import Camera, Lens
-from nerfmac.app.run.configuration import config_for_scene
+from nerfmac.app.run.configuration import facts_of
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
+from nerfmac.geometry import Bounds
 from nerfmac.geometry.near_plane import NEAR_FRACTION, near_plane
+from nerfmac.training.resolve import SceneFacts, resolve
 from tests.scene_factory import CONFIG
 
 LENS = Lens.from_fov(0.8, 64, 48)
@@ -58,20 +60,21 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     caplog.set_level("INFO", logger="nerfmac")
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
-    config = config_for_scene(CONFIG, pointed)
+    config = resolve(CONFIG, facts_of(pointed))
     assert config.march.near == plane > NEAR
     assert f"closer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
-    assert config_for_scene(config, pointed) == config
-    assert config_for_scene(CONFIG, scene).march.near is None
+    assert resolve(config, facts_of(pointed)) == config
+    assert resolve(CONFIG, facts_of(scene)).march.near == NEAR
     assert not caplog.text
 
 
-def test_training_begins_where_the_scene_does_unless_its_near_is_given():
-    def near(config: Config, near_plane: float | None) -> float | None:
-        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near
+def test_training_begins_where_the_scene_does_unless_its_near_is_given(monkeypatch):
+    def near(config: Config, plane: float | None) -> float | None:
+        monkeypatch.setattr("nerfmac.training.resolve.near_plane", lambda *_: plane)
+        return resolve(config, SceneFacts(Bounds(1.0), points=thing())).march.near
 
-    assert [near(CONFIG, plane) for plane in (None, 0.5 * NEAR, 0.4)] == [None, None, 0.4]
+    assert [near(CONFIG, plane) for plane in (None, 0.5 * NEAR, 0.4)] == [NEAR, NEAR, 0.4]
     for distance in (0.05, 0.0):
         given = override(CONFIG, march={"near": distance})
         assert near(given, 0.4) == distance

@@ -4,6 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Samples
 from nerfmac.ops.march import Occupied, write_samples
 from tests.ops.marching import GEOMETRIES, PLENTY, grid, packed, run, some_rays
 
@@ -71,3 +72,18 @@ def test_rays_may_stop_before_their_last_sample(geometry):
         assert (got[: len(chosen)] == whole[name][chosen]).all(), name
         assert not got[len(chosen) :].any(), name
     assert (np.array(part.ray_start) == starts).all()
+
+
+def test_a_part_of_the_slots_has_its_own_samples_of_each_ray():
+    ray = np.array([0, 0, 0, 2, 2, 3, 0, 0], np.int32)  # the last two slots are unused
+    start = np.array([0, 3, 3, 5, 6], np.int32)
+    number = np.arange(8, dtype=np.float32)
+    position = mx.array(np.stack([number] * 3, axis=1))
+    arrays = (mx.array(each) for each in (number, number + 0.5, ray, start, np.diff(start)))
+    samples = Samples(position, *arrays)
+    assert samples.is_used.tolist() == [True] * 6 + [False] * 2
+    part = samples.part(2, 3)
+    assert part.distance.tolist() == part.position[:, 0].tolist() == [2.0, 3.0, 4.0]
+    assert (part.ray.tolist(), part.width.tolist()) == ([0, 2, 2], [2.5, 3.5, 4.5])
+    assert part.ray_start.tolist() == [0, 1, 1, 3, 3]
+    assert samples.part(6, 2).is_used.tolist() == [False, False]

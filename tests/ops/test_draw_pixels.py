@@ -41,7 +41,7 @@ def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray
         return draw_pixels(stack, views, choose_pixels(views, drawn))
 
     rays, *others = (mx.compile(draw) if compiled else draw)(fractions(key))
-    return [np.array(each) for each in (*rays, *others)]
+    return [np.array(each) for each in (*rays[:2], *others)]
 
 
 def told_from(color: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

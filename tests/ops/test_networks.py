@@ -26,6 +26,9 @@ SHAPES = [
     SMALL,
     TINY,
     NetworksShape(48, 64, 3, 4),
+    # Three and five vectors of AVX-512 in a row, whose numbers do not divide the rows of a tile.
+    NetworksShape(48, 32, 1, 1),
+    NetworksShape(80, 32, 1, 1),
     NetworksShape(128, 128, 1, 2),
     NetworksShape(32, 16, 4, 3),
 ]

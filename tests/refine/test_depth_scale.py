@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Goal, Trainer, load_scene
-from nerfmac.app.run.configuration import surface_losses_for_views
+from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.config import RefineConfig, override
 from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.refine.refinement import DEPTH_SCALE, CameraRefinement
-from nerfmac.refine.report import refinement_report, refinement_summary
+from nerfmac.training.resolve import SceneFacts, resolve
 from tests.app.scenes import depth_scenes
-from tests.app.scenes.depth_scenes import LENS, box_points, box_views
+from tests.app.scenes.depth_scenes import LENS, box_points, box_views, map_of
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -66,12 +66,15 @@ def test_too_few_points_do_not_change_the_scale(tmp_path, caplog):
 
 
 def test_by_default_the_scale_is_refined_unless_poses_are_metric(own_scale):
+    def is_refined(config, views):
+        return resolve(config, SceneFacts(own_scale.bounds), views).refine.depth_scale
+
     views = own_scale.views("train")
-    assert surface_losses_for_views(CONFIG, views).refine.depth_scale is True
+    assert is_refined(CONFIG, views) is True
     metric = replace(views, depth=replace(views.depth, is_metric=True))
-    assert surface_losses_for_views(CONFIG, metric).refine.depth_scale is False
+    assert is_refined(CONFIG, metric) is False
     without_loss = override(CONFIG, train={"sensor": 0.0})
-    assert surface_losses_for_views(without_loss, views).refine.depth_scale is False
+    assert is_refined(without_loss, views) is False
 
 
 def test_the_loss_has_a_gradient_toward_the_rendered_depth():
@@ -98,7 +101,7 @@ def test_measured_depth_is_moved_by_the_refined_values():
     got = refinement.measured(parameters, mx.array([[2.0, 0.5]]))
     np.testing.assert_allclose(np.array(got), [[3.25, 0.5]], rtol=1e-6)
     maps = DepthMaps.stack([(np.array([[2.0, 0.0]]), np.array([[0.6, 0.0]]))])
-    distance, confidence = maps.moved(1.5, 0.25).of_view(0)
+    distance, confidence = map_of(maps.moved(1.5, 0.25), 0)
     np.testing.assert_allclose(distance, [[3.25, 0.0]])
     np.testing.assert_allclose(confidence, [[0.6, 0.0]])
     report = refinement_report(refinement, parameters)
@@ -120,5 +123,5 @@ def test_the_scale_does_not_change_before_the_warm_up_and_stays_near_the_truth_a
     (*_, last) = trainer.train(early.state, Goal(steps=400))
     log_scale, shift = np.array(last.state.parameters[DEPTH_SCALE]).tolist()
     assert log_scale != 0.0 != shift
-    typical = float(np.median(views.depth.of_view(0)[0]))
+    typical = float(np.median(map_of(views.depth, 0)[0]))
     assert abs(np.exp(log_scale) + shift / typical - 1.0) < 0.05

@@ -82,8 +82,8 @@ def test_the_gradient_of_lenses_is_that_of_samples_whose_pixels_stay():
         position = given.origin[ray] + distance[:, None] * given.direction[ray]
         start = mx.array([0, 2, 3, 4, 5], mx.int32)
         samples = Samples(position, distance, distance, ray, start, start[1:])
-        warped, directions = refinement.warp_samples({LENSES: learned}, samples, given, view)
-        return (weights * warped.position).sum() + directions.sum()
+        warped, moved = refinement.warp_samples({LENSES: learned}, samples, given, view)
+        return (weights * warped.position).sum() + moved.direction.sum()
 
     def moved(learned: np.ndarray) -> float:
         given = [np.array(each, np.float64) for each in rays(learned.astype(np.float32))]

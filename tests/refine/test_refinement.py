@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Lens, Rays, Samples
+from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.color import exposed as brightened
@@ -21,7 +22,6 @@ from nerfmac.refine.refinement import (
     align_poses,
     moved_poses,
 )
-from nerfmac.refine.report import refinement_report, refinement_summary
 from nerfmac.training.step import StepFlags
 from tests.numerics import assert_matches
 
@@ -113,9 +113,9 @@ def test_the_gradient_of_poses_is_that_of_samples_that_move_with_their_cameras()
     along = mx.random.normal((3, 3), key=mx.random.key(2))
 
     def loss(poses: mx.array) -> mx.array:
-        warped, directions = refinement.warp_samples({POSES: poses}, samples, rays, view)
+        warped, moved = refinement.warp_samples({POSES: poses}, samples, rays, view)
         position = warped.position[:6]
-        return (weights * mx.square(position)).sum() + (along * directions).sum()
+        return (weights * mx.square(position)).sum() + (along * moved.direction).sum()
 
     def moved(poses: np.ndarray) -> float:
         after = np.array(refinement.cameras({POSES: mx.array(poses)}).poses, np.float64)
@@ -143,9 +143,9 @@ def test_warping_changes_no_value():
     refinement = CameraRefinement(RefineConfig(poses=True), cameras())
     samples, rays, view = sampled(cameras())
     learned = {POSES: mx.random.normal((3, 6), key=mx.random.key(3))}
-    warped, directions = refinement.warp_samples(learned, samples, rays, view)
+    warped, moved = refinement.warp_samples(learned, samples, rays, view)
     assert mx.array_equal(warped.position, samples.position)
-    assert mx.array_equal(directions, rays.direction)
+    assert mx.array_equal(moved.direction, rays.direction)
 
 
 def seen(color: mx.array, opacity: mx.array) -> Composited:

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from nerfmac import Lens, Views, load_scene
-from nerfmac.app.run.configuration import exposures_for_images
 from nerfmac.config import override
+from nerfmac.geometry import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread, image_gains, observed_light
+from nerfmac.training.resolve import SceneFacts, resolve
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -115,6 +116,6 @@ def test_exposures_are_refined_where_images_differ_unless_the_user_says(
 ):
     caplog.set_level("INFO", "nerfmac")
     config = override(CONFIG, refine={"exposures": given})
-    got = exposures_for_images(config, views_with(gains_of(spread)))
-    assert got == override(config, refine={"exposures": want})
+    got = resolve(config, SceneFacts(Bounds(1.0)), views_with(gains_of(spread)))
+    assert got.refine.exposures is want
     assert ("colors of sparse points" in caplog.text) == (given is None)

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.rendering.color_map import INFERNO, TURBO, colored
 from nerfmac.rendering.normals import normals
-from nerfmac.rendering.surface_metrics import depth_errors, normal_angles
+from nerfmac.rendering.surface_metrics import depth_errors
 from tests.app.viewer.analytic import on_map
 
 POINTS = np.random.default_rng(2).uniform(0.1, 0.9, (200, 3))
@@ -103,11 +103,3 @@ def test_a_pixel_in_which_nothing_was_seen_has_an_error_of_all_its_distance():
     errors = depth_errors(np.array([0.0, 0.0, 3.0]), np.array([1.0, 7.0, 3.0]))
     assert (errors.median, errors.within_3_percent) == (1.0, pytest.approx(1 / 3))
     assert depth_errors(np.zeros(0), np.zeros(0)) is None
-
-
-def test_angles_of_normals_do_not_depend_on_their_length():
-    angle = np.radians([0.0, 30.0, 90.0, 180.0])
-    truth = np.tile([0.0, 0.0, 2.0], (4, 1))
-    normal = 0.3 * np.stack([np.sin(angle), 0.0 * angle, np.cos(angle)], axis=1)
-    np.testing.assert_allclose(normal_angles(normal, truth), [0.0, 30.0, 90.0, 180.0], atol=1e-5)
-    assert normal_angles(np.zeros((1, 3)), truth[:1]) == 90.0

@@ -36,11 +36,11 @@ class Blob:
     peak = 40.0
     extras = {}  # noqa: RUF012 - none
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         position = samples.position
         place = (position - mx.array(self.center)) / mx.array(self.radii)
         inside = mx.maximum(1.0 - mx.square(place).sum(axis=1), 0.0)
-        sideways = directions[:, 0][samples.ray]
+        sideways = rays.direction[:, 0][samples.ray]
         color = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
         return FieldOutput(parameters["peak"] * inside * inside, color * parameters["tint"])
 
@@ -65,7 +65,7 @@ class Box:
     def __init__(self, low, high, color=(0.9, 0.3, 0.1), density=60.0) -> None:
         self.low, self.high, self.shade, self.thickness = low, high, color, density
 
-    def __call__(self, _, samples, directions):
+    def __call__(self, _, samples, rays):
         position = samples.position
         inside = (position > mx.array(self.low)) & (position < mx.array(self.high))
         density = self.thickness * mx.all(inside, axis=1).astype(mx.float32)
@@ -186,7 +186,7 @@ def test_any_rays_see_what_pixels_do():
     taken = renderer(Blob())
     want = taken.render(VIEWS["below"], BACKGROUND)
     some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
-    rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
+    rays = camera_rays(VIEWS["below"]).at(mx.array(some))
     color, opacity, depth = map(np.array, taken.see(rays)[:3])
     assert np.ptp(opacity) > 0.9
     assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
@@ -208,7 +208,7 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
 
     def loss(peak: float, tint: float) -> mx.array:
         parameters = {"peak": mx.array(peak), "tint": mx.array(tint) * mx.array([1.0, 0.9, 0.8])}
-        output = field(parameters, samples, directions)
+        output = field(parameters, samples, Rays(origins, directions))
         seen = composite(output.density, output.color, samples)
         return mx.square(seen.color).mean() + 0.1 * seen.weighted_depth.mean()
 

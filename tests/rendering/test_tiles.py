@@ -8,7 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Config, Samples
+from nerfmac import Bounds, Config, Rays, Samples
 from nerfmac.app.measure.launches import Work, launches, recorded_launches, unseen
 from nerfmac.backend import using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
@@ -101,7 +101,8 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
     samples = Samples(position, *3 * [mx.zeros(len(position), mx.int32)], count, count[1:])
 
     def seen():
-        return trainer.field(state.parameters, samples, mx.zeros((FIRST_TILE, 3)))
+        rays = Rays(mx.zeros((FIRST_TILE, 3)), mx.zeros((FIRST_TILE, 3)))
+        return trainer.field(state.parameters, samples, rays)
 
     traced = launches(seen, on_metal=True, generation=M1)
     longest["trace"] = 3 * sum(m1_seconds(each.work) for each in traced)

@@ -33,7 +33,7 @@ def rays_around(extent: float, rays: int = 37) -> Rays:
 
 def chords(rays: Rays, extent: float) -> tuple[np.ndarray, np.ndarray]:
     """Where each ray enters and leaves the cube, in float64; NaN for a miss."""
-    origin, direction = (np.array(each, np.float64) for each in rays)
+    origin, direction = (np.array(each, np.float64) for each in rays[:2])
     with np.errstate(divide="ignore"):
         ends = [(0.5 + side * extent / 2 - origin) / direction for side in (-1, 1)]
     enter = np.maximum(np.minimum(*ends).max(axis=1), NEAR)
@@ -41,7 +41,7 @@ def chords(rays: Rays, extent: float) -> tuple[np.ndarray, np.ndarray]:
     return np.where(leave > enter, (enter, leave), np.nan)
 
 
-def empty(parameters, samples, directions):
+def empty(parameters, samples, rays):
     density = mx.zeros(samples.distance.shape)
     return FieldOutput(density, mx.full(samples.position.shape, 0.3))
 
@@ -49,7 +49,7 @@ def empty(parameters, samples, directions):
 def matter(density):
     """A proposal of the given `density`, a function of positions (slots, 3)."""
 
-    def proposal(parameters, samples, directions):
+    def proposal(parameters, samples, rays):
         return FieldOutput(density(samples.position), mx.sigmoid(samples.position))
 
     return proposal
@@ -91,7 +91,7 @@ def test_samples_increase_along_each_ray_inside_the_cube_and_beyond_near(extent,
     slack = 8 * extent * ROUNDOFF
     assert (distance[hit] > enter[hit, None] - slack).all()
     assert (distance[hit] < leave[hit, None] + slack).all()
-    origin, direction = (np.array(each, np.float64)[:, None] for each in rays)
+    origin, direction = (np.array(each, np.float64)[:, None] for each in rays[:2])
     want = origin + direction * distance[..., None]
     assert_matches(by_ray(samples.position), want, rel=8 * ROUNDOFF, name="position")
 
@@ -120,9 +120,9 @@ def test_each_ray_owns_as_many_slots():
 def test_each_bin_of_a_ray_has_one_coarse_sample_where_its_draw_says():
     rays, drawn, seen = rays_around(3.0), random_draws(37), []
 
-    def spy(parameters, samples, directions):
+    def spy(parameters, samples, rays):
         seen.append(samples)
-        return empty(parameters, samples, directions)
+        return empty(parameters, samples, rays)
 
     sampled(rays, spy, 3.0, drawn)
     (coarse,) = seen
@@ -231,7 +231,7 @@ def test_the_compiled_sampler_is_the_same():
     rays, drawn = rays_around(1.0), random_draws(37)
     plain, _ = sampled(rays, matter(lopsided), 1.0, drawn)
     run = mx.compile(lambda *a: sampled(Rays(*a[:2]), matter(lopsided), 1.0, a[2])[0])
-    compiled = run(*rays, drawn)
+    compiled = run(*rays[:2], drawn)
     for name in ("position", "distance", "width"):
         got, want = (getattr(each, name) for each in (compiled, plain))
         # Fused sums are rounded otherwise, and a width is a small difference of distances.

@@ -6,21 +6,25 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, EncodedField, Rays
+from nerfmac import Bounds, EncodedField, Rays, Samples
 from nerfmac.common.constants import FAR_DISTANCE, NEVER_OCCUPIED
 from nerfmac.config import override
 from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry import Viewpoints
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling.occupancy import UPDATE_SAMPLES, MarchingSampler, Occupancy
+from nerfmac.training.resolve import settled
 from tests.ops.marching import grid, packed, some_rays
 from tests.sampling.grids import bits_of, dense, grid_of, updated
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG as GIVEN
 
 EXTENT = 2.5
+CONFIG = settled(GIVEN, Bounds(EXTENT))
+THROUGH = Viewpoints.of(None, 0.01, 0.0).through
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -32,25 +36,26 @@ class Sampled:
         self, max_samples: int, march_factor: int, thin_below: float = 0.0, extent: float = EXTENT
     ) -> None:
         sizes = {"max_samples": max_samples, "march_factor": march_factor, "thin_below": thin_below}
-        config = override(CONFIG, march=sizes)
+        config = settled(override(GIVEN, march=sizes), Bounds(extent))
         self.field = EncodedField(encoding_of(config, Bounds(extent)), config.networks)
         parameters = self.field.init(mx.random.key(1))
         self.parameters = parameters | {
             "table": 2e4 * parameters["table"],
             "density": 2.5 * parameters["density"],
         }
-        sampler = MarchingSampler(
-            config.march, config.occupancy, Bounds(extent), self.field.density_of_first
-        )
+        density = self.field.density
+        sampler = MarchingSampler(config.march, config.occupancy, Bounds(extent), density)
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
         drawn = mx.stack([jitter, 1.0 - jitter], axis=1)
         sampled = sampler.sample(self.parameters, state, self.rays, drawn)
         self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
-        self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
+        self.marched = march(
+            *self.rays[:2], jitter, Occupied(sampler.geometry, state["bits"]), 2**15
+        )
 
     def colors(self, samples) -> np.ndarray:
-        density, color, _ = self.field(self.parameters, samples, self.rays.direction)
+        density, color, _ = self.field(self.parameters, samples, self.rays)
         return np.array(composite(density, color, samples).color)
 
 
@@ -106,16 +111,17 @@ def begun(counts: np.ndarray, room: int, marched: np.ndarray | None = None) -> n
 
 
 def test_in_the_warm_up_all_that_rays_pass_is_lit_and_later_what_light_gets_to():
-    def opaque(_parameters, position: mx.array, _used: mx.array) -> mx.array:
-        return mx.full(position.shape[:1], 1e6)
+    def opaque(_parameters, samples: Samples, _rays: Rays) -> mx.array:
+        return mx.full(samples.distance.shape, 1e6)
 
     sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), opaque)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
     full = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 1.1))}
     warmup, later = (
-        np.array(sampler.update({}, full, rays, mx.random.key(0), phase)["updates_since_visible"])
-        == 0
-        for phase in (0, 1)
+        np.array(updated["updates_since_visible"]) == 0
+        for updated in (
+            sampler.update({}, full, rays, THROUGH, mx.random.key(0), phase) for phase in (0, 1)
+        )
     )
     assert later.any()
     assert not (later & ~warmup).any()
@@ -127,14 +133,14 @@ def test_an_update_finds_the_cells_in_front_of_what_is_opaque():
         return mx.where(position[:, 0] > 0.45, 1e6, 0.0)
 
     sampler = MarchingSampler(
-        CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda _, position, __: wall(position)
+        CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda _, some, __: wall(some.position)
     )
     rays, key = Rays(*map(mx.array, some_rays(sampler.geometry)[:2])), mx.random.key(0)
     state = sampler.init([]) | {"bits": packed(grid(sampler.geometry, 0.5))}
-    updated = sampler.update({}, state, rays, key, 1)
+    updated = sampler.update({}, state, rays, THROUGH, key, 1)
     jitter = uniform(len(rays.origin), mx.random.split(key)[0])
     occupied = Occupied(sampler.geometry, state["bits"])
-    marched = march(*rays, jitter, occupied, UPDATE_SAMPLES * len(rays.origin))
+    marched = march(*rays[:2], jitter, occupied, UPDATE_SAMPLES * len(rays.origin))
     until = termination_distances(wall(marched.position), marched)
     visible = np.array(visible_cells(rays, jitter, until, sampler.geometry))
     assert 0.1 < (np.array(until) < FAR_DISTANCE).mean() < 0.9
@@ -144,10 +150,10 @@ def test_an_update_finds_the_cells_in_front_of_what_is_opaque():
 def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
     sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     rays = Rays(*map(mx.array, some_rays(sampler.geometry)[:2]))
-    batches = [Rays(*(part[first : first + 50] for part in rays)) for first in (0, 50, 100)]
+    batches = [rays.at(slice(first, first + 50)) for first in (0, 50, 100)]
     state = sampler.init(batches)
     everywhere, middle = mx.full(state["bits"].shape, 2**32 - 1, mx.uint32), mx.full((150,), 0.5)
-    places = march(*rays, middle, Occupied(sampler.geometry, everywhere), 200_000)
+    places = march(*rays[:2], middle, Occupied(sampler.geometry, everywhere), 200_000)
     assert bool(places.fits.all())
     cells = np.array(cell_of(places.position, sampler.geometry))[: int(places.ray_start[-1])]
     passed = np.isin(np.arange(sampler.geometry.cells), cells)
@@ -175,8 +181,8 @@ def beam(origin: mx.array, direction: mx.array) -> Rays:
 
 
 def test_samples_begin_at_the_near_plane_and_cells_in_front_of_it_stay_empty():
-    def empty(_parameters, position: mx.array, _used: mx.array) -> mx.array:
-        return mx.zeros(len(position))
+    def empty(_parameters, samples: Samples, _rays: Rays) -> mx.array:
+        return mx.zeros_like(samples.distance)
 
     config = override(CONFIG, march={"near": 0.7, "thin_below": 0.0})
     sampler = MarchingSampler(config.march, config.occupancy, Bounds(EXTENT), empty)

@@ -9,6 +9,7 @@ from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
 from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.training.resolve import settled
 from tests.bricks import in_bricks
 from tests.sampling.grids import (
     CELLS,
@@ -237,8 +238,8 @@ def test_an_update_is_the_same_for_the_same_key_and_another_for_another():
 def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
     config = override(Config(), march={"cone": 0.01}, occupancy={"resolution": 32})
     small, large = (
-        march_geometry(config.march, config.occupancy, Bounds(1.0)),
-        march_geometry(config.march, config.occupancy, Bounds(2.5)),
+        march_geometry(settled(config, bounds).march, config.occupancy, bounds)
+        for bounds in (Bounds(1.0), Bounds(2.5))
     )
     assert (small.cone, large.cone) == (0.0, 0.01)
     assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, NEAR)

@@ -86,11 +86,11 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import penalties
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
 
 mx.set_default_device(mx.cpu)
-config = TrainConfig(**{name: 0.01 for name in ("occlusion", "depth", "ground")})
-weights = configured_penalty_weights(config, Bounds(2.0))
+config = TrainConfig(**{name: 0.01 for name in ("occlusion", "depth", "ground")}, sensor=0.0)
+weights = penalty_weights(config)
 SLOTS = 384
 
 

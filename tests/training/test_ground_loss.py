@@ -12,7 +12,8 @@ from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
+from nerfmac.training.resolve import settled
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -61,14 +62,12 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
 
 
 def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    weights = configured_penalty_weights(override(CONFIG, train={"ground": 0.7}).train, Bounds(1.0))
+    weights = penalty_weights(settled(override(CONFIG, train={"ground": 0.7}), Bounds(1.0)).train)
     ground = mx.array([GROUND])
     got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
     assert float(got) == pytest.approx(0.07, abs=1e-6)
-    assert (
-        configured_penalty_weights(override(CONFIG, train={"ground": 0.0}).train, Bounds(1.0))
-        is None
-    )
+    disabled = settled(override(CONFIG, train={"ground": 0.0}), Bounds(1.0)).train
+    assert not any(penalty_weights(disabled))
 
 
 def test_without_a_plane_it_is_zero():
@@ -91,7 +90,7 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_a_plane(scene):
         for weight in (0.0, 1.0, 2.0):
             config = override(CONFIG, train={"ground": weight})
             trainer = Trainer(config, scene.bounds, views)
-            _, measured = trainer.advance(trainer.init(), rate=1e-2)
+            _, measured = trainer.advance(trainer.init(), factor=1 / 3)
             losses[has_plane, weight] = float(measured[0])
     assert losses[True, 1.0] - losses[True, 0.0] > 1e-3
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(

@@ -52,7 +52,10 @@ def ray_batch(density: mx.array, samples: Samples) -> RayBatch:
         pixel=index,
         density_at=lambda position: mx.zeros(len(position)),
         over_background=lambda seen: seen,
-        progress=mx.array(0.0),
+        radius=numbers,
+        train_frac=mx.array(0.0),
+        known={},
+        parameters={},
     )
 
 
@@ -95,7 +98,7 @@ def test_the_occlusion_counts_only_in_scenes_beyond_the_unit_cube(scene):
     def loss(extent: float, weight: float) -> float:
         config = override(CONFIG, train={"occlusion": weight})
         trainer = Trainer(config, Bounds(extent), scene.views("train"))
-        return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
+        return float(trainer.advance(trainer.init(), factor=1 / 3)[1][0])
 
     assert loss(1.0, 10.0) == loss(1.0, 0.0)
     one, two = (loss(2.0, weight) - loss(2.0, 0.0) for weight in (10.0, 20.0))
@@ -165,7 +168,7 @@ def first_step(scene, config, **method):
     """The measurements of the first step, and the parameters after it."""
     method = nerfmac.Method(**method)
     trainer = Trainer(config, scene.bounds, scene.views("train"), method)
-    after, measured = trainer.advance(trainer.init(), rate=1e-2)
+    after, measured = trainer.advance(trainer.init(), factor=1 / 3)
     return np.array(measured), {n: np.array(v) for n, v in after.parameters.items()}
 
 

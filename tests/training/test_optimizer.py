@@ -56,7 +56,7 @@ def fresh(values: dict[str, np.ndarray]) -> OptimizerState:
 
 def stepped(now: OptimizerState, slopes, step: int, rate: float, config=CONFIG) -> OptimizerState:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
-    return adam(now, given, numbers_of(step, float(rate), config), DECAYED, ONE)
+    return adam(now, given, numbers_of(step, float(rate) / config.rate, config), DECAYED, ONE)
 
 
 def ten_steps(config: OptimizerConfig = CONFIG) -> list[OptimizerState]:

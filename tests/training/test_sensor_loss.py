@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from nerfmac import Bounds, Goal, Trainer, load_scene
-from nerfmac.app.run.configuration import SENSOR_WEIGHT, surface_losses_for_views
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
 from nerfmac.geometry.rays import camera_rays
@@ -16,9 +15,10 @@ from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
+from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
 from tests.app.scenes import depth_scenes
-from tests.app.scenes.depth_scenes import LENS, box_views
+from tests.app.scenes.depth_scenes import LENS, box_views, map_of
 from tests.scene_factory import CONFIG
 from tests.training.test_ground_loss import samples_at
 
@@ -63,7 +63,7 @@ def test_a_transparent_ray_has_the_loss_of_a_wrong_depth():
 
 
 def test_the_weight_of_the_configuration_multiplies_it():
-    weights = configured_penalty_weights(override(CONFIG, train={"sensor": 0.7}).train, Bounds(1.0))
+    weights = penalty_weights(settled(override(CONFIG, train={"sensor": 0.7}), Bounds(1.0)).train)
     known = mx.array([[MEASURED, 0.5]])
     given = penalties(samples_at([1.9]), mx.array(0.9), weights, sensor=known)
     assert float(given.ray[0]) == pytest.approx(0.35, abs=1e-6)
@@ -77,10 +77,11 @@ def box(tmp_path_factory):
 
 
 def test_by_default_it_is_enabled_if_the_views_have_depth(box, scene):
-    assert surface_losses_for_views(CONFIG, box.views("train")).train.sensor == SENSOR_WEIGHT
-    assert surface_losses_for_views(CONFIG, scene.views("train")).train.sensor == 0.0
-    given = override(CONFIG, train={"sensor": 0.0})
-    assert surface_losses_for_views(given, box.views("train")).train.sensor == 0.0
+    def weight(config, scene):
+        return resolve(config, SceneFacts(scene.bounds), scene.views("train")).train.sensor
+
+    assert weight(CONFIG, box) == SENSOR_WEIGHT
+    assert weight(CONFIG, scene) == weight(override(CONFIG, train={"sensor": 0.0}), box) == 0.0
 
 
 def test_a_step_counts_it_by_its_weight_if_the_views_have_depth(box):
@@ -92,7 +93,7 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_depth(box):
             trainer = Trainer(override(CONFIG, train={"sensor": weight}), box.bounds, views)
             state = trainer.init()
             state = replace(state, sampling=Trainer(CONFIG, box.bounds, views).init().sampling)
-            losses[has_depth, weight] = float(trainer.advance(state, rate=1e-2)[1][0])
+            losses[has_depth, weight] = float(trainer.advance(state, factor=1 / 3)[1][0])
     assert losses[True, 1.0] - losses[True, 0.0] > 0.1
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(
         losses[True, 1.0] - losses[True, 0.0], rel=1e-3
@@ -129,7 +130,7 @@ def test_the_grid_starts_at_the_measured_surfaces(box):
     # Cells that contain a measured surface are occupied, and cells at half the distance are not.
     found = {0.5: [], 1.0: []}
     for index in range(len(views.names)):
-        distance, confidence = views.depth.of_view(index)
+        distance, confidence = map_of(views.depth, index)
         camera = views.cameras[index]
         lens = camera.lens.scaled(*distance.shape[::-1])
         rays = camera_rays(type(camera)(lens, camera.pose))

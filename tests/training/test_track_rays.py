@@ -13,14 +13,15 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.losses import configured_penalty_weights
+from nerfmac.training.priors import penalty_weights
+from nerfmac.training.resolve import settled
 from nerfmac.training.track_rays import TrackRays, pixels_of
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-DEPTH = override(CONFIG, train={"depth": 0.3})
+DEPTH = settled(override(CONFIG, train={"depth": 0.3}), Bounds(1.0))
 
 
 def test_pixels_of_views_of_any_size_have_their_indices():
@@ -63,10 +64,10 @@ def test_the_first_rays_are_those_of_observations_and_the_others_stay(scene):
     assert mx.array_equal(drawn[200:], index[200:])
     assert len(set(chosen)) > 80
     distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))[chosen]
-    np.testing.assert_allclose(np.array(targets.distance), distance, rtol=1e-6)
+    np.testing.assert_allclose(np.array(targets[:, 0]), distance, rtol=1e-6)
     error = tracks.error[tracks.point]
     confidence = np.exp(-((error / error.mean()) ** 2))[chosen]
-    np.testing.assert_allclose(np.array(targets.confidence), confidence, rtol=1e-5)
+    np.testing.assert_allclose(np.array(targets[:, 1]), confidence, rtol=1e-5)
     assert np.ptp(confidence) > 0.9
 
 
@@ -157,8 +158,8 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
     ("progress", "weight"), [(0.0, 0.2), (0.25, 0.15), (0.75, 0.05), (1.0, 0.0)]
 )
 def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
-    train = override(CONFIG, train={"depth": 0.2}).train
-    weights, samples = configured_penalty_weights(train, Bounds(2.0)), samples_of_rays()
+    train = settled(override(CONFIG, train={"depth": 0.2}), Bounds(2.0)).train
+    weights, samples = penalty_weights(train), samples_of_rays()
     got = penalties(samples, mx.array(progress), weights, KNOWN)
     want = penalties(samples, mx.array(0.0), PenaltyWeights(depth=1.0), KNOWN)
     np.testing.assert_allclose(np.array(got.sample), weight * np.array(want.sample), atol=1e-6)
@@ -185,7 +186,7 @@ def test_a_step_counts_the_loss_by_its_weight(scene):
     def loss(weight: float) -> float:
         config = override(DEPTH, train={"depth": weight})
         trainer = Trainer(config, scene.bounds, with_tracks(scene))
-        return float(trainer.advance(trainer.init(), rate=1e-2)[1][0])
+        return float(trainer.advance(trainer.init(), factor=1 / 3)[1][0])
 
     none, one, two = map(loss, (1e-9, 1.0, 2.0))
     # At first, the density is low, so the loss is close to the mean confidence.

@@ -153,9 +153,9 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
 def test_the_intervals_between_updates_of_the_grid_never_decrease(scene, monkeypatch):
     updated, keep = [], Trainer._keep_sampling
 
-    def recorded(self, state, most):
+    def recorded(self, state, *others):
         updated.append(state.step)
-        return keep(self, state, most)
+        return keep(self, state, *others)
 
     monkeypatch.setattr(Trainer, "_keep_sampling", recorded)
     trainer = trainer_for(scene)

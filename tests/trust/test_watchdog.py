@@ -70,7 +70,7 @@ def test_training_continues_from_the_last_good_state(
     monkeypatch.setattr("nerfmac.app.run.training.SAVE_SECONDS", 1e9)
     encoded, encode = set(), HashGrid.__call__
     monkeypatch.setattr(
-        HashGrid, "__call__", lambda *all: encoded.add(all[2].shape[0]) or encode(*all)
+        HashGrid, "__call__", lambda *all: encoded.add(all[2].position.shape[0]) or encode(*all)
     )
     saved = []
     save = checkpoint.save_checkpoint

@@ -59,7 +59,9 @@ METAL_FUNC uint2 tile_place(uint index) {
 
 // Number of rows, a divisor of 16, of `columns` vectors whose sums fit into registers.
 constexpr int rows_in_registers(int columns) {
-  return columns < SUM_REGISTERS ? SUM_REGISTERS / columns : 1;
+  int rows = SUM_REGISTERS;
+  while (rows > 1 && rows * columns > SUM_REGISTERS) rows /= 2;
+  return rows;
 }
 
 template <int IN, int OUT>

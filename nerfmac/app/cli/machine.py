@@ -7,7 +7,7 @@ from nerfmac.app.measure.parts import take_steps
 from nerfmac.app.measure.profiling import captured, check_capture, profile as profile_run
 from nerfmac.app.measure.tuning import Tried, Tuned, tune as tune_variants
 from nerfmac.app.run import CONFIGURED, Run, Training, is_run
-from nerfmac.app.run.configuration import config_for_scene
+from nerfmac.app.run.configuration import facts_of
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
@@ -16,6 +16,7 @@ from nerfmac.common import InputError, appearing_if, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
+from nerfmac.training.resolve import resolve
 
 
 def tune(arguments: Tune) -> int:
@@ -28,7 +29,7 @@ def tune(arguments: Tune) -> int:
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
     if arguments.scene is not None:
         scene = load_scene(arguments.scene, **vars(options))
-        config, extent = config_for_scene(config, scene), scene.extent
+        config, extent = resolve(config, facts_of(scene)), scene.extent
     with appearing_if(arguments.json) as json:
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")

@@ -12,6 +12,7 @@ from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.outputs import protocol, quality, surface_summary
+from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.scenes import read_again
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
@@ -25,7 +26,6 @@ from nerfmac.common import (
     user_path,
     write_json,
 )
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
 

@@ -20,10 +20,10 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.export.source import check_extension
 from nerfmac.app.run import Run
+from nerfmac.app.run.perceptual import Lpips
 from nerfmac.common import appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92

@@ -33,7 +33,6 @@ from nerfmac.common import InputError, appearing, joined_modules, user_path
 from nerfmac.common.constants import shader_declarations
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry import Camera, closest_plane
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import MlpShape, NetworksShape
@@ -242,12 +241,12 @@ class TracedField(NamedTuple):
         """Convert a trained field and its occupied cells to shader data. Raise `InputError` unless
         the field is a hash grid with two networks."""
         field, state = run.trainer.field, run.state
-        if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
+        if not isinstance(field, EncodedField) or (grid := field.plain_grid) is None:
             raise InputError(
                 "the shader of the page only supports a hash grid with two networks, but the run "
                 "has another field"
             )
-        levels, geometry = field.encoding.levels, occupied.geometry
+        levels, geometry = grid.levels, occupied.geometry
         table, density, color = (
             np.array(state.average[name]) for name in ("table", "density", "color")
         )

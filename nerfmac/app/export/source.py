@@ -16,10 +16,10 @@ from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import InputError, finite
 from nerfmac.config.rendering import Box
-from nerfmac.fields.field import Field, Parameters
-from nerfmac.geometry import Bounds, Placement, Samples, cells_of
+from nerfmac.geometry import Bounds, Placement, cells_of
 from nerfmac.ops.march import Occupied, is_occupied
 from nerfmac.rendering.normals import normals
+from nerfmac.rendering.renderer import TrainedField
 
 BATCH = 2**16  # Number of surface points for which normals and colors are evaluated at a time.
 
@@ -90,8 +90,7 @@ class Region(NamedTuple):
 class Source(NamedTuple):
     """Field with averaged parameters, its occupied cells, and the placement of its scene."""
 
-    field: Field
-    parameters: Parameters
+    trained: TrainedField
     occupied: OccupiedCells
     extent: float
     placement: Placement
@@ -100,8 +99,9 @@ class Source(NamedTuple):
     def of(cls, run: Run) -> Source:
         """Create the source for a run. Raises `InputError` if the scene placement is unknown."""
         placement = placement_of(run)
-        cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
-        return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
+        trained = run.trainer.trained(run.state)
+        cells = OccupiedCells(trained.occupied, run.scene.extent)
+        return cls(trained, cells, run.scene.extent, placement)
 
     def region(self, crop: Box | None) -> Region:
         """Return the box to export in the coordinates of the input scene, clipped to the scene
@@ -132,7 +132,7 @@ class Source(NamedTuple):
 
     def density(self, position: mx.array) -> mx.array:
         """Return the density (points,) per scene unit at scene positions (points, 3)."""
-        return self.field.density(self.parameters, position)
+        return self.trained.density(position)
 
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
@@ -164,7 +164,7 @@ class Source(NamedTuple):
 
     def _color(self, position: mx.array, direction: mx.array) -> mx.array:
         """Return the color (points, 3) at positions (points, 3) along directions (points, 3)."""
-        count, one = position.shape[0], mx.ones(position.shape[0])
-        ray, start = mx.arange(count, dtype=mx.int32), mx.arange(count + 1, dtype=mx.int32)
-        samples = Samples(position, one, one, ray, start, mx.ones(count, mx.int32))
-        return self.field(self.parameters, samples, direction)[1]
+        field, parameters = self.trained.field, self.trained.parameters
+        samples, rays = self.trained.viewpoints.through(position)
+        origin = position - samples.distance[:, None] * direction
+        return field(parameters, samples, rays._replace(origin=origin, direction=direction)).color

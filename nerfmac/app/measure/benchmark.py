@@ -47,6 +47,7 @@ from nerfmac.ops.trace import TraceGeometry, trace
 from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances
 from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.training.resolve import settled
 
 STEPS = 1024  # Number of training steps before an image is timed.
 IMAGE = {"cpu": 200}  # Side of the image in pixels, by device; elsewhere 800.
@@ -267,9 +268,10 @@ class StepInputs:
     """Evaluated arrays similar to those in a training step, for a scene cube of side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
+        bounds = Bounds(extent)
+        config = settled(config, bounds)
         self.slots, widths = config.march.max_samples, config.networks
         self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
-        bounds = Bounds(extent)
         self.geometry = march_geometry(config.march, config.occupancy, bounds)
         self.grid = HashGrid(config.grid, bounds)
         layers = widths.density_layers, widths.color_layers

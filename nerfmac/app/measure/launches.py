@@ -221,8 +221,8 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
         name: mx.zeros(shape, next((_TYPES[p] for p in _TYPES if name.startswith(p)), mx.float32))
         for name, shape in trainer.shapes.items()
     }
-    numbers = {"step": 0, "rays": config.train.rays, "next_update": 0, "train_seconds": 0.0}
-    return trainer, TrainState.of(arrays, numbers)
+    numbers = dict.fromkeys(("step", "next_update", "train_seconds", "train_frac"), 0)
+    return trainer, TrainState.of(arrays, {**numbers, "rays": config.train.rays})
 
 
 def small_camera(pixels: int) -> Camera:

@@ -10,21 +10,17 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, memory_bytes, working_dtype
 from nerfmac.backend.memory import GIB, array_bytes, training_bytes
 from nerfmac.common import InputError, checks
-from nerfmac.config import Config, override
+from nerfmac.config import Config
 from nerfmac.config.presets import preset as preset_config
-from nerfmac.geometry import Bounds, Cameras, Views
-from nerfmac.geometry.near_plane import near_plane
-from nerfmac.refine.track_colors import DIFFERENT, gain_spread
+from nerfmac.geometry import Bounds
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
 from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method, Parts
+from nerfmac.training.resolve import SceneFacts
 
 log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
-DEPTH_WEIGHT, GROUND_WEIGHT = 0.05, 0.05  # Defaults for scenes with a ground plane.
-OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
-SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
@@ -62,78 +58,10 @@ def limited(goal: Goal, config: Config) -> Goal:
     return goal if has_limit else replace(goal, steps=config.train.steps)
 
 
-def config_for_scene(config: Config, scene: Scene) -> Config:
-    """Return a copy of a configuration with values for the settings that depend on the scene. No
-    images are decoded. `InputError` is raised if the scene has no training views."""
-    cameras = scene.cameras("train")
-    sharpness = Cameras.stack(cameras).pixels_per_unit()
-    near: float | None = None
-    if config.model == "hash" and config.march.near is None and scene.points is not None:
-        near = near_plane(scene.points, cameras)
-    adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    if adapted.march.near != config.march.near:
-        log.info(
-            "no sparse point is closer than %.2f to a camera, so nerfmac ignores closer samples; "
-            "override with --march.near",
-            near,
-        )
-    return adapted
-
-
-def exposures_for_images(config: Config, views: Views) -> Config:
-    """Decide whether exposures are refined, unless the configuration already specifies it.
-    Exposures are refined if the same sparse points have different colors in different images."""
-    if config.refine.exposures is not None:
-        return config
-    spread = gain_spread(views) if config.model == "hash" else None
-    differ = spread is not None and float(spread.max()) > DIFFERENT
-    if spread is not None:
-        percent = ", ".join(f"{100.0 * value:.0f}" for value in spread)
-        log.info(
-            "colors of sparse points differ between images by %s %% (R, G, B); exposures are "
-            "%srefined",
-            percent,
-            "" if differ else "not ",
-        )
-    return override(config, refine={"exposures": differ})
-
-
-def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the occlusion, depth, ground, and sensor losses, unless the configuration
-    specifies them.
-
-    By default, a hash model has no occlusion loss if the views have a ground plane. A textureless
-    floor has the correct color at any depth, so the occlusion loss would move it away. The other
-    weights are 0 unless the run has a hash model and the views have tracks and a ground plane. If
-    one of them is set to 0, the other is by default also 0. For example, the ground loss is not
-    enabled without the depth loss, because it would also pull objects to the plane. The sensor loss
-    is enabled if the views have depth maps, and their scale is refined unless they are metric.
-    """
-    train = config.train
-    occlusion, depth, ground = train.occlusion, train.depth, train.ground
-    if occlusion is None:
-        occlusion = 0.0 if config.model == "hash" and views.ground is not None else OCCLUSION_WEIGHT
-    if depth is None:
-        depth = DEPTH_WEIGHT if ground != 0.0 and _has_ground(config, views) else 0.0
-    if ground is None:
-        ground = GROUND_WEIGHT if depth and _has_ground(config, views) else 0.0
-    if depth and ground and None in (train.depth, train.ground):
-        log.info(
-            "the sparse points have a ground plane, so the depth and ground losses are enabled; "
-            "disable with --train.depth 0"
-        )
-    sensor = train.sensor
-    if sensor is None:
-        sensor = SENSOR_WEIGHT if config.model == "hash" and views.depth is not None else 0.0
-    weights = {"occlusion": occlusion, "depth": depth, "ground": ground, "sensor": sensor}
-    is_refined = config.refine.depth_scale
-    if is_refined is None:
-        is_refined = bool(sensor) and views.depth is not None and not views.depth.is_metric
-    return override(config, train=weights, refine={"depth_scale": is_refined})
-
-
-def _has_ground(config: Config, views: Views) -> bool:
-    return config.model == "hash" and views.tracks is not None and views.ground is not None
+def facts_of(scene: Scene) -> SceneFacts:
+    """Return the properties of a scene from which `resolve` chooses automatic settings. No images
+    are decoded. `InputError` is raised if the scene has no training views."""
+    return SceneFacts(scene.bounds, scene.has_alpha, scene.cameras("train"), scene.points)
 
 
 def check_method(method: Method) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
+from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
 from nerfmac.common import read_fields
 from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, evaluate, spread
-from nerfmac.rendering.pace import seconds_per_pixel
 
 CPU_PIXELS = 2**24
 """Maximum total number of pixels of the measured views on a CPU. A GPU measures all views."""

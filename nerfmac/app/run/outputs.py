@@ -18,6 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
+from nerfmac.app.run.refinement_report import refinement_summary
 from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
@@ -38,7 +39,6 @@ from nerfmac.geometry import (
     rays_through,
     scene_ground_plane,
 )
-from nerfmac.refine.report import refinement_summary
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes
 from nerfmac.rendering.surface_metrics import depth_errors
@@ -331,7 +331,7 @@ def _on_plane(
     is_on = np.flatnonzero(distance < FAR_DISTANCE)
     if not len(is_on):
         return {}
-    hitting = Rays(*(values[mx.array(is_on)] for values in rays))
+    hitting = rays.at(mx.array(is_on))
     error = np.abs(depth_along(renderer, hitting) / distance[is_on] - 1.0)
     return {
         f"plane_within_{percent}_percent_{split}": float((error <= percent / 100).mean())

@@ -21,6 +21,7 @@ import numpy as np
 from PIL import Image
 from tqdm.auto import tqdm
 
+from nerfmac.app.run.history import History, Point
 from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
 from nerfmac.common import InputError, appearing, needed
@@ -29,7 +30,6 @@ from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
-from nerfmac.training.history import History, Point
 
 log = logging.getLogger("nerfmac")
 

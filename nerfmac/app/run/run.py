@@ -21,6 +21,9 @@ from nerfmac.app.paths import orbit
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
+from nerfmac.app.run.history import History, read_notes
+from nerfmac.app.run.perceptual import Lpips
+from nerfmac.app.run.refinement_report import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend.memory import memory_limit
@@ -36,14 +39,12 @@ from nerfmac.common import (
 )
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry import Camera, Views
-from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.held_out import refined_views
-from nerfmac.training.history import History, read_notes
 from nerfmac.training.method import Method
+from nerfmac.training.resolve import resolve
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -99,7 +100,8 @@ class Run:
             config: All settings, or the name of a preset, as in `nerfmac.train`.
             method: Custom field, sampler, or loss.
             progress: Whether to show a progress bar while images are decoded.
-            decode: Whether to decode the images now. If False, `decode` decodes them later.
+            decode: Whether to decode the images now. If False, `decode` decodes them later, unless
+                the method has a custom field or sampler.
 
         Returns:
             The run before the first step.
@@ -107,14 +109,20 @@ class Run:
         Raises:
             InputError: If the scene has no training views, the scene, configuration, and method are
                 incompatible, or the memory is too small. These conditions are checked before images
-                are decoded. Also if an image cannot be decoded.
+                are decoded, unless the method has a custom field or sampler. Also if an image
+                cannot be decoded.
         """
         configuration.check_method(method)
-        cameras = scene.cameras("train")
-        config = configuration.config_for_scene(configuration.config_of(config), scene)
-        trainer = Trainer(config, scene.bounds, method=method, cameras=cameras)
+        # A custom component is created once, when all settings are known.
+        is_own = method.field is not None or method.sampler is not None
+        views = scene.views("train", progress=progress) if is_own else None
+        facts = configuration.facts_of(scene)
+        config = resolve(configuration.config_of(config), facts, views)
+        trainer = Trainer(config, scene.bounds, views, method, facts.cameras)
         configuration.check_memory(config, scene, trainer.parts, memory_limit())
-        run = cls(config, SceneRecord.of(scene), trainer, trainer.preview(cameras), source=scene)
+        state = trainer.init() if views else trainer.preview(facts.cameras)
+        record = SceneRecord.of(scene, views.mean_color() if views else None)
+        run = cls(config, record, trainer, state, source=scene)
         for _ in run.decode(progress=progress) if decode else ():
             pass
         return run
@@ -187,10 +195,11 @@ class Run:
         yield from source.decoding("train", progress=progress)
         views, is_new = source.views("train"), self.state.is_preview
         if is_new:
-            config = configuration.exposures_for_images(self.config, views)
-            self.config = configuration.surface_losses_for_views(config, views)
+            self.config = resolve(self.config, configuration.facts_of(source), views)
             self.scene = SceneRecord.of(source, views.mean_color())
-        self.trainer = Trainer(self.config, self.scene.bounds, views, method)
+        # Custom components are created again only if their configuration has changed.
+        parts = self.trainer.parts if self.trainer.config == self.config else None
+        self.trainer = Trainer(self.config, self.scene.bounds, views, method, parts=parts)
         if is_new:
             self.state = self.trainer.init()
 

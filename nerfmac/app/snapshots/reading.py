@@ -27,9 +27,10 @@ from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import cropped
-from nerfmac.sampling.occupancy import MarchingSampler
+from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.method import Method
 from nerfmac.training.optimizer import no_moments
+from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -153,21 +154,22 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     shape = read_field(file, extent)
     record = _record(snapshot, extent)
     resolution = snapshot.count("density_grid_size", 128)
-    config = override(shape.config, occupancy={"resolution": resolution})
     bounds = Bounds(extent)
+    config = settled(override(shape.config, occupancy={"resolution": resolution}), bounds)
     field = shape.field(bounds)
     parameters = read_parameters(snapshot, shape, field)
-    sampler = MarchingSampler(config.march, config.occupancy, bounds, field.density_of_first)
-    trainer = Trainer(config, bounds, method=Method(field, sampler))
+    trainer = Trainer(config, bounds, method=Method(lambda *_: field), cameras=record.cameras)
+    geometry = march_geometry(config.march, config.occupancy, bounds)
     state = TrainState(
         parameters,
         parameters,
         no_moments(parameters),
-        _sampling(snapshot, config, sampler.geometry),
+        _sampling(snapshot, config, geometry),
         LossScale.init(config.train.loss_scale)._asdict(),
         mx.array(1.0),
         step=int(snapshot.number("training_step", 0)),
         rays=config.train.rays,
+        train_frac=1.0,
     )
     mx.eval(state.arrays())
     run = Run(config, record, trainer, state, name=user_path(path).stem)

@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
 from nerfmac.common import InputError, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
 from nerfmac.geometry import Camera, linear_to_srgb, srgb_to_linear
-from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, to_uint8
 
 Values = npt.NDArray[np.float32]

@@ -230,7 +230,7 @@ class Blocks(NamedTuple):
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
     """Find the first sample, in the middle of its interval, and count the samples of each ray."""
     number = rays.origin.shape[0]
-    march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
+    march = (*rays[:2], mx.full((number,), 0.5), Occupied(geometry, bits))
     count = count_samples(*march)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
     packed = write_samples(*march, number, ray_start)

@@ -13,11 +13,13 @@ from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
+from nerfmac.geometry import Viewpoints
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import march
 from nerfmac.ops.visibility import visible_cells
 from nerfmac.sampling.occupancy import MarchingSampler
+from nerfmac.training.resolve import settled
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
@@ -44,16 +46,15 @@ def rays_in(geometry):
 
 def both_sample(extent, slots, candidates):
     """nerfmac's samples, the peer's, and how many samples each ray has in occupied space."""
-    config = override(
-        CONFIG, march={"max_samples": slots, "march_factor": candidates, "thin_below": 0.0}
-    )
+    sizes = {"max_samples": slots, "march_factor": candidates, "thin_below": 0.0}
+    config = settled(override(CONFIG, march=sizes), Bounds(extent))
     parameters = parameters_of(config, extent, np.random.default_rng(3))
     parameters["density"] *= 2.0  # more is opaque
     sampler = MarchingSampler(
         config.march,
         config.occupancy,
         Bounds(extent),
-        EncodedField(encoding_of(config, Bounds(extent)), config.networks).density_of_first,
+        EncodedField(encoding_of(config, Bounds(extent)), config.networks).density,
     )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     origins, directions, jitter = map(mx.array, rays)
@@ -125,12 +126,12 @@ def slanted(position):
 
 @pytest.mark.parametrize(("extent", "steps", "all_fit"), [(1.0, 128, True), (2.5, 96, False)])
 def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
-    config = override(CONFIG, march={"steps": steps, "cone": 1 / 256})
+    config = settled(override(CONFIG, march={"steps": steps, "cone": 1 / 256}), Bounds(extent))
     sampler = MarchingSampler(
         config.march,
         config.occupancy,
         Bounds(extent),
-        lambda _, position, used: mx.array(slanted(np.array(position))),
+        lambda _, samples, rays: mx.array(slanted(np.array(samples.position))),
     )
     is_set, rays = grid(sampler.geometry, 0.4), rays_in(sampler.geometry)
     asked = {}
@@ -143,7 +144,8 @@ def test_light_gets_to_the_same_cells(extent, steps, all_fit, monkeypatch):
     monkeypatch.setattr("torch_peer.march._AT_ONCE", 2**14)  # so that there are several parts
     state = sampler.init([]) | {"bits": packed(is_set)}
     with kernels_disabled():
-        sampler.update({}, state, Rays(*map(mx.array, rays[:2])), mx.random.key(2), 1)
+        through, rays_of = Viewpoints.of(None, 0.01, 0.0).through, Rays(*map(mx.array, rays[:2]))
+        sampler.update({}, state, rays_of, through, mx.random.key(2), 1)
     until, lit = np.array(asked["until"]), np.array(asked["lit"])
     fits = until > 0.0
     assert fits.all() == all_fit

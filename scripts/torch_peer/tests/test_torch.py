@@ -16,6 +16,7 @@ from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid, encoding_of
+from nerfmac.geometry import Viewpoints
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -145,7 +146,8 @@ def test_density_and_its_gradient_are_nerfmac_s_where_the_exponential_is_clamped
     ours = EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks)
     arrays = {name: mx.array(values) for name, values in parameters.items()}
     with kernels_disabled():
-        logarithm = np.log(np.array(ours.density(arrays, position)))
+        samples, rays = Viewpoints.of(None, 0.01, 0.0).through(position)
+        logarithm = np.log(np.array(ours.density(arrays, samples, rays)))
         assert (np.abs(logarithm) < 13.0).any()
         assert (logarithm < -16.0).any()
         assert (logarithm > 14.999).any(), "some density is clamped"
@@ -153,7 +155,7 @@ def test_density_and_its_gradient_are_nerfmac_s_where_the_exponential_is_clamped
         pull = np.exp(-logarithm.clip(-15.0, 15.0))
 
         def pulled(table):
-            return (ours.density(arrays | {"table": table}, position) * mx.array(pull)).sum()
+            return (ours.density(arrays | {"table": table}, samples, rays) * mx.array(pull)).sum()
 
         gradient = mx.grad(pulled)(arrays["table"])
     field = TorchField(CONFIG, 1.0, parameters)

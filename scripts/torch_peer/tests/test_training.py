@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 from ops.marching import PLENTY, some_rays, words
-from scene_factory import CONFIG, write_scene
+from scene_factory import CONFIG as GIVEN, write_scene
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device, kernels_disabled
@@ -35,6 +35,7 @@ from nerfmac.training.optimizer import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.resolve import settled
 from nerfmac.training.trainer import Trainer
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
@@ -43,6 +44,8 @@ from torch_peer import peer as peer_module  # noqa: E402
 from torch_peer.field import TorchField  # noqa: E402
 from torch_peer.peer import TorchPeer  # noqa: E402
 from torch_peer.tests.torch_arrays import EPSILON, RANDOM, in_torch, parameters_of  # noqa: E402 - they import torch
+
+CONFIG = settled(GIVEN, Bounds(1.0))
 
 
 @pytest.fixture(autouse=True)
@@ -72,12 +75,12 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
     with kernels_disabled():
         field = EncodedField(encoding_of(config, Bounds(scene.extent)), config.networks)
         sampler = MarchingSampler(
-            config.march, config.occupancy, Bounds(scene.extent), field.density_of_first
+            config.march, config.occupancy, Bounds(scene.extent), field.density
         )
         geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
         samples = march(origins, directions, mx.full((90,), 0.5), Occupied(geometry, bits), PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
-        want = composite(*field(arrays, samples, directions)[:2], samples)
+        want = composite(*field(arrays, samples, Rays(origins, directions))[:2], samples)
     got = peer.infer(*in_torch([origins, directions])).numpy()
     # Hundreds of terms, through three layers and an exponential.
     assert_matches(got[:, :3], want.color, rel=2e4 * EPSILON, name="color")
@@ -114,13 +117,13 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene, monkeypatch):
     parameters = {name: mx.array(values) for name, values in peer.field.export().items()}
     with kernels_disabled():
         sampler = MarchingSampler(
-            CONFIG.march, CONFIG.occupancy, Bounds(scene.extent), field.density_of_first
+            CONFIG.march, CONFIG.occupancy, Bounds(scene.extent), field.density
         )
         rays, both = Rays(origins, directions), mx.stack([jitter, jitter], axis=1)
         samples = sampler.sample(parameters, {"bits": bits}, rays, both).samples
 
         def pixels(parameters):
-            ours = composite(*field(parameters, samples, directions)[:2], samples)
+            ours = composite(*field(parameters, samples, rays)[:2], samples)
             return mx.concatenate([ours.color, ours.opacity[:, None]], axis=1)
 
         def pulled(parameters):
@@ -166,8 +169,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
             parameter.grad = gradient.detach()
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
-        rate = CONFIG.optimizer.rate_at(progress, step - 1)
-        numbers = StepNumbers.of(mx.array(step_numbers(step, rate, CONFIG.optimizer)))
+        factor = CONFIG.optimizer.factor_at(progress, step - 1)
+        numbers = StepNumbers.of(mx.array(step_numbers(step, factor, CONFIG.optimizer)))
         now = adam(now, drawn, numbers, decayed, mx.array([1.0]))
         if is_averaged(step):
             weight = mx.array(newest_weight(step, CONFIG.optimizer))

@@ -16,6 +16,7 @@ from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
 from nerfmac.fields.vanilla import VanillaField
+from nerfmac.training.resolve import settled
 from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
@@ -31,12 +32,16 @@ def unlimited_afterwards():
     mx.set_cache_limit(cache)
 
 
+def parts_of(config, scene, method):
+    return method.parts(settled(config, scene.bounds), scene.bounds)
+
+
 def needed(config, scene, method=Method()):  # noqa: B008 - a frozen value
-    return needed_memory(config, scene, method.parts(config, scene.bounds))
+    return needed_memory(config, scene, parts_of(config, scene, method))
 
 
 def check(config, scene, method, limit):
-    check_memory(config, scene, method.parts(config, scene.bounds), limit)
+    check_memory(config, scene, parts_of(config, scene, method), limit)
 
 
 @pytest.fixture
@@ -64,7 +69,7 @@ def test_a_field_of_ones_own_counts(scene):
         parameter_specs = {"table": ParameterSpec((2**20, 3))}  # noqa: RUF012
 
     loaded = load_scene(scene)
-    own = Method(field=Large(CONFIG.vanilla, Bounds(1.0)))
+    own = Method(field=lambda *_: Large(CONFIG.vanilla, Bounds(1.0)))
     configured, large = (needed(CONFIG, loaded, each) for each in (Method(), own))
     assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
     with pytest.raises(InputError, match="the model 18"):

@@ -25,17 +25,20 @@ STEEPNESS = 30.0
 class Egg(Field):
     parameter_specs = {}  # noqa: RUF012 - no parameters
 
+    def __init__(self, *_):
+        pass
+
     def init(self, key):
         return {}
 
-    def density(self, parameters, position):
+    def density_at(self, parameters, position):
         size = size_of(position, mx)
         crumb = 1.0 - mx.linalg.norm(position - mx.array(CRUMB, mx.float32), axis=-1) / CRUMB_RADIUS
         egg = mx.minimum(1.0 - size, size - HOLLOW)
         return ON_SURFACE * mx.exp(STEEPNESS * mx.minimum(mx.maximum(egg, 0.3 * crumb), 0.2))
 
-    def __call__(self, parameters, samples, directions):
-        density = self.density(parameters, samples.position)
+    def __call__(self, parameters, samples, rays):
+        density = self.density_at(parameters, samples.position)
         return FieldOutput(density, color_of(samples.position, mx))
 
 
@@ -65,6 +68,6 @@ def distance_to(position, size=1.0):
 
 def egg_run(scene, field=None):
     """A run of the egg, not trained, on `scene`; all cells are occupied."""
-    run = Run.begin(scene, CONFIG, method=Method(field=field or Egg()))
+    run = Run.begin(scene, CONFIG, method=Method(field=field or Egg))
     run.state.sampling["bits"] = mx.full(run.state.sampling["bits"].shape, 2**32 - 1, mx.uint32)
     return run

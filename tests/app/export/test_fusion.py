@@ -149,10 +149,10 @@ def test_a_line_says_how_the_mesh_was_made_and_another_how_good_it_is(surrounded
 
 def test_a_scene_in_which_nothing_is_seen_has_no_mesh(scene):
     class Empty(Egg):
-        def density(self, parameters, position):
-            return 0.0 * super().density(parameters, position)
+        def density_at(self, parameters, position):
+            return 0.0 * super().density_at(parameters, position)
 
-    run = egg_run(replace(scene, extent=2.0), Empty())
+    run = egg_run(replace(scene, extent=2.0), Empty)
     with pytest.raises(InputError, match="see no surface in the box"):
         extract_mesh(run, resolution=16, crop=CROP, progress=False)
 

@@ -112,14 +112,14 @@ def test_a_crop_that_cuts_the_egg_closes_it_there(run, placement):
 class Overflowing(Egg):
     """Egg with infinite density inside and NaN outside."""
 
-    def density(self, parameters, position):
-        density = super().density(parameters, position)
+    def density_at(self, parameters, position):
+        density = super().density_at(parameters, position)
         inside = mx.where(density > 3 * ON_SURFACE, float("inf"), density)
         return mx.where(density < 1e-3 * ON_SURFACE, float("nan"), inside)
 
 
 def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
-    run = egg_run(scene, Overflowing())
+    run = egg_run(scene, Overflowing)
     mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
     assert solid(mesh).is_watertight
     assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)

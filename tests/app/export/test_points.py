@@ -82,21 +82,21 @@ def test_where_nothing_is_seen_there_are_no_points(run):
 class Haze(Egg):
     """An egg that some light passes, thin at its rim."""
 
-    def density(self, parameters, position):
+    def density_at(self, parameters, position):
         return mx.where(size_of(position, mx) < 1.0, 12.0, 0.0)
 
 
 class Pair(Haze):
     """Two walls across x, the nearer one half transparent; between them there is nothing."""
 
-    def density(self, parameters, position):
+    def density_at(self, parameters, position):
         x = position[:, 0]
         wall = mx.where((x > 0.6) & (x < 0.62), 35.0, 0.0)
         return mx.where((x > 0.2) & (x < 0.4), 1000.0, wall)
 
 
 def test_between_two_surfaces_there_are_no_points(scene):
-    run = egg_run(scene, Pair())
+    run = egg_run(scene, Pair)
     points = extract_points(run, count=500, progress=False)
     x = run.scene.placement.to_scene(points.positions)[:, 0]
     assert ((x < 0.41) | (np.abs(x - 0.61) < 0.012)).all()
@@ -125,7 +125,7 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
 
 
 def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu):
-    run = egg_run(replace(scene, placement=None, path=None), Egg())
+    run = egg_run(replace(scene, placement=None, path=None), Egg)
     pose = np.array(extract_cameras(run)["frames"][1]["transform_matrix"])[:3]
     assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
 

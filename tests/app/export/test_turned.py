@@ -61,7 +61,7 @@ def test_density_is_on_a_lattice_along_the_files_axes(turned):
     assert grid.origin == pytest.approx(crop[0])
     index = np.stack(np.indices(grid.density.shape), axis=-1).reshape(-1, 3)
     position = (grid.origin + grid.spacing * index) @ (0.4 * ROTATION).T + PLACEMENT.offset
-    want = 0.4 * np.array(Egg().density({}, mx.array(position, mx.float32)))
+    want = 0.4 * np.array(Egg().density_at({}, mx.array(position, mx.float32)))
     assert grid.density.ravel() == pytest.approx(want, rel=1e-3)
     assert want.max() > 1000 * want.min()
 

@@ -108,7 +108,9 @@ def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
     assert (
         0
         < samples_per_ray
-        <= march_geometry(CONFIG.march, CONFIG.occupancy, Bounds(run.scene.extent)).most_intervals
+        <= march_geometry(
+            run.config.march, CONFIG.occupancy, Bounds(run.scene.extent)
+        ).most_intervals
     )
 
 

@@ -214,3 +214,12 @@ def box_points(pose: np.ndarray, lens: Lens) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(divide="ignore"):
         away = np.maximum((LOW - eye) / ray, (HIGH - eye) / ray).min(axis=-1)
     return eye + away[..., None] * ray, away
+
+
+def map_of(maps, index):
+    """The distances and the confidences, in [0, 1], of a view, both (h, w)."""
+    first, height, width = (int(value) for value in np.array(maps.places[index]))
+    part = slice(first, first + height * width)
+    distance = np.array(maps.distances[part]).reshape(height, width)
+    confidence = np.array(maps.confidences[part]).reshape(height, width)
+    return distance, (confidence / 255).astype(np.float32)

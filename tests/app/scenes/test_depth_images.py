@@ -10,7 +10,7 @@ from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.readers import stray_scanner
 from nerfmac.geometry.rays import camera_rays
 from tests.app.scenes import depth_scenes
-from tests.app.scenes.depth_scenes import HIGH, LENS, LOW, WRITERS, box_views, save
+from tests.app.scenes.depth_scenes import HIGH, LENS, LOW, WRITERS, box_views, map_of, save
 
 WITH_CONFIDENCE = {"record3d_archive", "polycam", "stray_scanner"}
 
@@ -24,7 +24,7 @@ def distances_from_walls(scene: Scene, split: str) -> np.ndarray:
     """Distance in meters from the walls of the box of every measured point in the views."""
     views, found = scene.views(split), []
     for index in range(len(views.names)):
-        distance, confidence = views.depth.of_view(index)
+        distance, confidence = map_of(views.depth, index)
         camera = views.cameras[index]
         lens = camera.lens.scaled(*distance.shape[::-1])
         rays = camera_rays(type(camera)(lens, camera.pose))
@@ -43,7 +43,7 @@ def test_measured_points_lie_on_the_walls(program, tmp_path):
         assert maps.places.shape == (count, 3)
         # Millimeters are rounded by up to half a millimeter, and poses have seven digits.
         assert distances_from_walls(scene, split).max() < 1.5e-3
-        confidence = np.stack([maps.of_view(index)[1] for index in range(count)])
+        confidence = np.stack([map_of(maps, index)[1] for index in range(count)])
         assert confidence.shape == (count, 12, 16)
         assert (confidence[:, :, -1] > 0).any() == (program not in WITH_CONFIDENCE)
         assert confidence[:, 5, 3:12].mean() > 0.7
@@ -102,16 +102,16 @@ def test_views_without_a_depth_image_have_an_unknown_depth(tmp_path):
     folder = depth_scenes.record3d(tmp_path, box_views(), LENS)
     (folder / "depth" / "3.exr").unlink()
     maps = load_scene(folder, split="none").views("train").depth
-    distance, confidence = maps.of_view(3)
+    distance, confidence = map_of(maps, 3)
     assert (distance.tolist(), confidence.tolist()) == ([[0.0]], [[0.0]])
-    assert maps.of_view(4)[1].any()
+    assert map_of(maps, 4)[1].any()
 
 
 def test_a_downscaled_scene_has_the_same_depth(tmp_path):
     folder = depth_scenes.polycam(tmp_path, box_views(), LENS)
     whole, half = (load_scene(folder, downscale=factor).views("train") for factor in (1, 2))
     assert half.cameras.sizes[0] == (16, 12)
-    for one, other in zip(whole.depth.of_view(1), half.depth.of_view(1), strict=True):
+    for one, other in zip(map_of(whole.depth, 1), map_of(half.depth, 1), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 

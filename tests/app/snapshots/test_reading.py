@@ -15,6 +15,7 @@ from nerfmac import InputError, Samples
 from nerfmac.app.scenes.images import decode
 from nerfmac.app.snapshots import load_snapshot, reading
 from nerfmac.app.snapshots.reading import open_run, read_container
+from nerfmac.geometry import Rays
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
 from tests.scene_factory import nerfmac
@@ -36,7 +37,8 @@ def seen(run, position, direction):
         mx.array(position, mx.float32), mx.ones(count), mx.ones(count), rays[:-1], rays, rays[1:]
     )
     field, parameters = run.trainer.field, run.state.average
-    density, color, _ = field(parameters, samples, mx.array(direction, mx.float32))
+    rays = Rays(mx.zeros(direction.shape), mx.array(direction, mx.float32))
+    density, color, _ = field(parameters, samples, rays)
     return np.array(density), np.array(color)
 
 

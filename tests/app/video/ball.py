@@ -19,12 +19,12 @@ SIDE = Camera.look_at((-1.1, 0.2, 0.8), (0.5, 0.5, 0.5), (0.0, 0.3, 1.0), LENS)
 class Ball(Known):
     """A ball with a sharp edge that is redder to the right."""
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         x, y, z = (samples.position[:, axis] for axis in range(3))
         color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return FieldOutput(self.density(parameters, samples.position), color)
+        return FieldOutput(self.density_at(parameters, samples.position), color)
 
-    def density(self, _, position):
+    def density_at(self, _, position):
         away = mx.linalg.norm(position - mx.array(CENTER, mx.float32), axis=-1)
         return 2e3 * mx.sigmoid(2e3 * (RADIUS - away))
 

@@ -10,4 +10,4 @@ from tests.scene_factory import CONFIG
 
 @pytest.fixture(scope="module")
 def run(scene):
-    return Run.begin(scene, CONFIG, method=Method(field=Ball()))
+    return Run.begin(scene, CONFIG, method=Method(field=Ball))

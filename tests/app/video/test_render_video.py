@@ -133,10 +133,10 @@ def test_a_video_has_the_images_in_order_with_their_size_rate_and_colors(run, tm
 
 def test_runs_stand_side_by_side(run, scene, tmp_path):
     class Hole(Ball):
-        def density(self, parameters, position):
-            return 0.0 * super().density(parameters, position)
+        def density_at(self, parameters, position):
+            return 0.0 * super().density_at(parameters, position)
 
-    other = Run.begin(scene, CONFIG, method=Method(field=Hole()))
+    other = Run.begin(scene, CONFIG, method=Method(field=Hole))
     render_video([run, other, run], [SIDE, FRONT], tmp_path / "some", progress=False)
     render_video(run, [SIDE, FRONT], tmp_path / "one", progress=False)
     for name in ("frame_00000.png", "frame_00001.png"):

@@ -16,6 +16,7 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.method import Method
+from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from tests.bricks import in_bricks
@@ -34,6 +35,9 @@ FOCUS = 1.4
 class Known(Field):
     parameter_specs: Mapping[str, ParameterSpec] = {}
 
+    def __init__(self, *_):
+        pass
+
     def init(self, key):
         return {}
 
@@ -44,12 +48,12 @@ class Egg(Known):
     center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.25)
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         x, y, z = (samples.position[:, axis] for axis in range(3))
         color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return FieldOutput(self.density(parameters, samples.position), color)
+        return FieldOutput(self.density_at(parameters, samples.position), color)
 
-    def density(self, _, position):
+    def density_at(self, _, position):
         place = (position - mx.array(self.center)) / mx.array(self.radii)
         return 60.0 * mx.exp(20.0 * (1.0 - mx.sqrt(mx.square(place).sum(axis=1))))
 
@@ -57,8 +61,10 @@ class Egg(Known):
 class RippledEgg(Egg):
     """The same with ripples far finer than a cell, and steeper than its own slope."""
 
-    def density(self, parameters, position):
-        return super().density(parameters, position) * mx.exp(0.3 * mx.sin(500.0 * position[:, 1]))
+    def density_at(self, parameters, position):
+        return super().density_at(parameters, position) * mx.exp(
+            0.3 * mx.sin(500.0 * position[:, 1])
+        )
 
 
 class Boxes(Known):
@@ -67,14 +73,14 @@ class Boxes(Known):
     def __init__(self, *boxes):
         self.boxes = boxes  # low, high, color
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         color = mx.zeros_like(samples.position)
         for low, high, paint in self.boxes:
             inside = _is_inside(samples.position, low, high)[:, None]
             color = mx.where(inside, mx.array(paint), color)
-        return FieldOutput(self.density(parameters, samples.position), color)
+        return FieldOutput(self.density_at(parameters, samples.position), color)
 
-    def density(self, _, position):
+    def density_at(self, _, position):
         density = mx.zeros(len(position))
         for low, high, _ in self.boxes:
             density = mx.where(_is_inside(position, low, high), 5e4, density)
@@ -87,12 +93,11 @@ def _is_inside(position, low, high):
 
 def known(field: Field, geometry: MarchGeometry) -> Trainer:
     """A trainer of the field; `geometry` determines the samples."""
-    config = override(PRESETS["tiny"], march={"max_samples": 4096, "render_step_divisor": 1})
-    sampler = MarchingSampler(
-        config.march, config.occupancy, geometry.bounds, field.density_of_first
-    )
+    changes = {"max_samples": 4096, "render_step_divisor": 1}
+    config = settled(override(PRESETS["tiny"], march=changes), geometry.bounds)
+    sampler = MarchingSampler(config.march, config.occupancy, geometry.bounds, field.density)
     sampler.geometry = geometry
-    return Trainer(config, geometry.bounds, method=Method(field, sampler))
+    return Trainer(config, geometry.bounds, method=Method(lambda *_: field, lambda *_: sampler))
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.run import Run, Training, resume
+from nerfmac.app.run.history import History
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.session import Session
 from nerfmac.backend import choose_device
 from nerfmac.training.goal import Goal
-from nerfmac.training.history import History
 from tests.scene_factory import COARSE
 
 

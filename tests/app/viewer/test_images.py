@@ -135,7 +135,7 @@ def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
     rays = camera_rays(SIDE)
     bits = state(geometry, occupied).sampling["bits"]
     jitter = mx.full(rays.origin.shape[:1], 0.5)
-    count = np.array(count_samples(*rays, jitter, Occupied(geometry, bits))).reshape(
+    count = np.array(count_samples(*rays[:2], jitter, Occupied(geometry, bits))).reshape(
         got.depth.shape
     )
     assert len(np.unique(count)) > 10
@@ -184,11 +184,11 @@ class Marked(Egg):
 
     extras = {"height": 1, "axes": 3, "classes": 4}  # noqa: RUF012
 
-    def __call__(self, parameters, samples, directions):
+    def __call__(self, parameters, samples, rays):
         x, y, z = (samples.position[:, axis : axis + 1] for axis in range(3))
         classes = mx.concatenate([0.0 * x, x < 0.55, x >= 0.55, 0.0 * x], axis=1)
         extras = {"height": z, "axes": mx.concatenate([x, y, z], axis=1) - 0.5, "classes": classes}
-        return super().__call__(parameters, samples, directions)._replace(extras=extras)
+        return super().__call__(parameters, samples, rays)._replace(extras=extras)
 
 
 def test_additional_outputs_have_colors():

@@ -10,7 +10,7 @@ from PIL import Image
 from nerfmac import Goal, Run, choose_device, load_scene, resume
 from nerfmac.app.viewer.images import PhotoComparison
 from tests.app.scenes import depth_scenes
-from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views
+from tests.app.scenes.depth_scenes import DEPTH_SIZE, LENS, box_views, map_of
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
@@ -60,7 +60,7 @@ def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
 def test_measured_depth_has_the_colors_of_rendered_depth(run):
     session = Page(run).session
     session.set(mode="depth", background="#ff00ff")
-    distance, confidence = run.images().views("train").depth.of_view(2)
+    distance, confidence = map_of(run.images().views("train").depth, 2)
     options, focus = session.settings.options, float(np.median(distance))
     comparison = PhotoComparison.of(run, 2, (1.0, 1.0, 1.0))
     measured = comparison.with_measured_depth(run, options, focus).photo

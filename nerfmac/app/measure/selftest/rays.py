@@ -77,9 +77,9 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
     index = choose_pixels(cameras, fractions)
-    rays, *others = draw_pixels(pixels, cameras, index)
-    names = "color", "alpha", "view"
-    return {"index": index, **rays._asdict(), **dict(zip(names, others, strict=True))}
+    (origin, direction, *_), *others = draw_pixels(pixels, cameras, index)
+    names = "origin", "direction", "color", "alpha", "view"
+    return {"index": index, **dict(zip(names, (origin, direction, *others), strict=True))}
 
 
 def _view(lens: Lens, index: int) -> Camera:

@@ -5,7 +5,6 @@ passes arrays with fewer than eight elements in the address space `constant`."""
 import re
 from collections import deque
 from collections.abc import Iterator
-from functools import partial
 from importlib.metadata import version
 from itertools import product, zip_longest
 from pathlib import Path
@@ -64,9 +63,13 @@ def build_graphs(config: Config) -> None:
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
+
     # This is the gradient of the density, for normals.
-    density = partial(trainer.field.density_with_gradient, state.parameters)
-    mx.grad(lambda position: density(position).sum())(mx.zeros((64, 3)))
+    def density(position: mx.array) -> mx.array:
+        samples, rays = trainer.parts.viewpoints.through(position)
+        return trainer.field(state.parameters, samples, rays).density.sum()
+
+    mx.grad(density)(mx.zeros((64, 3)))
 
 
 _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\d+)\)\]\]", re.M)

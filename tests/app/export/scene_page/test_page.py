@@ -190,7 +190,7 @@ def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
 
 
 def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_path):
-    run = type(trained).begin(scene, CONFIG, method=Method(field=Egg()))
+    run = type(trained).begin(scene, CONFIG, method=Method(field=Egg))
     with pytest.raises(InputError, match="hash grid with two networks"):
         write_scene_page(run, tmp_path / "page.html")
     with pytest.raises(InputError, match=r"cannot write a page to '.*page\.pdf'"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError, Run, load_scene
-from nerfmac.rendering.perceptual import Lpips
+from nerfmac.app.run.perceptual import Lpips
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac import choose_device, load_scene
+from nerfmac.app.run.history import MOST_POINTS, History
 from nerfmac.training.clock import Clock
-from nerfmac.training.history import MOST_POINTS, History
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.scene_factory import CONFIG, write_scene

@@ -1,0 +1,144 @@
+"""Automatic settings: the values of settings that are None, and of settings that a scene disables.
+
+`resolve` chooses all of them. No other function reads None from a setting. The resolved
+configuration is used, printed, and saved, and custom fields and samplers are created from it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.config import Config, override
+from nerfmac.config.sampling import NEAR
+from nerfmac.geometry import Bounds, Camera, Cameras, Views
+from nerfmac.geometry.near_plane import near_plane
+from nerfmac.refine.track_colors import DIFFERENT, gain_spread
+
+log = logging.getLogger("nerfmac")
+
+FINEST = 1024  # Cells per scene unit at the finest level if no camera is known.
+LARGEST_FINEST = 4096  # Maximum number of cells per scene unit that is chosen automatically.
+# Cells of the finest level per pixel. A finer level would also learn details that only one view
+# contains. For the Chair scene at full size, 1024 cells for 835 pixels give better results than 512
+# cells. For the Lego scene at half size, 512 cells for 417 pixels give better results than 1024 or
+# 2048 cells.
+CELLS_PER_PIXEL = 1.25
+DEPTH_WEIGHT, GROUND_WEIGHT = 0.05, 0.05  # Defaults for scenes with a ground plane.
+OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
+SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
+
+
+class SceneFacts(NamedTuple):
+    """Properties of a scene that are known without its images."""
+
+    bounds: Bounds  # the scene cube
+    has_alpha: bool = True  # whether the images have an alpha channel
+    cameras: Sequence[Camera] = ()  # cameras of the training views
+    points: npt.NDArray[np.float64] | None = None  # (n, 3) sparse points in scene coordinates
+
+
+def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Config:
+    """Choose the values of automatic settings for a scene.
+
+    Args:
+        config: Configuration of a run, for example a preset.
+        scene: Properties of the scene.
+        views: Training views, or None if the images have not been decoded. Without views, the
+            settings that depend on them remain automatic.
+
+    Returns:
+        Configuration in which no setting is automatic. Other values do not change, except values
+        that have no effect in the scene.
+    """
+    grid, march, train, networks = config.grid, config.march, config.train, config.networks
+    if grid.finest is None and scene.cameras:
+        finest = CELLS_PER_PIXEL * Cameras.stack(scene.cameras).pixels_per_unit()
+        grid = replace(grid, finest=round(min(max(finest, 4 * grid.coarsest), LARGEST_FINEST)))
+    if march.near is None:
+        march = replace(march, near=_near(config, scene))
+    if not scene.has_alpha:
+        networks = replace(networks, density_bias=0)
+    if not scene.bounds.has_surroundings:
+        # The cameras are outside the scene cube, where there is no density, so that there is no
+        # haze in front of them. Steps of equal length and samples without noise are more accurate.
+        march = replace(march, cone=0.0, thin_below=0.0)
+        train = replace(train, gradient_scaling=0.0, occlusion=0.0)
+    config = replace(config, grid=grid, march=march, train=train, networks=networks)
+    return config if views is None else _for_views(config, views)
+
+
+def settled(config: Config, bounds: Bounds) -> Config:
+    """Return the configuration for a scene of which only the bounds are known. Settings that are
+    still automatic are disabled or have the value for an unknown scene."""
+    config = resolve(config, SceneFacts(bounds))
+    grid = {"finest": FINEST} if config.grid.finest is None else {}
+    weights, flags = ("occlusion", "depth", "ground", "sensor"), ("exposures", "depth_scale")
+    train = {name: 0.0 for name in weights if getattr(config.train, name) is None}
+    refine = {name: False for name in flags if getattr(config.refine, name) is None}
+    return override(config, train=train, refine=refine, grid=grid)
+
+
+def _near(config: Config, scene: SceneFacts) -> float:
+    found = None
+    if config.model == "hash" and scene.points is not None:
+        found = near_plane(scene.points, scene.cameras)
+    if found is None or found <= NEAR:
+        return NEAR
+    log.info(
+        "no sparse point is closer than %.2f to a camera, so nerfmac ignores closer samples; "
+        "override with --march.near",
+        found,
+    )
+    return found
+
+
+def _for_views(config: Config, views: Views) -> Config:
+    """Decide which losses of known distances are enabled, and whether exposures and the scale of
+    measured depths are refined.
+
+    A textureless floor has the correct color at any depth, so the occlusion loss would move it
+    away. It is disabled if the views have a ground plane. The depth and ground losses require
+    tracks and a ground plane. If one of them is set to 0, the other is by default also 0: the
+    ground loss without the depth loss would also pull objects to the plane.
+    """
+    train, refine = config.train, config.refine
+    is_hash = config.model == "hash"
+    is_level = is_hash and views.ground is not None
+    has_ground = is_level and views.tracks is not None
+    weights = {
+        "occlusion": 0.0 if is_level else OCCLUSION_WEIGHT,
+        "depth": DEPTH_WEIGHT if has_ground and train.ground != 0.0 else 0.0,
+        "ground": GROUND_WEIGHT if has_ground and train.depth != 0.0 else 0.0,
+        "sensor": SENSOR_WEIGHT if is_hash and views.depth is not None else 0.0,
+    }
+    chosen = {name: value for name, value in weights.items() if getattr(train, name) is None}
+    if has_ground and (chosen.get("depth") or chosen.get("ground")):
+        log.info(
+            "the sparse points have a ground plane, so the depth and ground losses are enabled; "
+            "disable with --train.depth 0"
+        )
+    config = override(config, train=chosen)
+    if refine.depth_scale is None:
+        is_unknown = views.depth is not None and not views.depth.is_metric
+        refine = replace(refine, depth_scale=bool(config.train.sensor) and is_unknown)
+    if refine.exposures is None:
+        refine = replace(refine, exposures=is_hash and _has_different_exposures(views))
+    return replace(config, refine=refine)
+
+
+def _has_different_exposures(views: Views) -> bool:
+    """Return whether the same sparse points have different colors in different images."""
+    spread = gain_spread(views)
+    if spread is None:
+        return False
+    differ = float(spread.max()) > DIFFERENT
+    log.info(
+        "colors of sparse points differ between images by %s %% (R, G, B); exposures are %srefined",
+        ", ".join(f"{100.0 * value:.0f}" for value in spread),
+        "" if differ else "not ",
+    )
+    return differ
