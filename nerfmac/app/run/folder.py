@@ -67,15 +67,15 @@ def beginning(folder: Path) -> Iterator[None]:
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
     """Return a scene record with the path of `source`, the same scene at another path. The training
-    views, the extent, and the `masks` option must be the same as in the record. Other options may
-    differ."""
+    views, the extent, and the options `masks` and `depth` must be the same as in the record. Other
+    options may differ."""
     scene.check_views(source, str(folder))
-    ours, theirs = ((x.extent, x.options.masks) for x in (scene, source))
+    ours, theirs = ((x.extent, x.options.masks, x.options.depth) for x in (scene, source))
     if ours != theirs:
         raise InputError(
-            f"{folder} was trained with extent {ours[0]:g} and masks {ours[1]}, but the scene "
-            f"{source.name!r} was loaded with extent {theirs[0]:g} and masks {theirs[1]}; load it "
-            "with the options of the run"
+            f"{folder} was trained with extent {ours[0]:g}, masks {ours[1]}, and depth {ours[2]}, "
+            f"but the scene {source.name!r} was loaded with extent {theirs[0]:g}, masks "
+            f"{theirs[1]}, and depth {theirs[2]}; load it with the options of the run"
         )
     return replace(scene, path=str(source.path.resolve()) if source.path else None)
 

@@ -147,7 +147,7 @@ def test_a_wall_that_fills_the_view_is_measured(tmp_path):
         matrix = np.eye(4)
         matrix[0, 3] = 0.1 * index
         frame["transform_matrix"] = matrix.tolist()
-        depth = np.full((12, 16), 4000, np.uint16)
+        depth = np.full((12, 16), 20000, np.uint16)
         depth[5:, 5 + index % 4 : 7 + index % 4] = 1500
         Image.fromarray(depth).save(tmp_path / frame["depth_file_path"])
     path.write_text(json.dumps(values))

@@ -39,9 +39,10 @@ def test_frames_of_other_splits_are_these_splits(tmp_path, lists, caplog):
     assert caplog.messages == []
 
 
-def test_an_empty_list_of_test_frames_changes_nothing(tmp_path):
+def test_an_empty_list_of_test_frames_changes_nothing(tmp_path, caplog):
     usual = names(load_scene(write_transforms(tmp_path / "a", 9)))
     assert names(load_scene(write_transforms(tmp_path / "b", 9, test_frames=[]))) == usual
+    assert caplog.messages == []
 
 
 def test_frames_that_are_marked_as_bad_are_not_used_and_not_called_missing(tmp_path, caplog):
