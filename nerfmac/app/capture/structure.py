@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.focal import (
     GUESSES,
     TYPICAL,
@@ -35,15 +36,7 @@ from nerfmac.app.capture.pairs import (
 )
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
-from nerfmac.app.capture.verdict import (
-    CONTRADICTIONS,
-    Evidence,
-    RefusedError,
-    Verdict,
-    judge,
-    opposing_pairs,
-    turned,
-)
+from nerfmac.app.capture.verdict import judge, opposing_pairs, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
