@@ -316,8 +316,9 @@ class Solver:
         is_held = is_held or bool(self._trial and self._trial.doubt)
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
         self._plan["held"] = is_held
-        again = "again" if to == "sparse" and (self.folder / "first").is_dir() else ""
-        self.run("mapping", len(self.images), again if kept is None else "repair")
+        again = "with nearby cameras" if to == "sparse" and (self.folder / "first").is_dir() else ""
+        again = "with known focal lengths" if is_held else again
+        self.run("mapping", len(self.images), again if kept is None else "with fewer matches")
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
