@@ -4,12 +4,7 @@ import numpy as np
 
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.depth_images import stored_values
-from nerfmac.app.scenes.depth_readings import (
-    AGREEMENT,
-    MAX_VIEWS,
-    MIN_AGREEMENT,
-    agreement_of,
-)
+from nerfmac.app.scenes.depth_readings import AGREEMENT, MAX_VIEWS, MIN_AGREEMENT, agreement_of
 from nerfmac.app.scenes.measured_points import Measured
 from nerfmac.geometry import trusted
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
@@ -22,6 +21,7 @@ from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.two_views import (
+    Floats,
     Matches,
     Pair,
     agreements,
@@ -42,8 +42,6 @@ from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.common import InputError
 from nerfmac.geometry import Camera, Lens, Placement
-
-Floats = npt.NDArray[np.float64]
 
 LABELS = {
     "images": "reading images",
@@ -180,10 +178,7 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
 
 
 def compare_poses(
-    matches: Matches,
-    cameras: Cameras,
-    names: Mapping[str, str],
-    placement: Placement | None = None,
+    matches: Matches, cameras: Cameras, names: Mapping[str, str], placement: Placement | None = None
 ) -> Matching:
     """Compare matches with camera poses.
 

@@ -10,14 +10,13 @@ from dataclasses import replace
 from itertools import permutations, product
 from typing import NamedTuple
 
-import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches
-from nerfmac.geometry import Camera, Cameras as StackedCameras, Lens, rays_through
+from nerfmac.app.capture.two_views import MIN_TOLERANCE, Floats, Matches, directions
+from nerfmac.common import counted
+from nerfmac.geometry import Camera, Lens
 
-Floats = npt.NDArray[np.float64]
 Cameras = Mapping[str, Camera]
 
 SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
@@ -52,18 +51,13 @@ class Rays(NamedTuple):
 def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
     """Return the rays of a sample of the matches. Images are numbered in the order of `lenses`."""
     pairs = sorted(matches)[:: max(len(matches) // SAMPLED_PAIRS, 1)]
-    sampled = [matches[pair][:: max(len(matches[pair]) // SAMPLED_MATCHES, 1)] for pair in pairs]
-    counts, pixels = [len(some) for some in sampled], np.concatenate(sampled)
+    sampled = {p: matches[p][:: max(len(matches[p]) // SAMPLED_MATCHES, 1)] for p in pairs}
+    cameras = {name: Camera(lens, np.eye(3, 4)) for name, lens in lenses.items()}
+    counts = [len(some) for some in sampled.values()]
     number = {name: index for index, name in enumerate(lenses)}
-    stacked = StackedCameras.stack([Camera(lens, np.eye(3, 4)) for lens in lenses.values()])
-    sides, images = [], []
-    for side in (0, 1):
-        images.append(np.repeat([number[pair[side]] for pair in pairs], counts))
-        at = mx.array(pixels[:, 2 * side : 2 * side + 2], mx.float32)
-        rays = rays_through(stacked, mx.array(images[side].astype(np.int32)), at)
-        sides.append(np.array(rays.direction).astype(np.float64))
-    focal = np.array([lens.fl_x for lens in lenses.values()])[images[0]]
-    return Rays(sides[0], sides[1], (images[0], images[1]), focal)
+    one, other = (np.repeat([number[pair[side]] for pair in pairs], counts) for side in (0, 1))
+    focal = np.array([lens.fl_x for lens in lenses.values()])[one]
+    return Rays(*directions(sampled, pairs, cameras), (one, other), focal)
 
 
 def errors_of(rays: Rays, poses: Floats, axes: Floats = AXES[:1]) -> Floats:
@@ -137,7 +131,7 @@ def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
     yield order[::-1], "the poses are in the reverse order of the images"
     # Programs that sort names as text place 10.jpg before 9.jpg.
     as_text = sorted(order, key=lambda index: names[index])
-    as_numbers = sorted(order, key=lambda index: _numbers_in(names[index]))
+    as_numbers = sorted(order, key=lambda index: counted(names[index]))
     if as_text != as_numbers:
         for sources, images, kind in (
             (as_text, as_numbers, "text"),
@@ -145,11 +139,6 @@ def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
         ):
             poses = [source for _, source in sorted(zip(images, sources, strict=True))]
             yield poses, f"the poses are in the order of the names sorted as {kind}"
-
-
-def _numbers_in(name: str) -> list[tuple[int, str]]:
-    parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _camera_axes(turn: Floats) -> str:

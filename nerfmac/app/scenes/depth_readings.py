@@ -13,7 +13,6 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading, stored_values
 from nerfmac.app.scenes.measured_points import (
@@ -22,9 +21,8 @@ from nerfmac.app.scenes.measured_points import (
     in_scale_of_points,
     with_usable_depth,
 )
+from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage
-
-Array = npt.NDArray[np.float64]
 
 MAX_VIEWS, MAX_POINTS = 24, 1000
 """Maximum number of evenly spaced views that are compared, and of points of each view."""

@@ -44,11 +44,11 @@ class ImageSearch:
         self._as_named: list[Path] = []
         self._skipped = 0  # Number of images in an unsupported format in the last search.
 
-    def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Return the index and the path of each image that exists, and log a warning about missing
-        images. `where` is the scene file, for messages."""
+    def existing(self, names: Sequence[str], where: str) -> dict[int, Path]:
+        """Return the path of each image that exists, keyed by the index of its name, and log a
+        warning about missing images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
-        there = [(index, path) for index, path in enumerate(found) if path]
+        there = {index: path for index, path in enumerate(found) if path}
         missing = len(names) - len(there) - self._skipped
         outside = [
             name for name, path in zip(names, found, strict=True) if self._is_out(name, path)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
+from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage, project
 from nerfmac.geometry import Lens, axial_directions, trusted
 
@@ -37,14 +38,14 @@ class Measured(NamedTuple):
         assert image.depth is not None
         return cls(image.lens, image.pose, *trusted(*image.depth.along_axis(image.lens)))
 
-    def points(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    def points(self, chosen: npt.NDArray[np.bool_]) -> Array:
         """Return the points (n, 3) of the pixels `chosen` (h, w), in the coordinates of the
         pose."""
         local = self.depth[..., None] * axial_directions(self.depth.shape, self.lens)
         positions = local * (1.0, -1.0, -1.0) @ self.pose[:, :3].T + self.pose[:, 3]
         return np.asarray(positions, np.float64)[chosen]
 
-    def ratios(self, points: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def ratios(self, points: Array) -> Array:
         """Return the ratio of the depth of each point (n, 3) that is in the view to the measured
         depth there."""
         height, width = self.depth.shape
@@ -76,7 +77,7 @@ def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedIma
     return [image._replace(depth=None) if image.depth in ignored else image for image in images]
 
 
-def measured_points(images: Sequence[PosedImage]) -> npt.NDArray[np.float64] | None:
+def measured_points(images: Sequence[PosedImage]) -> Array | None:
     """Return points (n, 3) in file coordinates that the depth images measure with the highest
     confidence, or None if no image has a depth image."""
     chosen, found = evenly_spaced(images, MAX_VIEWS), []
@@ -92,9 +93,7 @@ def evenly_spaced(images: Sequence[PosedImage], count: int) -> list[PosedImage]:
     return chosen[:: -(-max(len(chosen), 1) // count)]
 
 
-def in_scale_of_points(
-    images: Sequence[PosedImage], points: npt.NDArray[np.float64], where: str
-) -> list[PosedImage]:
+def in_scale_of_points(images: Sequence[PosedImage], points: Array, where: str) -> list[PosedImage]:
     """Return the images with depth images in the scale of sparse points (n, 3) in file coordinates:
     the most frequent ratio of the depth of a point to the measured depth. `where` is the scene
     file."""
@@ -109,7 +108,7 @@ def in_scale_of_points(
     return [image._replace(depth=image.depth and image.depth.scaled(scale)) for image in images]
 
 
-def _mode(values: npt.NDArray[np.float64]) -> float:
+def _mode(values: Array) -> float:
     """Return the median of the shortest interval that contains half of the values."""
     values = np.sort(values)
     half = (len(values) + 1) // 2

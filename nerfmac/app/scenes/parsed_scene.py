@@ -10,13 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_readings import with_depth
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
-from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
+from nerfmac.app.scenes.placement import UP, WITHIN, Array, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
@@ -28,7 +27,6 @@ TEST_EVERY = 8
 """Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF). If a scene has fewer
 views, no views are held out by default."""
 
-Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
 Splits = dict[str, Frames]
 

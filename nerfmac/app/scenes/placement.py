@@ -21,6 +21,9 @@ from nerfmac.common import LARGEST, InputError
 from nerfmac.geometry import Camera, Direction, Placement, Sphere, in_image, nearest_to_axes
 
 RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
+OPENCV = np.array([1.0, -1.0, -1.0, 1.0])
+"""Factors of the columns of a pose that replace OpenCV camera axes (y down, z forward) by OpenGL
+camera axes, or the reverse."""
 UP = (0.0, 0.0, 1.0)  # Default up direction, as in nerfstudio and Blender.
 MIN_AGREEMENT = 0.1  # Minimum length of the mean up axis of cameras with a common up direction.
 UP_AXIS_WEIGHT = 0.01
@@ -57,6 +60,13 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
         [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
     ]
     return np.array(rotation)
+
+
+def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Array:
+    """Return the pose (3, 4) with a position and a quaternion (x, y, z, w), as phones and robots
+    write it."""
+    x, y, z, w = quaternion
+    return np.column_stack([rotation_of((w, x, y, z), where), position])
 
 
 def unit(vector: npt.ArrayLike) -> Direction:

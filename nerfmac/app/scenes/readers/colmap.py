@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
+from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, has_aspect, posed_images
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapCamera,
@@ -131,17 +131,15 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         )
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
-    paths = [path for _, path in found]
-    images = []
-    for (index, path), header in zip(found, headers_of(paths), strict=True):
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
-        lens, pose = lens_of(model.cameras[entry.camera], where), camera_to_file(entry)
-        images.append(
-            PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=entry.name)
-        )
-    entries = [model.images[index] for index, _ in found]
-    tracks = tracks_of(model, entries, images)
+        lens = lens_of(model.cameras[entry.camera], where)
+        return CameraEntry(where, lens, camera_to_file(entry), entry.name)
+
+    images = posed_images(found, entry_of)
+    tracks = tracks_of(model, [model.images[index] for index in found], images)
     return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 
 

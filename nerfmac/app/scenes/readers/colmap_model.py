@@ -10,12 +10,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.placement import rotation_of
+from nerfmac.app.scenes.placement import Array, rotation_of
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
 from nerfmac.common import LARGEST, InputError, prefix_errors
 
 Parsed = TypeVar("Parsed")
-Array = npt.NDArray[np.float64]
 
 Point = tuple[int, list[float], float]
 """COLMAP ID, position (x, y, z), and mean reprojection error in pixels of a sparse point."""

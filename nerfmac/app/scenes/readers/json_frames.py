@@ -15,20 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, Array, estimated_up, rigid, unit
+from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, posed_images
 from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
-from nerfmac.app.scenes.readers.json_keys import (
-    MATRICES,
-    MISSPELLED,
-    SPLITS as SPLITS,
-    check_keys,
-)
+from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
 from nerfmac.common import Fields, InputError, leads_out, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Direction, Lens, Placement, focal_length
@@ -188,8 +182,6 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
     return all(abs(c - side / 2) < NEAR_CENTER * side for c, side in sides)
 
 
-Array = npt.NDArray[np.float64]
-
 POSE, FRAMES = "transform_matrix", "frames"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
@@ -221,7 +213,7 @@ def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Ent
         )
     names = [fields.text("file_path") for fields in frames]
     entries = []
-    for index, image in search.existing(names, file.where):
+    for index, image in search.existing(names, file.where).items():
         fields, name = frames[index], names[index]
         fields = replace(fields, where=f"{fields.where} ({name})")
         entries.append(Entry(fields, file, Path(name).as_posix(), image))
@@ -246,14 +238,14 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     warned: set[str] = set()
     check_keys([entry.file for entry in entries], [entry.fields for entry in entries])
     poses = _poses([entry.fields for entry in entries])
-    headers = headers_of([entry.image for entry in entries])
-    images = []
-    for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
-        lens, where = lens_of(fields, file, header, warned), fields.where
-        image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        depth = _depth_of(fields, file, folder, warned)
-        images.append(image._replace(mask=file_of(fields, "mask_path", folder), depth=depth))
-    return images
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
+        fields, file, name, _ = entries[index]
+        lens, depth = lens_of(fields, file, header, warned), _depth_of(fields, file, folder, warned)
+        mask = file_of(fields, "mask_path", folder)
+        return CameraEntry(fields.where, lens, poses[index], name, depth, mask)
+
+    return posed_images({index: entry.image for index, entry in enumerate(entries)}, entry_of)
 
 
 def file_of(frame: Fields, key: str, folder: Path) -> Path | None:

@@ -5,31 +5,29 @@ and maximum depth. Poses map camera to world coordinates, with camera axes down,
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import Array, rigid
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
 FILE_NAME = "poses_bounds.npy"
-
-Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
     """Read the scene of a `poses_bounds.npy` file."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
-    images = []
-    for index, (row, file, header) in enumerate(zip(table, files, headers_of(files), strict=True)):
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
         where = f"{path}, row {index}"
-        down, right, backwards, position, (height, width, focal) = row[:15].reshape(3, 5).T
+        down, right, backwards, position, (height, width, focal) = table[index, :15].reshape(3, 5).T
         pose = rigid(np.stack([right, -down, backwards, position], axis=1), where)
-        lens = _lens(width, height, focal, where)
-        images.append(PosedImage.of(file, header, lens=lens, pose=pose, where=where))
+        return CameraEntry(where, _lens(width, height, focal, where), pose)
+
+    images = posed_images(dict(enumerate(files)), entry_of)
     points = _seen(np.stack([image.pose for image in images]), table[:, 15:])
     return ParsedScene(str(path.parent), path.parent, images, points=points)
 

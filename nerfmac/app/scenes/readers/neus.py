@@ -6,12 +6,11 @@ projects world coordinates to pixels of image N. Masks are in the folder `mask`.
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import Array, rigid
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
@@ -20,8 +19,6 @@ IMAGE_FOLDERS = ("image", "images", "rgb")
 MATRIX = "world_mat_{}"
 DIGITS = 6  # Decimals of intrinsics in pixels. The images of one camera have equal intrinsics.
 MAX_SKEW = 1e-2  # Maximum skew of the pixels, relative to the focal length.
-
-Array = npt.NDArray[np.float64]
 
 
 def cameras_of(folder: Path) -> Path | None:
@@ -41,13 +38,12 @@ def read_neus(path: Path) -> ParsedScene:
             f"{path} has {len(matrices)} cameras, but {folder} contains {len(files)} images; the "
             "number must be equal, because images and cameras are matched in name order"
         )
-    images = []
-    for index, (matrix, file, header) in enumerate(
-        zip(matrices, files, headers_of(files), strict=True)
-    ):
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
         where = f"{path}, {MATRIX.format(index)}"
-        lens, pose = _camera(matrix, header, where)
-        images.append(PosedImage.of(file, header, lens=lens, pose=pose, where=where))
+        return CameraEntry(where, *_camera(matrices[index], header, where))
+
+    images = posed_images(dict(enumerate(files)), entry_of)
     return ParsedScene(str(path.parent), path.parent, images)
 
 

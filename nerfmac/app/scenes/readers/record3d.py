@@ -17,13 +17,11 @@ from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.unpacked import unpacked
 from nerfmac.common import Fields, InputError, prefix_errors, read_fields
 from nerfmac.geometry import Lens
@@ -54,14 +52,14 @@ def read_record3d(path: Path) -> ParsedScene:
     file = read_fields(path)
     poses = file.rows("poses", 7)
     intrinsics, files = _intrinsics(file, len(poses)), _images(path.parent)
-    numbers = [number for number in sorted(files) if number < len(poses)]
-    if not numbers:
+    files = {number: image for number, image in sorted(files.items()) if number < len(poses)}
+    if not files:
         raise InputError(
             f"{path} has {len(poses)} poses, but the folders {', '.join(FOLDERS)} in {path.parent} "
             f"contain no image whose name is a number below {len(poses)}"
         )
-    headers, images = headers_of([files[number] for number in numbers]), []
-    for number, header in zip(numbers, headers, strict=True):
+
+    def entry_of(number: int, header: Header) -> CameraEntry:
         where, image = f"{path}, pose {number}", files[number]
         if number >= len(intrinsics):
             raise InputError(
@@ -69,15 +67,13 @@ def read_record3d(path: Path) -> ParsedScene:
                 "pose"
             )
         width, height = file.count("w", header.width), file.count("h", header.height)
-        fl_x, fl_y, cx, cy = intrinsics[number]
         with prefix_errors(where):
-            lens = Lens(width, height, fl_x, fl_y, cx, cy)
-        x, y, z, w, *position = poses[number]
-        pose = np.column_stack([rotation_of((w, x, y, z), where), position])
+            lens = Lens(width, height, *intrinsics[number])
+        pose = pose_of(poses[number][4:], poses[number][:4], where)
         name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
-        posed = PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name)
-        images.append(posed._replace(depth=_depth(file, image)))
-    return ParsedScene(str(path.parent), path.parent, images)
+        return CameraEntry(where, lens, pose, name, _depth(file, image))
+
+    return ParsedScene(str(path.parent), path.parent, posed_images(files, entry_of))
 
 
 def read_record3d_archive(path: Path) -> ParsedScene:

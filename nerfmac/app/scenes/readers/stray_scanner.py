@@ -10,19 +10,17 @@ frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
 import csv
 import logging
 import subprocess
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid, rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
+from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.common import InputError, prefix_errors
 from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
@@ -35,8 +33,6 @@ MAX_FRAMES = 300
 """Maximum number of frames that are read from the video, evenly spaced. Videos have 60 frames per
 second, most of which show nearly the same."""
 MILLIMETER = 1e-3
-
-Array = npt.NDArray[np.float64]
 
 log = logging.getLogger("nerfmac")
 
@@ -56,27 +52,29 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     step = -(-(max(rows) + 1) // MAX_FRAMES)
     write = partial(_write_frames, folder / VIDEO, step)
     frames = unpacked(folder / VIDEO, folder.resolve().name, write)
-    files = {int(path.stem): path for path in frames.glob("*.jpg")}
-    numbers = [number for number in sorted(rows) if number in files]
-    if not numbers:
+    files = {int(path.stem): path for path in sorted(frames.glob("*.jpg"))}
+    files = {number: path for number, path in files.items() if number in rows}
+    if not files:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
-    headers, images = headers_of([files[number] for number in numbers]), []
-    matrix = _matrix(folder / INTRINSICS)
-    for number, header in zip(numbers, headers, strict=True):
-        where = f"{folder / POSES}, frame {number}"
+    matrix = read_numbers(folder / INTRINSICS)
+    if len(matrix) != 9:
+        raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
+
+    def entry_of(number: int, header: Header) -> CameraEntry:
+        where, name = f"{folder / POSES}, frame {number}", f"{number:06d}"
         pose, own = rows[number]
         with prefix_errors(where if own else str(folder / INTRINSICS)):
-            lens = Lens(header.width, header.height, *(own or matrix))
-        confidence = existing(folder / "confidence" / f"{number:06d}.png")
+            lens = Lens(header.width, header.height, *(own or matrix[[0, 4, 2, 5]].tolist()))
         depth = depth_beside(
-            *(folder / "depth", f"{number:06d}"),
+            folder / "depth",
+            name,
             unit=MILLIMETER,
-            confidence=confidence,
+            confidence=existing(folder / "confidence" / f"{name}.png"),
             farthest=SENSOR_RANGE,
         )
-        posed = PosedImage.of(files[number], header, lens=lens, pose=pose, where=where)
-        images.append(posed._replace(depth=depth))
-    return ParsedScene(str(folder), folder, images)
+        return CameraEntry(where, lens, pose, depth=depth)
+
+    return ParsedScene(str(folder), folder, posed_images(files, entry_of))
 
 
 def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
@@ -96,38 +94,13 @@ def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
                     f"{path} contains lens distortion ({', '.join(sorted(DISTORTION & given))}), "
                     "which is not read; undistort the video, and leave these columns empty"
                 )
-            number, *values = _floats([row[name] for name in COLUMNS], path)
-            x, y, z, qx, qy, qz, qw = values
-            where = f"{path}, frame {number:g}"
-            pose = np.column_stack([rotation_of((qw, qx, qy, qz), where), (x, y, z)])
+            number, *values = finite_numbers([row[name] or "" for name in COLUMNS], path).tolist()
+            pose = pose_of(values[:3], values[3:], f"{path}, frame {number:g}") * OPENCV
             own = [row[name] for name in LENS] if given.issuperset(LENS) else []
-            pose = rigid(pose * (1.0, -1.0, -1.0, 1.0), where)
-            poses[int(number)] = pose, _floats(own, path)
+            poses[int(number)] = pose, finite_numbers(own, path).tolist()
     if not poses:
         raise InputError(f"{path} contains no poses; export the capture again")
     return poses
-
-
-def _matrix(path: Path) -> list[float]:
-    """Return fl_x, fl_y, cx, and cy in the intrinsics matrix."""
-    try:
-        rows = [line.split(",") for line in path.read_text().split("\n") if line.strip()]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
-    if [len(row) for row in rows] != [3, 3, 3]:
-        raise InputError(f"{path} is not a 3x3 matrix; export the capture again")
-    return _floats([rows[0][0], rows[1][1], rows[0][2], rows[1][2]], path)
-
-
-def _floats(words: Sequence[str | None], path: Path) -> list[float]:
-    """Return the finite numbers in cells of a CSV file."""
-    try:
-        numbers = [float(word or "") for word in words]
-    except ValueError as error:
-        raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
-    if not all(abs(number) <= LARGEST for number in numbers):
-        raise InputError(f"{path} contains a number that is not finite")
-    return numbers
 
 
 def _write_frames(video: Path, step: int, folder: Path) -> None:

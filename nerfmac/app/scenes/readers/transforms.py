@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import points_beside
@@ -117,7 +118,6 @@ def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
 
 FILE_NAME = "transforms.json"
 
-Array = npt.NDArray[np.float64]
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
 """Maximum entry of |R^T R - I| that counts as a rounding error of float32 rotations R."""
@@ -155,7 +155,7 @@ def read_transforms(path: Path) -> ParsedScene:
     )
 
 
-def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
+def _points_of(file: Fields, folder: Path) -> Array | None:
     """Return the sparse points (n, 3) of nerfstudio, in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None

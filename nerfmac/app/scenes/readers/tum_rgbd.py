@@ -12,13 +12,13 @@ import logging
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import InputError
 from nerfmac.geometry import Lens
 
@@ -37,8 +37,6 @@ CAMERAS = {
 }
 """Published intrinsics of the color cameras, keyed by a part of the folder name."""
 DEFAULT_CAMERA = Lens(*SIZE, 525.0, 525.0, 319.5, 239.5)
-
-Array = npt.NDArray[np.float64]
 
 log = logging.getLogger("nerfmac")
 
@@ -65,20 +63,17 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
             "%d of %d images of %s have no pose", len(listed) - len(posed), len(listed), folder
         )
     found = ImageSearch(folder).existing([row[1] for row, _ in posed], str(folder / IMAGES))
-    headers, images = headers_of([path for _, path in found]), []
-    for (index, path), header in zip(found, headers, strict=True):
-        (time, _), (_, *values) = posed[index]
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
+        time, numbers = posed[index][0][0], [float(value) for value in posed[index][1][1:]]
         where = f"{folder / POSES}, time {time}"
-        x, y, z, qx, qy, qz, qw = map(float, values)
-        rotation = rotation_of((qw, qx, qy, qz), where) * (1.0, -1.0, -1.0)
-        pose = np.column_stack([rotation, (x, y, z)])
-        image = PosedImage.of(path, header, lens=_lens(folder), pose=pose, where=where)
-        nearest = _nearest(depth_times, float(time))
-        depth = None
+        pose = pose_of(numbers[:3], numbers[3:], where) * OPENCV
+        nearest, depth = _nearest(depth_times, float(time)), None
         if nearest is not None and (folder / depths[nearest][1]).is_file():
             depth = DepthImage(folder / depths[nearest][1], UNIT, farthest=SENSOR_RANGE)
-        images.append(image._replace(depth=depth))
-    return ParsedScene(str(folder), folder, images)
+        return CameraEntry(where, _lens(folder), pose, depth=depth)
+
+    return ParsedScene(str(folder), folder, posed_images(found, entry_of))
 
 
 def _lens(folder: Path) -> Lens:
