@@ -157,9 +157,8 @@ def _position_axes(axes: Floats) -> str:
 
 def _letters(rows: Floats) -> str:
     letters = ["xyz"[int(np.argmax(np.abs(row)))] for row in rows]
-    return ", ".join(
-        f"{'-' * bool(row.sum() < 0)}{letter}" for row, letter in zip(rows, letters, strict=True)
-    )
+    signs = ["-" if row.sum() < 0 else "" for row in rows]
+    return ", ".join(sign + letter for sign, letter in zip(signs, letters, strict=True))
 
 
 class Intrinsics(NamedTuple):
@@ -180,21 +179,21 @@ class Intrinsics(NamedTuple):
 
 
 def fitted_intrinsics(
-    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[bool]
+    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[int]
 ) -> Intrinsics:
     """Return the intrinsics with the smallest errors, found by Gauss-Newton with a robust weight.
-    `free` specifies which of the four changes may differ from 0."""
-    directions = np.eye(4)[np.array(free)]
+    `free` contains the indices of the changes that may differ from 0."""
+    axes = np.eye(4)[list(free)]
 
     def changes(vector: Floats) -> Intrinsics:
-        focal, k1, x, y = (vector @ directions).tolist()
+        focal, k1, x, y = (vector @ axes).tolist()
         return Intrinsics(float(np.exp(focal)), k1, x, y)
 
     def errors(vector: Floats) -> Floats:
         rays = rays_of(matches, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
         return np.minimum(errors_of(rays, poses)[:, 0], 1e3)
 
-    vector = best = np.zeros(len(directions))
+    vector = best = np.zeros(len(axes))
     smallest = size = errors(vector)
     for _ in range(ROUNDS):
         slopes = [(errors(vector + STEP * axis) - size) / STEP for axis in np.eye(len(vector))]

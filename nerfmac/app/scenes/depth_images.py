@@ -8,8 +8,7 @@ of its depth image.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,7 +157,7 @@ def existing(path: Path) -> Path | None:
 
 def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) -> npt.NDArray[Any]:
     """Return the stored values (h, w) of a depth image or a confidence image."""
-    with _explained(path):
+    try:
         if path.suffix.lower() == ".exr":
             values = _exr(path)
         elif path.suffix.lower() == ".npy":
@@ -169,28 +168,17 @@ def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) ->
             with Image.open(path, formats=("PNG", "TIFF")) as image:
                 values = np.asarray(image)
         if values.ndim != 2 or values.dtype.kind not in "iuf":
-            raise InputError(
-                f"{path} has values of the type {values.dtype} and the shape {values.shape}; "
-                "expected one number per pixel"
-            )
+            found = f"values of the type {values.dtype} and the shape {values.shape}"
+            raise InputError(f"{path} has {found}; expected one number per pixel")
         if values.dtype == np.uint8 and kind is not np.uint8:
             raise InputError(f"{path} has only 8 bits per pixel; expected a depth image of 16 bits")
-    return values
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Raise `InputError` for every error that a decoder raises. A decoder that cannot be imported
-    does not mean that the file is invalid."""
-    try:
-        yield
-    except (InputError, ImportError):
+    except (InputError, ImportError):  # A missing decoder does not mean that the file is invalid.
         raise
     except UNREADABLE as error:
         reason = " ".join(str(error).split())
-        raise InputError(
-            f"{path} is not a readable depth image: {reason}; replace or remove it"
-        ) from error
+        text = f"{path} is not a readable depth image: {reason}; replace or remove it"
+        raise InputError(text) from error
+    return values
 
 
 def _exr(path: Path) -> npt.NDArray[Any]:

@@ -50,9 +50,7 @@ class ImageSearch:
         found = self.find_all(names, where)
         there = {index: path for index, path in enumerate(found) if path}
         missing = len(names) - len(there) - self._skipped
-        outside = [
-            name for name, path in zip(names, found, strict=True) if self._is_out(name, path)
-        ]
+        outside = [name for index, name in enumerate(names) if self._is_out(name, found[index])]
         if outside:
             advice = (
                 f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "

@@ -70,9 +70,8 @@ def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedIma
         (coarse, "have only 8 bits per pixel instead of 16 and are ignored"),
     ):
         if unusable:
-            log.warning(
-                f"{len(unusable)} depth images of {where} {why}, such as {unusable[0].path}"
-            )
+            first = unusable[0].path
+            log.warning(f"{len(unusable)} depth images of {where} {why}, such as {first}")
     ignored = {*missing, *coarse}
     return [image._replace(depth=None) if image.depth in ignored else image for image in images]
 

@@ -154,17 +154,16 @@ def _tracks(
         return None, {}
     frame_of = {id(pic): id(frame) for pic, frame in zip(images, frames, strict=True)}
     in_order = [frame_of[id(image)] for image in parsed.images]
-    seen = {
-        split: _tracks_in(part, parsed.tracks, in_order, factor) for split, part in splits.items()
-    }
+    tracks = parsed.tracks
+    seen = {split: _tracks_in(part, tracks, in_order, factor) for split, part in splits.items()}
     train = seen["train"]
     is_held_out = train.held_out()
     checks = {
-        split: tracks.observed(is_held_out[tracks.point]).well_seen(fewest=1)
-        for split, tracks in seen.items()
+        split: some.observed(is_held_out[some.point]).well_seen(fewest=1)
+        for split, some in seen.items()
     }
     trained = train.observed(~is_held_out[train.point]).well_seen()
-    used = {split: tracks for split, tracks in checks.items() if len(tracks.view)}
+    used = {split: some for split, some in checks.items() if len(some.view)}
     return (trained if len(trained.view) else None), used
 
 
@@ -300,7 +299,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view with `name` as its name, file name, or stem."""
     wanted = PurePosixPath(composed(name.replace("\\", "/")))
-    paths = [PurePosixPath(composed(frame.name)) for frame in frames]
+    paths, example = [PurePosixPath(composed(frame.name)) for frame in frames], frames[0].name
     for matches in (
         [path == wanted for path in paths],
         [path.name == wanted.name for path in paths],
@@ -309,14 +308,10 @@ def _index_of(name: str, frames: Frames, where: str) -> int:
         if sum(matches) == 1:
             return matches.index(True)
         if any(matches):
-            raise InputError(
-                f"split contains {name!r}, which matches {sum(matches)} views of {where}; use a "
-                f"unique name such as {frames[0].name!r}"
-            )
-    raise InputError(
-        f"split contains {name!r}, which is not a training view of {where}; use a name such as "
-        f"{frames[0].name!r}"
-    )
+            found = f"{name!r}, which matches {sum(matches)} views of {where}"
+            raise InputError(f"split contains {found}; use a unique name such as {example!r}")
+    found = f"{name!r}, which is not a training view of {where}"
+    raise InputError(f"split contains {found}; use a name such as {example!r}")
 
 
 def _fewer(frames: Frames, max_images: int | None) -> Frames:
@@ -344,10 +339,8 @@ def _warn_of_shared(scene: Scene) -> None:
     test = [frame.image for frame in scene.splits.get("test", ())]
     shared = sum(image in train for image in test)
     if shared:
-        log.warning(
-            f"{shared} of {len(test)} test images of {scene.name} are also training images, so "
-            "their quality is not meaningful"
-        )
+        what = f"{shared} of {len(test)} test images of {scene.name} are also training images"
+        log.warning(f"{what}, so their quality is not meaningful")
 
 
 def _warn_of_unused(parsed: ParsedScene) -> None:
@@ -359,10 +352,8 @@ def _warn_of_unused(parsed: ParsedScene) -> None:
     files = [folder / name for folder in folders for name in _photos_in(folder)]
     unused = [path for path in files if os.path.normcase(path.resolve()) not in used]
     if unused:
-        log.warning(
-            f"{len(unused)} of {len(files)} images have no camera in {parsed.source} and are "
-            f"skipped, such as {unused[0]}"
-        )
+        what = f"{len(unused)} of {len(files)} images have no camera in {parsed.source}"
+        log.warning(f"{what} and are skipped, such as {unused[0]}")
     listed = {index for part in (parsed.splits or {}).values() for index in part}
     if parsed.splits is not None and len(listed) < len(parsed.images):
         names = [image.name for i, image in enumerate(parsed.images) if i not in listed]

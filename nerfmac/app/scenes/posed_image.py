@@ -181,9 +181,8 @@ def _by_points(
     seen, pixel = _observations(images, points, tracks)
     chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
-    stored, upright = (
-        _likeness(images, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
-    )
+    views = chosen, fixed
+    stored, upright = (_likeness(images, seen, pixel, views, turn) for turn in (False, True))
     if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
         return None
     return upright > stored
@@ -258,9 +257,8 @@ def _likeness(
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
     """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
-    image = Image.fromarray(
-        decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
-    )
+    pixels = decode_reduced(posed.image, posed.name, upright=posed.is_upright)
+    image = Image.fromarray(pixels[..., :3])
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
     small = pixel * (image.width / width, image.height / height)

@@ -103,10 +103,8 @@ class Frame:
         """
         if self.depth is None:
             return None
-        lens = self.camera.lens
-        return self.depth.along_axis(
-            lens.scaled(lens.width * self.reduce, lens.height * self.reduce)
-        )
+        lens, reduce = self.camera.lens, self.reduce
+        return self.depth.along_axis(lens.scaled(lens.width * reduce, lens.height * reduce))
 
     def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""

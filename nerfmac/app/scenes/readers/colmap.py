@@ -111,9 +111,8 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     """Read a COLMAP scene, in the world coordinates of the COLMAP model."""
     models = _models_of(folder)
     if len(models) > 1:
-        others = ", ".join(
-            f"{path} ({count_images(path)})" for path in models if path != model_path
-        )
+        unused = [path for path in models if path != model_path]
+        others = ", ".join(f"{path} ({count_images(path)})" for path in unused)
         log.warning(
             f"using the COLMAP model {model_path} with {count_images(model_path)} images; the "
             f"images of other models are skipped: {others}"
@@ -125,10 +124,8 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     except InputError as error:
         raise InputError(f"{error}{_remedy(roots)}") from error
     if not model.images:
-        raise InputError(
-            f"{model_path} has no registered images, because COLMAP found no camera pose"
-            f"{_remedy(roots)}"
-        )
+        reason = "because COLMAP found no camera pose"
+        raise InputError(f"{model_path} has no registered images, {reason}{_remedy(roots)}")
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
 

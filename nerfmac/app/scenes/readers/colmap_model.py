@@ -153,9 +153,8 @@ def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
     for _ in range(count):
         number, model, width, height = struct.unpack_from("<IiQQ", content, at)
         if not 0 <= model < len(models):
-            raise InputError(
-                f"camera {number} has model number {model}; expected 0 to {len(models) - 1}"
-            )
+            expected = f"0 to {len(models) - 1}"
+            raise InputError(f"camera {number} has model number {model}; expected {expected}")
         layout = f"<{len(PARAMETERS[models[model]].split())}d"
         values = struct.unpack_from(layout, content, at + 24)
         at += 24 + struct.calcsize(layout)
@@ -171,10 +170,7 @@ def _binary_images(content: bytes) -> Iterator[ColmapImage]:
         (count_shown,) = struct.unpack_from("<Q", content, end + 1)
         at = end + 9 + SHOWN.itemsize * count_shown
         if at > len(content):
-            raise InputError(
-                f"the file is truncated: the entry of image {name} is incomplete; copy or export "
-                "it again"
-            )
+            raise IndexError(f"the entry of image {name} is truncated")
         shown = np.frombuffer(content, SHOWN, count_shown, end + 9)
         yield _image(name, camera, pose, shown["pixel"], shown["point"])
 
@@ -187,9 +183,7 @@ def _binary_points(content: bytes) -> Iterator[Point]:
         (track,) = struct.unpack_from("<Q", content, at + 43)
         at += 51 + 8 * track  # Each track entry is an image ID and a point index.
         if at > len(content):
-            raise InputError(
-                "the file is truncated: the entry of a point is incomplete; copy or export it again"
-            )
+            raise IndexError("the entry of a point is truncated")
 
 
 def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:

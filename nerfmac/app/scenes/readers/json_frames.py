@@ -101,10 +101,8 @@ class _LensKeys:
         """Return the width and height of the image that the intrinsics are for."""
         actual = self.image.width, self.image.height
         with_w, with_h = self._with("w"), self._with("h")
-        named = (
-            (with_w or self.file).count("w", actual[0]),
-            (with_h or self.file).count("h", actual[1]),
-        )
+        width = (with_w or self.file).count("w", actual[0])
+        named = width, (with_h or self.file).count("h", actual[1])
         center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
         if not with_w and not with_h and not _is_middle(center, actual):
             return self._size_by_center(center)
@@ -133,9 +131,8 @@ class _LensKeys:
         by_width, by_height = self._focal("x", width), self._focal("y", height)
         fl_x, fl_y = by_width or by_height, by_height or by_width  # Square pixels unless both set.
         if fl_x is None or fl_y is None:
-            raise InputError(
-                f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
-            )
+            where = self.frame.where
+            raise InputError(f"{where}: no focal length; expected fl_x or camera_angle_x")
         return fl_x, fl_y
 
     def number(self, key: str, default: float) -> float:
@@ -203,14 +200,11 @@ def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Ent
     given = file.objects(key)
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
-        raise InputError(
-            f"{file.where}: {POSE} is null in all {len(given)} {key}; expected 4x4 numbers"
-        )
+        where = f"{file.where}: {POSE}"
+        raise InputError(f"{where} is null in all {len(given)} {key}; expected 4x4 numbers")
     if len(frames) < len(given):
-        log.warning(
-            f"{len(given) - len(frames)} of {len(given)} {key} of {file.where} have no pose; "
-            f"using the other {len(frames)}"
-        )
+        count = f"{len(given) - len(frames)} of {len(given)} {key}"
+        log.warning(f"{count} of {file.where} have no pose; using the other {len(frames)}")
     names = [fields.text("file_path") for fields in frames]
     entries = []
     for index, image in search.existing(names, file.where).items():
@@ -384,7 +378,6 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
 def _matrix_of(fields: Fields) -> Array:
     matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
     if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
-        raise InputError(
-            f"{fields.where}: the last row of {POSE} is {matrix[3].tolist()}; expected [0, 0, 0, 1]"
-        )
+        where, row = f"{fields.where}: the last row of {POSE}", matrix[3].tolist()
+        raise InputError(f"{where} is {row}; expected [0, 0, 0, 1]")
     return matrix[:3]

@@ -37,18 +37,13 @@ def _table(path: Path) -> Array:
         # With mmap, no memory is allocated if the header claims more data than the file contains.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # NumPy's header parser raises arbitrary Python exceptions.
-        raise InputError(
-            f"{path} is not a NumPy array: {error}; expected floats with shape (images, 17)"
-        ) from error
+        expected = "expected floats with shape (images, 17)"
+        raise InputError(f"{path} is not a NumPy array: {error}; {expected}") from error
     if not isinstance(table, np.ndarray):
-        raise InputError(
-            f"{path} is an archive of arrays; expected one array, written by numpy.save"
-        )
+        raise InputError(f"{path} is an archive of arrays; expected one array, as of numpy.save")
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
-        raise InputError(
-            f"{path} contains {table.dtype} with shape {table.shape}; expected floats with shape "
-            "(images, 17)"
-        )
+        found = f"{table.dtype} with shape {table.shape}"
+        raise InputError(f"{path} contains {found}; expected floats with shape (images, 17)")
     table = table.astype(np.float64)  # In half precision, LARGEST is infinity and LAPACK hangs.
     if not (np.abs(table) <= LARGEST).all():
         raise InputError(f"{path} contains a number that is not finite; expected finite poses")

@@ -20,13 +20,6 @@ from nerfmac.geometry import Lens, Placement
 INTRINSICS, POSES, IMAGES, BOX = "intrinsics.txt", "pose", "rgb", "bbox.txt"
 
 
-def is_nsvf(folder: Path) -> bool:
-    """Return whether `folder` contains an NSVF scene."""
-    return (folder / INTRINSICS).is_file() and all(
-        (folder / name).is_dir() for name in (POSES, IMAGES)
-    )
-
-
 def read_nsvf(folder: Path) -> ParsedScene:
     """Read the NSVF scene in `folder`."""
     files = sorted((folder / POSES).glob("*.txt"))

@@ -62,10 +62,8 @@ def read_record3d(path: Path) -> ParsedScene:
     def entry_of(number: int, header: Header) -> CameraEntry:
         where, image = f"{path}, pose {number}", files[number]
         if number >= len(intrinsics):
-            raise InputError(
-                f"{where}: {FRAME_INTRINSICS} has only {len(intrinsics)} rows; expected a row per "
-                "pose"
-            )
+            found = f"{FRAME_INTRINSICS} has only {len(intrinsics)} rows"
+            raise InputError(f"{where}: {found}; expected a row per pose")
         width, height = file.count("w", header.width), file.count("h", header.height)
         with prefix_errors(where):
             lens = Lens(width, height, *intrinsics[number])
@@ -112,10 +110,8 @@ def _images(folder: Path) -> dict[int, Path]:
     for name in FOLDERS:
         image_folder = folder / name
         files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
-        found = {
-            int(path.stem): path for path in files if is_image(path.name) and path.stem.isdecimal()
-        }
-        if found:
+        images = [path for path in files if is_image(path.name)]
+        if found := {int(path.stem): path for path in images if path.stem.isdecimal()}:
             return found
     return {}
 

@@ -37,17 +37,10 @@ MILLIMETER = 1e-3
 log = logging.getLogger("nerfmac")
 
 
-def is_stray_scanner(folder: Path) -> bool:
-    """Return whether `folder` contains a capture by Stray Scanner."""
-    return all((folder / name).is_file() for name in (POSES, INTRINSICS))
-
-
 def read_stray_scanner(folder: Path) -> ParsedScene:
     """Read the scene of a Stray Scanner capture. Frames of the video are stored in the cache."""
     if not (folder / VIDEO).is_file():
-        raise InputError(
-            f"{folder} has no {VIDEO}; copy the whole folder that Stray Scanner has written"
-        )
+        raise InputError(f"{folder} has no {VIDEO}; copy the whole folder of Stray Scanner")
     rows = _poses(folder / POSES)
     step = -(-(max(rows) + 1) // MAX_FRAMES)
     write = partial(_write_frames, folder / VIDEO, step)
@@ -116,9 +109,7 @@ def _write_frames(video: Path, step: int, folder: Path) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     files = sorted(folder.glob("*.jpg"), reverse=True)  # Each new number is not used yet.
     if not files:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise InputError(
-            f"cannot decode {video}: {' '.join(reason)}; copy the capture from the phone again"
-        )
+        reason = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
+        raise InputError(f"cannot decode {video}: {reason}; copy it from the phone again")
     for file in files:
         file.rename(folder / f"{int(file.stem) * step:06d}.jpg")

@@ -161,21 +161,19 @@ def _points_of(file: Fields, folder: Path) -> Array | None:
         return None
     name = file.text("ply_file_path")
     path = Path(os.path.normpath(folder / name.replace("\\", "/")))
+    problem = f"{file.where}: ply_file_path {name} does not exist"
     if leads_out(path, folder):
-        log.warning(
+        problem = (
             f"{file.where}: ply_file_path {name} leads out of {folder} and is not read; copy or "
             "link the file into this folder"
         )
-        return None
-    path = spelled(path)
-    if not os.path.isfile(path):
-        log.warning(f"{file.where}: ply_file_path {name} does not exist")
-        return None
-    try:
-        return read_ply_points(path)
-    except InputError as error:
-        log.warning(f"{error}; estimating the scene size from the cameras only")
-        return None
+    elif os.path.isfile(path := spelled(path)):
+        try:
+            return read_ply_points(path)
+        except InputError as error:
+            problem = f"{error}; estimating the scene size from the cameras only"
+    log.warning(problem)
+    return None
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
@@ -196,10 +194,8 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         listed = [Path(name).as_posix() for name in file.texts(key, ())]
         for name in listed:
             if composed(name) not in known:
-                raise InputError(
-                    f"{file.where}: {key} contains {name!r}, but no frame has this file_path; use "
-                    f"a name such as {names[0]!r}"
-                )
+                found = f"{key} contains {name!r}, but no frame has this file_path"
+                raise InputError(f"{file.where}: {found}; use a name such as {names[0]!r}")
         chosen = sorted({index_of[key] for key in map(composed, listed) if key in index_of})
         if chosen:
             splits[split] = chosen

@@ -41,11 +41,6 @@ DEFAULT_CAMERA = Lens(*SIZE, 525.0, 525.0, 319.5, 239.5)
 log = logging.getLogger("nerfmac")
 
 
-def is_tum_rgbd(folder: Path) -> bool:
-    """Return whether `folder` contains a scene of the TUM RGB-D benchmark."""
-    return all((folder / name).is_file() for name in (IMAGES, POSES))
-
-
 def read_tum_rgbd(folder: Path) -> ParsedScene:
     """Read the TUM RGB-D scene in `folder`."""
     listed, poses = _rows(folder / IMAGES, 2), _rows(folder / POSES, 8)
@@ -59,9 +54,8 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
             " the times of both files must be from the same clock"
         )
     if len(posed) < len(listed):
-        log.warning(
-            "%d of %d images of %s have no pose", len(listed) - len(posed), len(listed), folder
-        )
+        count = len(listed) - len(posed)
+        log.warning("%d of %d images of %s have no pose", count, len(listed), folder)
     found = ImageSearch(folder).existing([row[1] for row, _ in posed], str(folder / IMAGES))
 
     def entry_of(index: int, _: Header) -> CameraEntry:
@@ -97,9 +91,8 @@ def _rows(path: Path, columns: int) -> list[list[str]]:
         except ValueError:
             numbers = [float("nan")]
         if len(row) != columns or not np.isfinite(numbers).all():
-            raise InputError(
-                f"{path}, line {number}: expected {columns} columns, {EXPECTED[columns]}"
-            )
+            expected = f"{columns} columns, {EXPECTED[columns]}"
+            raise InputError(f"{path}, line {number}: expected {expected}")
         rows.append(row)
     return sorted(rows, key=lambda row: float(row[0]))
 
