@@ -133,10 +133,8 @@ def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
     as_text = sorted(order, key=lambda index: names[index])
     as_numbers = sorted(order, key=lambda index: counted(names[index]))
     if as_text != as_numbers:
-        for sources, images, kind in (
-            (as_text, as_numbers, "text"),
-            (as_numbers, as_text, "numbers"),
-        ):
+        sorts = (as_text, as_numbers, "text"), (as_numbers, as_text, "numbers")
+        for sources, images, kind in sorts:
             poses = [source for _, source in sorted(zip(images, sources, strict=True))]
             yield poses, f"the poses are in the order of the names sorted as {kind}"
 

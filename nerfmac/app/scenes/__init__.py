@@ -11,14 +11,11 @@ from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import BY_EXTENSION, read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
-from nerfmac.common import InputError, user_path
+from nerfmac.common import InputError, log, user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions
 
 BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""
-
-
-log = logging.getLogger("nerfmac")
 
 
 class Used(TypedDict, total=False):

@@ -2,13 +2,14 @@
 of phones and cameras often have the profile Display P3 or Adobe RGB."""
 
 import io
-import logging
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, ImageCms
+
+from nerfmac.common import log
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 GRAY_MODES = ("1", "L", "LA", "La")
@@ -22,8 +23,6 @@ MAX_ROUNDING = 3  # Maximum difference, of 0 to 255, between colors of two profi
 UNUSABLE = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 
 _warned: set[tuple[str, Path]] = set()  # Problems that have been logged, with their folders.
-
-log = logging.getLogger("nerfmac")
 
 
 def has_alpha(image: Image.Image) -> bool:

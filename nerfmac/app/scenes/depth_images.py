@@ -27,6 +27,7 @@ SENSOR_RANGE = 5.0
 """Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
 reliably (Luetzenburg et al. 2021)."""
 LEVELS = 2  # Highest confidence of ARKit. The levels are 0 (low), 1 (medium), and 2 (high).
+MILLIMETER = 1e-3
 PIXEL_FILES = (".png", ".tif", ".tiff")
 EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
 """File extensions of depth images, in the order of the search."""
@@ -106,10 +107,8 @@ class DepthImage:
             advice = "the depth image must show the same area as the photo"
             if same_aspect((height, width), photo):
                 advice = "the depth image is rotated or its axes are swapped; rotate it"
-            raise InputError(
-                f"{self.path} has {width}x{height} pixels, but its photo has {photo[0]}x{photo[1]};"
-                f" {advice}"
-            )
+            other = f"its photo has {photo[0]}x{photo[1]}"
+            raise InputError(f"{self.path} has {width}x{height} pixels, but {other}; {advice}")
         values = values.astype(np.float32)
         depth = np.nan_to_num(values * np.float32(self.unit), posinf=0.0)
         known = (depth > 0) & (depth <= self.farthest)
@@ -119,10 +118,8 @@ class DepthImage:
         if self.confidence is not None:
             levels = _values(self.confidence, self.size, np.uint8)
             if levels.shape != depth.shape:
-                raise InputError(
-                    f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels; expected "
-                    f"{width}x{height}, the size of its depth image"
-                )
+                found = f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels"
+                raise InputError(f"{found}; expected {width}x{height}, the size of its depth image")
             confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
 
@@ -148,6 +145,14 @@ def depth_beside(folder: Path, stem: str, **attributes: Any) -> DepthImage | Non
     paths = (folder / f"{stem}{extension}" for extension in EXTENSIONS)
     path = next((path for path in paths if path.is_file()), None)
     return None if path is None else DepthImage(path, **attributes)
+
+
+def phone_depth(folder: Path, stem: str, sure: int = LEVELS) -> DepthImage | None:
+    """Return the depth image in millimeters in the folder `depth` of a phone capture, with its
+    confidence in the folder `confidence`, or None if it does not exist."""
+    depth = depth_beside(folder / "depth", stem, unit=MILLIMETER, sure=sure, farthest=SENSOR_RANGE)
+    confidence = existing(folder / "confidence" / f"{stem}.png")
+    return None if depth is None else replace(depth, confidence=confidence)
 
 
 def existing(path: Path) -> Path | None:

@@ -7,7 +7,6 @@ correct, most points have the depth that the other views measure there, or are h
 measured surface. Hidden points do not count.
 """
 
-import logging
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
@@ -23,6 +22,7 @@ from nerfmac.app.scenes.measured_points import (
 )
 from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage
+from nerfmac.common import log
 
 MAX_VIEWS, MAX_POINTS = 24, 1000
 """Maximum number of evenly spaced views that are compared, and of points of each view."""
@@ -51,8 +51,6 @@ MARKED, MIN_PIXELS = 0.7, 20
 """Maximum agreement of the pixels with the marker, relative to that of the other pixels, and
 minimum number of pixels for comparisons. Measured: 0 for markers beyond all surfaces, at most 0.6
 for saturated values, and 0.99 for the largest value on a surface."""
-
-log = logging.getLogger("nerfmac")
 
 
 class Agreement(NamedTuple):

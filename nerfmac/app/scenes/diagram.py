@@ -56,13 +56,12 @@ def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
     fractions = np.linspace(0.0, 1.0, len(frames))
-    return [
-        (
-            _between(fraction) if split == "train" else HELD_OUT,
-            _upright(scene, _frustum(frame.camera, length)),
-        )
-        for fraction, (frame, split) in zip(fractions.tolist(), frames, strict=True)
+    colors = [
+        _between(fraction) if split == "train" else HELD_OUT
+        for fraction, (_, split) in zip(fractions.tolist(), frames, strict=True)
     ]
+    lines = [_upright(scene, _frustum(frame.camera, length)) for frame, _ in frames]
+    return list(zip(colors, lines, strict=True))
 
 
 def cube_line(scene: Scene) -> Array:

@@ -10,7 +10,6 @@ Users may delete all cached files.
 
 import hashlib
 import json
-import logging
 import os
 import re
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from PIL import Image
 
 from nerfmac.app.scenes.color_profiles import GRAY_MODES, has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
-from nerfmac.common import InputError, appearing, make_folder, needed
+from nerfmac.common import InputError, appearing, log, make_folder, needed
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -101,6 +100,12 @@ class Header(NamedTuple):
 def is_image(name: str) -> bool:
     """Return whether `name` is the file name of an image. Hidden files are not images."""
     return name.lower().endswith(EXTENSIONS) and not name.startswith(".")
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Return the images in a folder in name order, or nothing if the folder does not exist."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in files if is_image(path.name)]
 
 
 def is_unsupported(name: str) -> bool:
@@ -244,10 +249,8 @@ def _refuse_bomb(image: Image.Image, path: Path) -> None:
     """Raise `InputError` if the file is too small for the image size in its header."""
     pixels, size = image.width * image.height, path.stat().st_size
     if pixels > max(LARGE_PIXELS, MAX_PIXELS_PER_BYTE * size):
-        raise UnreadableError(
-            f"{path} has only {size} bytes for {image.width}x{image.height} pixels, which is not "
-            "plausible for a photo; replace or remove it"
-        )
+        found = f"{path} has only {size} bytes for {image.width}x{image.height} pixels"
+        raise UnreadableError(f"{found}, which is not plausible for a photo; replace or remove it")
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -287,8 +290,6 @@ MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
 MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
 METHOD = "mean of blocks of sRGB values"
 """Part of the cache keys. Change this name if the downscaling method changes pixels."""
-
-log = logging.getLogger("nerfmac")
 
 
 def image_cache_folder() -> Path:

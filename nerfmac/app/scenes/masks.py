@@ -14,7 +14,6 @@ Black pixels of a mask are excluded. Masks of instant-ngp are inverted: only the
 used.
 """
 
-import logging
 import os
 import re
 from collections import Counter
@@ -25,13 +24,11 @@ from pathlib import Path
 
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError, spelled
+from nerfmac.common import InputError, log, spelled
 
 FOLDERS = ("masks", "mask")
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
 """Names of folders and files that look like masks."""
-
-log = logging.getLogger("nerfmac")
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
@@ -79,10 +76,8 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
         kinds = {
             "non-black" if mask.name.startswith(INVERTED) else "black" for mask in found.values()
         }
-        log.info(
-            f"{len(found)} of {len(set(photos))} images have a mask, such as {first}; "
-            f"{' or '.join(sorted(kinds))} pixels are excluded"
-        )
+        count = f"{len(found)} of {len(set(photos))} images have a mask, such as {first}"
+        log.info(f"{count}; {' or '.join(sorted(kinds))} pixels are excluded")
     used = {os.path.realpath(path) for path in (*found.values(), *photos)}
     unused = [path for path in _like_masks(root) if os.path.realpath(path) not in used]
     if unused:

@@ -1,7 +1,7 @@
 """Points of a scene from its depth images. They place scenes without sparse points, and determine
 the near plane."""
 
-import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
 from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage, project
+from nerfmac.common import log
 from nerfmac.geometry import Lens, axial_directions, trusted
 
 MAX_VIEWS, MAX_POINTS = 64, 20_000
@@ -19,8 +20,6 @@ MEASURED_WITHIN = 0.99
 """Fraction of the visible measured points that the scene cube must contain. They are outliers more
 rarely than sparse points."""
 MIN_RATIOS = 50  # Minimum number of sparse points with a measured depth that determine a scale.
-
-log = logging.getLogger("nerfmac")
 
 
 class Measured(NamedTuple):
@@ -60,19 +59,15 @@ class Measured(NamedTuple):
 def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedImage]:
     """Return the images without the depth images that do not exist or have only 8 bits, and log a
     warning about these. `where` is the scene file."""
-    listed = [image.depth for image in images if image.depth]
-    missing = [depth for depth in listed if not depth.path.is_file()]
-    others = [depth for depth in listed if depth not in missing]
-    others = [depth for depth in others if depth.path.suffix.lower() in PIXEL_FILES]
-    coarse = [depth for depth in others if not is_depth_map(depth.path)]
-    for unusable, why in (
-        (missing, "do not exist and are ignored"),
-        (coarse, "have only 8 bits per pixel instead of 16 and are ignored"),
-    ):
-        if unusable:
-            first = unusable[0].path
-            log.warning(f"{len(unusable)} depth images of {where} {why}, such as {first}")
-    ignored = {*missing, *coarse}
+    ignored = {}
+    for depth in (image.depth for image in images if image.depth):
+        if not depth.path.is_file():
+            ignored[depth] = "do not exist and are ignored"
+        elif depth.path.suffix.lower() in PIXEL_FILES and not is_depth_map(depth.path):
+            ignored[depth] = "have only 8 bits per pixel instead of 16 and are ignored"
+    for why, count in Counter(ignored.values()).items():
+        first = next(depth.path for depth in ignored if ignored[depth] == why)
+        log.warning(f"{count} depth images of {where} {why}, such as {first}")
     return [image._replace(depth=None) if image.depth in ignored else image for image in images]
 
 

@@ -1,6 +1,5 @@
 """`ParsedScene`, the contents of scene files that a reader returns, and conversion to a `Scene`."""
 
-import logging
 import os
 import re
 from collections import defaultdict
@@ -19,7 +18,7 @@ from nerfmac.app.scenes.placement import UP, WITHIN, Array, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
-from nerfmac.common import InputError, composed
+from nerfmac.common import InputError, composed, log
 from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry import Direction, Placement, Tracks
 
@@ -34,8 +33,6 @@ OTHER_IMAGES = re.compile(
     r"(^|[_.-])(mask|depth|normal|alpha|disparity|label|semantic)s?([_.-]|$)", re.IGNORECASE
 )
 """File names of masks, depth maps, and other images that are not photos."""
-
-log = logging.getLogger("nerfmac")
 
 
 class ParsedScene(NamedTuple):
@@ -247,16 +244,13 @@ def _warn_of_changes(
     used = {split: _names(part) for split, part in scene.splits.items()}
     gone = [name for split in used for name in record.views[split] if name not in used[split]]
     if gone:
-        log.warning(
-            f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run are "
-            f"missing in {parsed.source}, such as {gone[0]!r}"
-        )
+        count = f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run"
+        log.warning(f"{count} are missing in {parsed.source}, such as {gone[0]!r}")
     present = {name for part in used.values() for name in part}
     if changed := sorted(({*masked_views(scene)} ^ {*record.masked}) & present):
-        log.warning(
-            f"the masks of {len(changed)} views of {parsed.source} have been added or removed "
-            f"since the training, such as the mask of {changed[0]!r}"
-        )
+        count, first = f"{len(changed)} views of {parsed.source}", changed[0]
+        change = "have been added or removed since the training"
+        log.warning(f"the masks of {count} {change}, such as the mask of {first!r}")
     try:
         usual = _split(parsed, frames, record.options)
     except InputError:  # For example, the scene no longer contains a view that an option lists.
@@ -287,10 +281,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
         held = set(range(0, len(frames), split))
     if len(held) == len(frames):
         option = "the list of names in split" if isinstance(split, tuple) else f"split={split}"
-        raise InputError(
-            f"{option} holds out all {len(frames)} views of {where}; hold out fewer views, or use "
-            "none to train on all of them"
-        )
+        what = f"{option} holds out all {len(frames)} views of {where}"
+        raise InputError(f"{what}; hold out fewer views, or use none to train on all of them")
     test = tuple(frame for index, frame in enumerate(frames) if index in held)
     train = tuple(frame for index, frame in enumerate(frames) if index not in held)
     return {"train": train, "test": test}
@@ -326,10 +318,9 @@ def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
     if factor == 1:
         return replace(frame, mask=mask)
     if factor > min(lens.width, lens.height):
-        raise InputError(
-            f"downscale is {factor}, but {frame.name} has only {lens.width}x{lens.height} pixels; "
-            f"expected at most {min(lens.width, lens.height)}"
-        )
+        size = f"{lens.width}x{lens.height} pixels"
+        expected = f"expected at most {min(lens.width, lens.height)}"
+        raise InputError(f"downscale is {factor}, but {frame.name} has only {size}; {expected}")
     camera = replace(frame.camera, lens=lens.reduced(factor))
     return replace(frame, camera=camera, reduce=factor, mask=mask)
 
@@ -357,10 +348,8 @@ def _warn_of_unused(parsed: ParsedScene) -> None:
     listed = {index for part in (parsed.splits or {}).values() for index in part}
     if parsed.splits is not None and len(listed) < len(parsed.images):
         names = [image.name for i, image in enumerate(parsed.images) if i not in listed]
-        log.warning(
-            f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source} and "
-            f"are not used, such as {names[0]!r}"
-        )
+        what = f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source}"
+        log.warning(f"{what} and are not used, such as {names[0]!r}")
 
 
 def _photos_in(folder: Path) -> list[str]:
@@ -377,7 +366,6 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
     if outside:
-        log.warning(
-            f"{len(outside)} of {len(files)} images and masks of {scene.name} are outside its "
-            f"folder and read through links, such as {outside[0]} to {real[outside[0]]}"
-        )
+        count = f"{len(outside)} of {len(files)} images and masks of {scene.name}"
+        example = f"{outside[0]} to {real[outside[0]]}"
+        log.warning(f"{count} are outside its folder and read through links, such as {example}")

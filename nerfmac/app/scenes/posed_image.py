@@ -9,7 +9,6 @@ criterion determines the choice for all images of a scene:
 3. If neither criterion is decisive, images are read as stored.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -25,7 +24,7 @@ from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
 from nerfmac.app.scenes.placement import Array, Flags
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError
+from nerfmac.common import InputError, log
 from nerfmac.geometry import Camera, Lens, Placement, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
@@ -36,8 +35,6 @@ MIN_OBSERVATIONS = 40
 """Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2
 """Sparse points are decisive only if the two color correlations differ by at least this value."""
-
-log = logging.getLogger("nerfmac")
 
 
 class CameraEntry(NamedTuple):

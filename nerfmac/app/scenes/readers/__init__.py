@@ -1,6 +1,5 @@
 """Readers that convert scene formats to a `ParsedScene`, and detection of the format."""
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,7 +21,7 @@ from nerfmac.app.scenes.readers import (
 from nerfmac.app.scenes.readers.json_keys import FRAME
 from nerfmac.app.scenes.readers.pose_files import TO_OPENGL, pose_file
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common import InputError, read_fields, walk
+from nerfmac.common import InputError, log, read_fields
 
 PACKED = (".zip", ".tar", ".gz", ".7z")
 """File extensions of archives that must be unpacked first."""
@@ -52,8 +51,6 @@ BY_NAMES: dict[tuple[str, ...], Callable[[Path], ParsedScene]] = {
 }
 """Readers of scene folders, keyed by the names of files and folders that such a scene contains."""
 
-log = logging.getLogger("nerfmac")
-
 
 def read_scene(path: Path) -> ParsedScene:
     """Read the scene in a folder or camera file, with the points that `inspect_scene` stored."""
@@ -82,8 +79,8 @@ def _read(path: Path) -> ParsedScene:
         raise InputError(f"{path} does not exist in {Path.cwd()}; pass {expected}")
     if (read := reader_of(path)) is not None:
         if (path / BLENDER_FILES[0]).exists() and (path / transforms.FILE_NAME).exists():
-            other = path / transforms.FILE_NAME
-            log.info(f"using {BLENDER_FILES[0]} in {path}; to use another file, pass {other}")
+            used = f"using {BLENDER_FILES[0]} in {path}"
+            log.info(f"{used}; to use {transforms.FILE_NAME} instead, pass its path")
         return read()
     refuse_known_poses(path)
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
@@ -115,14 +112,9 @@ def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:
 
 
 def _folders_below(folder: Path) -> list[Path]:
-    """Return the subfolders on two levels."""
-    found = []
-    for parent, folders, _ in walk(folder):
-        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
-        found += [parent / name for name in folders]
-        if parent != folder:
-            folders.clear()
-    return found
+    """Return the subfolders on two levels, without hidden folders."""
+    paths = [*sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))]
+    return [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:

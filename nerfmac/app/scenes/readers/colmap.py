@@ -3,7 +3,6 @@
 Images without a camera are skipped.
 """
 
-import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header, is_image
+from nerfmac.app.scenes.images import Header, image_files, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.placement import OPENCV
 from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, has_aspect, posed_images
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
@@ -26,7 +26,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     read_model,
 )
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
-from nerfmac.common import InputError, composed, prefix_errors, walk
+from nerfmac.common import InputError, composed, log, prefix_errors, walk
 from nerfmac.geometry import Camera, Lens, Placement, Tracks
 
 USUAL_FOLDERS = ("sparse", "")
@@ -38,14 +38,9 @@ IMAGE_NAME = re.compile(rb"[^\s\0/\\]+(?=\.(?:jpe?g|png|tiff?|webp|bmp|heic)\b)"
 """Last word of an image name in a file of a model, without the file extension."""
 MATCHED_POINTS = "matched"
 """Folder in a scene with the model whose points were triangulated with the poses of the scene."""
-TO_OPENGL = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
 MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
-
-
-log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
@@ -113,10 +108,8 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     if len(models) > 1:
         unused = [path for path in models if path != model_path]
         others = ", ".join(f"{path} ({count_images(path)})" for path in unused)
-        log.warning(
-            f"using the COLMAP model {model_path} with {count_images(model_path)} images; the "
-            f"images of other models are skipped: {others}"
-        )
+        used = f"using the COLMAP model {model_path} with {count_images(model_path)} images"
+        log.warning(f"{used}; the images of other models are skipped: {others}")
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -143,7 +136,7 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
 def _remedy(roots: Sequence[Path]) -> str:
     """Suggest a command that replaces a broken model, if a folder in `roots` contains images."""
     for root in roots:
-        if root.is_dir() and any(is_image(path.name) for path in root.iterdir()):
+        if image_files(root):
             command = f"nerfmac capture {shlex.quote(str(root))} --estimate"
             return f"; run `{command}` to estimate the cameras again"
     return ""
@@ -174,7 +167,7 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
     """Return the camera-to-world pose (3, 4) of a registered image, with OpenGL camera axes."""
     rotation = entry.pose[:, :3].T
-    return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
+    return np.column_stack([rotation, -rotation @ entry.pose[:, 3]]) * OPENCV
 
 
 def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[float]]]:
@@ -183,7 +176,7 @@ def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[flo
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
     parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
-    rotation = (pose[:, :3] * TO_OPENGL).T
+    rotation = (pose * OPENCV)[:, :3].T
     matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])
     return model, lens.width, lens.height, parameters, matrix.tolist()
 

@@ -87,10 +87,8 @@ def read_model(folder: Path) -> ColmapModel:
     errors = np.array([error for _, _, error in rows], np.float64)
     for image in images:
         if image.camera not in cameras:
-            raise InputError(
-                f"{paths[1]}: {image.name} refers to camera {image.camera}, which is not in "
-                f"{paths[0]}; the files must belong to the same model"
-            )
+            missing = f"{image.name} refers to camera {image.camera}, which is not in {paths[0]}"
+            raise InputError(f"{paths[1]}: {missing}; the files must belong to the same model")
     return ColmapModel(cameras, images, points, numbers, errors)
 
 
@@ -141,9 +139,8 @@ def _image(
 
 def _point(number: int, position: list[float], error: float) -> Point:
     if not 0 <= number < 2**63 or len(position) != 3:
-        raise InputError(
-            f"point {number} has the position {position}; expected a number below 2^63 and x, y, z"
-        )
+        found = f"point {number} has the position {position}"
+        raise InputError(f"{found}; expected a number below 2^63 and x, y, z")
     return number, position, error
 
 

@@ -6,7 +6,6 @@ instant-ngp and nerfstudio. Values of a frame take precedence over values of the
 obviously wrong, as in some published files, the value is corrected and a warning is logged.
 """
 
-import logging
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, Array, estimated_up, 
 from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, posed_images
 from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
 from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
-from nerfmac.common import Fields, InputError, leads_out, prefix_errors, spelled
+from nerfmac.common import Fields, InputError, leads_out, log, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Direction, Lens, Placement, focal_length
 
@@ -54,10 +53,9 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
-        raise InputError(
-            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}; expected "
-            f"pixels of a {width}x{height} image, not fractions of its sides"
-        )
+        expected = f"pixels of a {width}x{height} image, not fractions of its sides"
+        given = f"fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}"
+        raise InputError(f"{frame.where}: {given}; expected {expected}")
     with prefix_errors(frame.where):
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
 
@@ -92,19 +90,17 @@ class _LensKeys:
 
     def is_fisheye(self) -> bool:
         fields = self._with("camera_model")
-        if fields and is_fisheye_model(fields.text("camera_model"), fields.where):
+        if "camera_model" in fields and is_fisheye_model(fields.text("camera_model"), fields.where):
             return True
-        fields = self._with("is_fisheye")
-        return fields is not None and fields.flag("is_fisheye")
+        return self._with("is_fisheye").flag("is_fisheye", default=False)
 
     def size(self) -> tuple[int, int]:
         """Return the width and height of the image that the intrinsics are for."""
         actual = self.image.width, self.image.height
         with_w, with_h = self._with("w"), self._with("h")
-        width = (with_w or self.file).count("w", actual[0])
-        named = width, (with_h or self.file).count("h", actual[1])
+        named = with_w.count("w", actual[0]), with_h.count("h", actual[1])
         center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
-        if not with_w and not with_h and not _is_middle(center, actual):
+        if "w" not in with_w and "h" not in with_h and not _is_middle(center, actual):
             return self._size_by_center(center)
         if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
@@ -136,7 +132,7 @@ class _LensKeys:
         return fl_x, fl_y
 
     def number(self, key: str, default: float) -> float:
-        return (self._with(key) or self.file).number(key, default)
+        return self._with(key).number(key, default)
 
     def _focal(self, axis: str, size: int) -> float | None:
         angle, length = f"camera_angle_{axis}", f"fl_{axis}"
@@ -158,9 +154,9 @@ class _LensKeys:
                 f"pixels, but {length} is {focal:.5g}; using {length}. One of the two is wrong"
             )
 
-    def _with(self, key: str) -> Fields | None:
-        """Return the frame or else the file, whichever contains `key`, or None."""
-        return next((fields for fields in (self.frame, self.file) if key in fields), None)
+    def _with(self, key: str) -> Fields:
+        """Return the frame if it contains `key`, or else the file."""
+        return self.frame if key in self.frame else self.file
 
     def _warn(self, what: str) -> None:
         _warn(self.frame.where, what, self.warned)
@@ -182,7 +178,6 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
 POSE, FRAMES = "transform_matrix", "frames"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
-log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
@@ -219,10 +214,8 @@ def without_bad(entries: Sequence[Entry]) -> list[Entry]:
     ScanNet++. Log a warning about the others."""
     bad = [entry for entry in entries if entry.fields.values.get("is_bad")]
     if bad and len(bad) < len(entries):
-        log.warning(
-            f"{len(bad)} of {len(entries)} frames of {bad[0].file.where} are marked as bad "
-            f"(is_bad) and are not used, such as {bad[0].name}"
-        )
+        count = f"{len(bad)} of {len(entries)} frames of {bad[0].file.where}"
+        log.warning(f"{count} are marked as bad (is_bad) and are not used, such as {bad[0].name}")
         return [entry for entry in entries if entry not in bad]
     return list(entries)
 
@@ -357,10 +350,8 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     scales, mirrored = np.cbrt(np.abs(determinants)), bool((determinants < 0).all())
     scale = float(np.median(scales))
     if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
-        log.warning(
-            f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}, as in "
-            f"{frames[0].where}; removing the scale"
-        )
+        scaled = f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}"
+        log.warning(f"{scaled}, as in {frames[0].where}; removing the scale")
         matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
     poses = [
         rigid(matrix, f"{fields.where}: {POSE}", mirrored=mirrored)

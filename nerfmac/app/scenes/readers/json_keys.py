@@ -2,12 +2,11 @@
 an image or a pose in other programs are refused or reported, so that no result is silently wrong.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 
 from nerfmac.app.scenes.readers.camera_models import PERSPECTIVE
-from nerfmac.common import Fields
+from nerfmac.common import Fields, log
 
 SPLITS = ("train", "val", "test")
 FRAME = {"file_path", "transform_matrix"}  # Keys of every frame.
@@ -61,8 +60,6 @@ SYNONYMS = {"distort|dist_?coef|radial|tangential": "k1", "princip|optical_cent"
 key is missing."""
 KNOWN = {*_READ.split(), *_WITHOUT_EFFECT.split(), *MATRICES, *MISSPELLED}
 KNOWN |= {*REFUSED, *REPORTED, *REPORTED_IF_VARYING}
-
-log = logging.getLogger("nerfmac")
 
 
 def check_keys(files: Sequence[Fields], frames: Sequence[Fields]) -> None:

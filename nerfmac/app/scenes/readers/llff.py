@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.scenes.images import Header, is_image
+from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import Array, rigid
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
@@ -55,8 +55,7 @@ def _images(folder: Path, count: int, path: Path) -> list[Path]:
     images, sorted by file name."""
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
-        names = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
-        found[image_folder.name] = [file for file in names if is_image(file.name)]
+        found[image_folder.name] = image_files(image_folder)
         if len(found[image_folder.name]) == count:
             return found[image_folder.name]
     numbers = ", ".join(f"{len(names)} in {name}" for name, names in found.items())

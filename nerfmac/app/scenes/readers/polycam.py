@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
@@ -24,7 +24,6 @@ from nerfmac.geometry import Lens
 
 KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
 """Folders of cameras and images, in order of preference."""
-MILLIMETER = 1e-3
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
@@ -51,17 +50,10 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
     found = ImageSearch(image_folder).existing(names, str(cameras))
 
     def entry_of(index: int, header: Header) -> CameraEntry:
-        file, name = files[index], names[index]
+        file = files[index]
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
-        depth = depth_beside(
-            cameras.parent / "depth",
-            name,
-            unit=MILLIMETER,
-            confidence=existing(cameras.parent / "confidence" / f"{name}.png"),
-            sure=255,
-            farthest=SENSOR_RANGE,
-        )
+        depth = phone_depth(cameras.parent, names[index], sure=255)
         return CameraEntry(file.where, _lens_of(file, header), pose, depth=depth)
 
     return ParsedScene(str(folder), folder, posed_images(found, entry_of))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import image_files
 from nerfmac.common import walk
 
 SUFFIXES = {
@@ -68,7 +68,7 @@ class PoseFile(NamedTuple):
 def pose_file(folder: Path, scenes: Sequence[Path] = ()) -> PoseFile | None:
     """Return a file with camera poses in `folder`, in its subfolders without the folders `scenes`,
     or next to `folder`, or None. A file next to `folder` must list its images."""
-    names = [path.stem for path in sorted(folder.iterdir()) if is_image(path.name)]
+    names = [path.stem for path in image_files(folder)]
     above = folder.absolute().parent
     paths = [*_fewer(above, os.listdir(above))]
     for parent, folders, files in walk(folder):

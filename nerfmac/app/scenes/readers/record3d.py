@@ -18,7 +18,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
-from nerfmac.app.scenes.images import Header, is_image
+from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import pose_of
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
@@ -31,9 +31,7 @@ FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 """Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 USUAL_SIZE = 192, 256  # Width and height of depth images in files that do not specify them.
-PACKED_FILES = re.compile(
-    r"([^/]+/)?(metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf))", re.IGNORECASE
-)
+PACKED_FILES = re.compile(r"(?i)([^/]+/)?(metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf))")
 """Names of the files in an archive that nerfmac reads. They are in a folder of their own if a user
 has unpacked and packed the archive again."""
 
@@ -83,10 +81,8 @@ def read_record3d_archive(path: Path) -> ParsedScene:
     folders = (folder, *sorted(filter(Path.is_dir, folder.iterdir())))
     metadata = next(filter(None, map(metadata_of, folders)), None)
     if metadata is None:
-        raise InputError(
-            f"{path} contains no metadata with poses, so it is not an archive of Record3D; pass a "
-            "file that Record3D has exported as .r3d"
-        )
+        found = f"{path} contains no metadata with poses, so it is not an archive of Record3D"
+        raise InputError(f"{found}; pass a file that Record3D has exported as .r3d")
     return read_record3d(metadata)._replace(source=str(path))
 
 
@@ -108,9 +104,7 @@ def _depth(file: Fields, image: Path) -> DepthImage | None:
 def _images(folder: Path) -> dict[int, Path]:
     """Return the images in the first folder in FOLDERS that contains any, keyed by number."""
     for name in FOLDERS:
-        image_folder = folder / name
-        files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
-        images = [path for path in files if is_image(path.name)]
+        images = image_files(folder / name)
         if found := {int(path.stem): path for path in images if path.stem.isdecimal()}:
             return found
     return {}

@@ -8,19 +8,18 @@ frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
 """
 
 import csv
-import logging
 import subprocess
 from functools import partial
 from pathlib import Path
 
-from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common import InputError, prefix_errors
+from nerfmac.common import InputError, log, prefix_errors
 from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
@@ -32,9 +31,6 @@ DISTORTION = {"distortion_center_x", "distortion_center_y"}
 MAX_FRAMES = 300
 """Maximum number of frames that are read from the video, evenly spaced. Videos have 60 frames per
 second, most of which show nearly the same."""
-MILLIMETER = 1e-3
-
-log = logging.getLogger("nerfmac")
 
 
 def read_stray_scanner(folder: Path) -> ParsedScene:
@@ -54,18 +50,11 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
         raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
 
     def entry_of(number: int, header: Header) -> CameraEntry:
-        where, name = f"{folder / POSES}, frame {number}", f"{number:06d}"
+        where = f"{folder / POSES}, frame {number}"
         pose, own = rows[number]
         with prefix_errors(where if own else str(folder / INTRINSICS)):
             lens = Lens(header.width, header.height, *(own or matrix[[0, 4, 2, 5]].tolist()))
-        depth = depth_beside(
-            folder / "depth",
-            name,
-            unit=MILLIMETER,
-            confidence=existing(folder / "confidence" / f"{name}.png"),
-            farthest=SENSOR_RANGE,
-        )
-        return CameraEntry(where, lens, pose, depth=depth)
+        return CameraEntry(where, lens, pose, depth=phone_depth(folder, f"{number:06d}"))
 
     return ParsedScene(str(folder), folder, posed_images(files, entry_of))
 

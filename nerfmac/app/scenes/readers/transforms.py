@@ -15,7 +15,6 @@ nerfstudio, scale * (R position + t), in `dataparser_transforms.json` (`transfor
 coordinates before this transform and this scale were applied, so `transforms.json` is also needed.
 """
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,7 +40,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     up_of,
     without_bad,
 )
-from nerfmac.common import Fields, InputError, composed, leads_out, read_fields, spelled
+from nerfmac.common import Fields, InputError, composed, leads_out, log, read_fields, spelled
 from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
@@ -109,10 +108,8 @@ def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual
-    log.warning(
-        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin "
-        "instead of about 4; using the cameras to center and scale the scene"
-    )
+    distant = f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin"
+    log.warning(f"{distant} instead of about 4; using the cameras to center and scale the scene")
     return None
 
 
@@ -121,8 +118,6 @@ FILE_NAME = "transforms.json"
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
 """Maximum entry of |R^T R - I| that counts as a rounding error of float32 rotations R."""
-
-log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path) -> ParsedScene:
@@ -200,10 +195,9 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         if chosen:
             splits[split] = chosen
     if "train" not in splits:
-        raise InputError(
-            f"{file.where}: no training views remain, because {keys['train']} is missing or lists "
-            f"no frame with an image; list names such as {names[0]!r}"
-        )
+        reason = f"{keys['train']} is missing or lists no frame with an image"
+        advice = f"list names such as {names[0]!r}"
+        raise InputError(f"{file.where}: no training views remain, because {reason}; {advice}")
     return splits
 
 

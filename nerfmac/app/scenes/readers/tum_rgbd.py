@@ -8,7 +8,6 @@ intrinsics. nerfmac uses the published intrinsics of the camera in the name of t
 `freiburg1` to `freiburg3`, or the default intrinsics of the benchmark.
 """
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
-from nerfmac.common import InputError
+from nerfmac.common import InputError, log
 from nerfmac.geometry import Lens
 
 IMAGES, DEPTHS, POSES = "rgb.txt", "depth.txt", "groundtruth.txt"
@@ -38,8 +37,6 @@ CAMERAS = {
 """Published intrinsics of the color cameras, keyed by a part of the folder name."""
 DEFAULT_CAMERA = Lens(*SIZE, 525.0, 525.0, 319.5, 239.5)
 
-log = logging.getLogger("nerfmac")
-
 
 def read_tum_rgbd(folder: Path) -> ParsedScene:
     """Read the TUM RGB-D scene in `folder`."""
@@ -49,10 +46,8 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
     timed = [(row, _nearest(pose_times, float(row[0]))) for row in listed]
     posed = [(row, poses[index]) for row, index in timed if index is not None]
     if not posed:
-        raise InputError(
-            f"no image in {folder / IMAGES} has a pose in {folder / POSES} within {WITHIN} seconds;"
-            " the times of both files must be from the same clock"
-        )
+        apart = f"no image in {folder / IMAGES} has a pose in {folder / POSES} within {WITHIN} s"
+        raise InputError(f"{apart}; the times of both files must be from the same clock")
     if len(posed) < len(listed):
         count = len(listed) - len(posed)
         log.warning("%d of %d images of %s have no pose", count, len(listed), folder)
