@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture import structure
+from nerfmac.app.capture.findings import RefusedError
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.verdict import RefusedError
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.common import read_json
 from nerfmac.geometry.lenses import Lens

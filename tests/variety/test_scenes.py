@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from nerfmac import load_scene
-from tests.variety.scenes import FACTORS, cases, fewest, views_of, write_scene
+from tests.variety.formats import write_scene
+from tests.variety.scenes import FACTORS, cases, fewest, views_of
 
 STRENGTH = int(os.environ.get("NERFMAC_VARIETY", "0"))
 CASES = cases(STRENGTH) if STRENGTH else fewest(cases())

@@ -13,12 +13,12 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import inputs
+from nerfmac.app.capture.findings import CONTRADICTIONS, RefusedError, Verdict
 from nerfmac.app.capture.panorama import refuse_panoramas
 from nerfmac.app.capture.scene_files import copy_model, write_scene
 from nerfmac.app.capture.stages import step_name
 from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.unregistered import missing_images
-from nerfmac.app.capture.verdict import CONTRADICTIONS, RefusedError, Verdict
 from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.diagram import draw_scene

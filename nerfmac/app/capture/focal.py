@@ -6,8 +6,9 @@ lengths are relative to the longer side of the image."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nerfmac.app.capture.findings import Finding, RefusedError
 from nerfmac.app.capture.pairs import MATCHED, Counts
-from nerfmac.app.capture.verdict import Finding, RefusedError, ratio
+from nerfmac.app.capture.verdict import ratio
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 """Focal lengths to try, in this order. Typical values are 0.7 to 0.9 for phones and up to 1.4 for

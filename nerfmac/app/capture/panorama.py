@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.verdict import RefusedError
+from nerfmac.app.capture.findings import RefusedError
 from nerfmac.app.scenes.images import opened
 
 EXTENSIONS = (".insv", ".insp", ".360")  # Of files of 360-degree cameras, in lower case.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.focal import (
     GUESSES,
     TYPICAL,
@@ -35,15 +36,7 @@ from nerfmac.app.capture.pairs import (
 )
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
-from nerfmac.app.capture.verdict import (
-    CONTRADICTIONS,
-    Evidence,
-    RefusedError,
-    Verdict,
-    judge,
-    opposing_pairs,
-    turned,
-)
+from nerfmac.app.capture.verdict import judge, opposing_pairs, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
@@ -323,8 +316,9 @@ class Solver:
         is_held = is_held or bool(self._trial and self._trial.doubt)
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
         self._plan["held"] = is_held
-        again = "again" if to == "sparse" and (self.folder / "first").is_dir() else ""
-        self.run("mapping", len(self.images), again if kept is None else "repair")
+        again = "with nearby cameras" if to == "sparse" and (self.folder / "first").is_dir() else ""
+        again = "with known focal lengths" if is_held else again
+        self.run("mapping", len(self.images), again if kept is None else "with fewer matches")
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()

@@ -45,13 +45,16 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
     flags = [argument for argument in declared(arguments) if argument.is_flag]
     for flag in flags:
         add_option(parser, flag)
-    known, rest = parser.parse_known_args(words)
+    # Words after `--` are no options, so that a file name may begin with a hyphen.
+    end = [*words, "--"].index("--")
+    known, rest = parser.parse_known_args(words[:end])
     # All positional arguments are single words, and `argparse` returns these words unparsed.
     for word in rest:
         if word.startswith("-"):
             name = word.partition("=")[0]
             advice = _instead(command, name, [flag.name for flag in flags])
             raise InputError(f"nerfmac {command} has no option {name}; {advice}")
+    rest += words[end + 1 :]
     names = positionals_of(arguments)
     usage = " ".join(argument.value.strip("[]") for argument in names)
     if len(rest) > len(names):

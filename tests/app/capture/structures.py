@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from nerfmac.app.capture.findings import Verdict
 from nerfmac.app.capture.structure import Structure
-from nerfmac.app.capture.verdict import Verdict
 from nerfmac.app.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
 TO_OPENCV = np.array([1.0, -1.0, -1.0])

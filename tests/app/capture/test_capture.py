@@ -10,9 +10,9 @@ import pytest
 
 from nerfmac import CaptureOptions, InputError, load_scene
 from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
+from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.structures import ring_of, write_images
 from tests.app.cli.refusals import refused

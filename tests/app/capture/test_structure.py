@@ -9,11 +9,11 @@ from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL
+from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.focal import Trial
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
 from nerfmac.app.capture.unregistered import missing_images
-from nerfmac.app.capture.verdict import Finding, Verdict
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 

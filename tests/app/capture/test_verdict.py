@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from nerfmac.app.capture.findings import Evidence
 from nerfmac.app.capture.two_views import CapturedImage, agreements, turned_share, turned_share_of
-from nerfmac.app.capture.verdict import Evidence, judge
+from nerfmac.app.capture.verdict import judge
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.geometry.cameras import Camera
 from tests.app.capture.reconstructions import (
@@ -216,8 +217,46 @@ def test_a_focal_length_that_contradicts_exif_is_reported(times, expected):
 def test_a_focal_length_that_no_lens_has_is_reported(relative, expected):
     captured = around_a_can(20)
     model = model_of(captured)
-    model.cameras[1].parameters["fl_x"] = relative * WIDTH
+    model.cameras[1].parameters.update(fl_x=relative * WIDTH, fl_y=relative * WIDTH)
     assert kinds(captured, model, reach=0) == expected
+
+
+@pytest.mark.parametrize(("times", "expected"), [(4 / 3, ["squeezed"]), (1.02, [])])
+def test_images_with_two_focal_lengths_are_squeezed(times, expected):
+    captured = around_a_can(20)
+    model = model_of(captured)
+    model.cameras[1].parameters["fl_y"] *= times
+    assert kinds(captured, model, reach=0) == expected
+
+
+@pytest.mark.parametrize("half", [0.0, 0.4])
+def test_a_pair_that_contradicts_its_cameras_is_named_if_they_are_near_each_other(half):
+    captured = around_a_can(30, background=600, alike=False, uneven=half * 0.3)
+    matches = matches_of(
+        captured, [(i, j) for i in range(30) for j in range(i + 1, min(i + 9, 30))]
+    )
+    random = np.random.default_rng(1)
+    pair = "11.png", "12.png"
+    matches[pair] = random.uniform(0, HEIGHT, matches[pair].shape).astype(np.float32)
+    found = judge(Evidence(images_of(captured), matches, model_of(captured), True))
+    assert [finding.kind for finding in found.findings] == ["camera"]
+    assert "11.png, 12.png" in found.findings[0].evidence
+    assert not found.is_refused
+
+
+@pytest.mark.parametrize("sides", [2, 4])
+@pytest.mark.parametrize("count", [24, 48])
+def test_cameras_on_the_wrong_side_of_an_object_are_refused(count, sides):
+    captured = around_a_can(count)
+    at = np.radians(360 / sides)
+    turn = np.array([[np.cos(at), -np.sin(at), 0], [np.sin(at), np.cos(at), 0], [0, 0, 1.0]])
+    middle = count // 2
+    poses = captured.poses[:middle] + [
+        np.column_stack([pose[:, :3] @ turn, pose[:, 3]]) for pose in captured.poses[middle:]
+    ]
+    model = model_of(captured, poses, groups=[0] * middle + [1] * middle)
+    found = verdict(captured, model)
+    assert next(finding.kind for finding in found.findings if finding.is_refused) == "order"
 
 
 def test_matches_agree_with_true_cameras_only():

@@ -13,7 +13,7 @@ from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig
 from nerfmac.version import version
 from tests.app.cli.refusals import refused
-from tests.scene_factory import nerfmac
+from tests.scene_factory import nerfmac, write_scene
 
 
 @pytest.mark.skipif(gpu() is not None, reason="needs a machine without a GPU")
@@ -82,6 +82,16 @@ def test_without_a_command_all_are_shown_in_groups_with_an_example(capsys, words
 def test_the_version_is_told(capsys, flag):
     assert nerfmac(flag) == 0
     assert capsys.readouterr().out == f"nerfmac {version()}\n"
+
+
+def test_a_file_name_after_two_hyphens_may_begin_with_a_hyphen(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac("inspect", "--", "-scene") == 2
+    assert "-scene does not exist" in capsys.readouterr().err
+    write_scene(tmp_path / "-scene")
+    assert nerfmac("inspect", "--no-masks", "--", "-scene") == 0
+    assert nerfmac("inspect", "--", "-scene", "--no-masks") == 2
+    assert "unexpected argument '--no-masks'" in capsys.readouterr().err
 
 
 MISTAKES = {

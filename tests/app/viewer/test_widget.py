@@ -15,7 +15,7 @@ import pytest
 
 import nerfmac
 from nerfmac import DivergedError, InputError, Run
-from nerfmac.app.capture.verdict import Finding, Verdict
+from nerfmac.app.capture.findings import Finding, Verdict
 from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import COARSE

@@ -1,0 +1,101 @@
+"""Findings about a reconstruction, the evidence for them, and the verdict that they form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nerfmac.app.capture.two_views import CapturedImage, Matches
+from nerfmac.app.scenes.readers.colmap_model import ColmapModel
+from nerfmac.common import InputError
+
+CONTRADICTIONS = ("order", "jump", "background")
+"""Kinds of findings that estimating the cameras from fewer pairs may avoid."""
+EXAMPLES = 3  # Maximum number of images that a finding lists.
+
+
+class RefusedError(InputError):
+    """Exception for images from which no trusted camera poses can be estimated. The reason is
+    stored, so that the same capture fails with the same message."""
+
+
+class Finding(NamedTuple):
+    """Reason to distrust the poses, with its evidence and advice.
+
+    Attributes:
+        kind: Name of the check that failed.
+        evidence: Clause that describes what was found.
+        advice: Clause in the imperative that describes what to do.
+        is_refused: Whether the reconstruction is refused. Otherwise, it is accepted with a warning.
+    """
+
+    kind: str
+    evidence: str
+    advice: str
+    is_refused: bool = True
+
+    @property
+    def line(self) -> str:
+        """The evidence and the advice, as one line."""
+        return f"{self.evidence}; {self.advice}"
+
+
+class Verdict(NamedTuple):
+    """Findings about a reconstruction. Without findings, its poses are accepted."""
+
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether at least one finding refuses the reconstruction."""
+        return any(finding.is_refused for finding in self.findings)
+
+    def has(self, kind: str) -> bool:
+        """Return whether a finding is of this kind."""
+        return any(finding.kind == kind for finding in self.findings)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the findings as JSON values."""
+        return [finding._asdict() for finding in self.findings]
+
+    @classmethod
+    def from_json(cls, values: Any) -> Verdict:
+        """Return the verdict that `to_json` stored. Unreadable values result in no findings."""
+        try:
+            return cls(tuple(Finding(**value) for value in values))
+        except TypeError:
+            return cls()
+
+
+WALK = (
+    "walk around the subject instead of turning in place, so that each photo is taken from another "
+    "position"
+)
+SURROUNDINGS = "record again in smaller steps, with more of the surroundings in each image"
+
+
+class Evidence(NamedTuple):
+    """What a verdict is based on.
+
+    Attributes:
+        images: All images, in the order of capture if `is_ordered`.
+        matches: Verified matches of the image pairs.
+        model: COLMAP model.
+        is_ordered: Whether the images are a video or a walk.
+    """
+
+    images: Sequence[CapturedImage]
+    matches: Matches
+    model: ColmapModel
+    is_ordered: bool
+
+    @property
+    def focals(self) -> dict[str, float]:
+        """Focal lengths from EXIF in pixels, by image name, if known."""
+        return {image.name: image.focal for image in self.images if image.focal}
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return a list of names, or their number with examples."""
+    shown = ", ".join(names[:EXAMPLES])
+    return shown if len(names) <= EXAMPLES else f"{len(names)} images, such as {shown},"
