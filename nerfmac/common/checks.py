@@ -15,8 +15,7 @@ if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import numpy as np
     import numpy.typing as npt
 
-log = logging.getLogger("nerfmac")
-"""Logger of the messages that the command line prints."""
+log = logging.getLogger("nerfmac")  # The command line prints its messages.
 LARGEST = 1e15  # Largest absolute value in arrays and files; its square fits in float32.
 
 
