@@ -4,6 +4,7 @@ from nerfmac.common.checks import (
     LARGEST as LARGEST,
     InputError as InputError,
     finite as finite,
+    log as log,
     prefix_errors as prefix_errors,
 )
 from nerfmac.common.files import (

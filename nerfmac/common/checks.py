@@ -4,6 +4,7 @@ bug in nerfmac and is shown with its traceback."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import numpy as np
     import numpy.typing as npt
 
+log = logging.getLogger("nerfmac")  # The command line prints its messages.
 LARGEST = 1e15  # Largest absolute value in arrays and files; its square fits in float32.
 
 

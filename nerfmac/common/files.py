@@ -213,9 +213,8 @@ def check_replaceable(path: Path, *, overwrite: bool) -> None:
     overwritten."""
     _refuse_folder(path)
     if path.exists() and not overwrite:
-        raise InputError(
-            f"{path} already exists; choose another name, or replace it with --overwrite"
-        )
+        advice = "choose another name, or replace it with --overwrite"
+        raise InputError(f"{path} already exists; {advice}")
 
 
 def _refuse_folder(path: Path) -> None:

@@ -2,18 +2,15 @@
 the operating system releases when the process ends, even after a crash. Reading requires no
 lock."""
 
-import logging
 import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from nerfmac.common.checks import InputError
+from nerfmac.common.checks import InputError, log
 
 LOCK = ".lock"  # Name of the lock file. It contains the name of the locking process.
-
-log = logging.getLogger("nerfmac")
 
 
 @contextmanager

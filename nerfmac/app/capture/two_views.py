@@ -72,7 +72,7 @@ def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Floats
     pairs = [pair for pair in matches if pair[0] in cameras and pair[1] in cameras]
     if not pairs:
         return {}
-    first, second = _directions(matches, pairs, cameras)
+    first, second = directions(matches, pairs, cameras)
     counts = [len(matches[pair]) for pair in pairs]
     eyes = np.array([[cameras[name].pose[:, 3] for name in pair] for pair in pairs], np.float64)
     between = np.repeat(eyes[:, 1] - eyes[:, 0], counts, axis=0)
@@ -113,7 +113,7 @@ def size_of(camera: Camera) -> tuple[int, int]:
     return camera.lens.width, camera.lens.height
 
 
-def _directions(
+def directions(
     matches: Matches, pairs: Sequence[Pair], cameras: Mapping[str, Camera]
 ) -> tuple[Floats, Floats]:
     """Return the unit viewing directions (m, 3) of all matches, in both images of each pair."""
@@ -167,7 +167,7 @@ def turned_share(matches: Matches, lenses: Mapping[str, Lens]) -> float:
         return 0.0
     few = {pair: matches[pair][:: max(len(matches[pair]) // MAX_MATCHES, 1)] for pair in pairs}
     ends = np.cumsum([len(some) for some in few.values()])[:-1]
-    first, second = (np.split(rays, ends) for rays in _directions(few, pairs, cameras))
+    first, second = (np.split(rays, ends) for rays in directions(few, pairs, cameras))
     shares = []
     for pair, one, other in zip(pairs, first, second, strict=True):
         camera = cameras[pair[0]]

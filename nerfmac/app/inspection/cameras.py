@@ -100,9 +100,7 @@ def axis_findings(cameras: Sequence[Camera], points: npt.NDArray[np.floating] | 
             for sign in (1, -1)
         ]
         if counts[1] > BEHIND * counts[0]:
-            return [
-                f"the sparse points are behind the cameras instead of in front of them; {advice}"
-            ]
+            return [f"the sparse points are behind the cameras, not in front of them; {advice}"]
         return []
     eyes, axes = np.stack([p[:, 3] for p in poses]), -np.stack([p[:, 2] for p in poses])
     if len(poses) >= MIN_CAMERAS and (_angles_to_target(eyes, axes) > 180 - ASTRAY).all():
@@ -148,8 +146,7 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     """Report impossible intrinsics, implausible distortion, and non-square pixels."""
     lines = [
         f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
-        f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one of the values is "
-        "wrong"
+        f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one value is wrong"
         for name, lens in _unique(names, lenses)
         if not 1 / SQUARE < lens.fl_y / lens.fl_x < SQUARE
     ]

@@ -4,13 +4,8 @@ import numpy as np
 
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.depth_images import stored_values
-from nerfmac.app.scenes.depth_readings import (
-    AGREEMENT,
-    MAX_VIEWS,
-    MIN_AGREEMENT,
-    Measured,
-    agreement_of,
-)
+from nerfmac.app.scenes.depth_readings import AGREEMENT, MAX_VIEWS, MIN_AGREEMENT, agreement_of
+from nerfmac.app.scenes.measured_points import Measured
 from nerfmac.geometry import trusted
 
 MAX_STEP, REPEATED = 0.01, 10
@@ -41,7 +36,7 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     unit = 1.0 if scene.placement is None else scene.placement.scale
     low, high = np.quantile(known, (0.01, 0.99)) / unit
     fact += f", from {low:.3g} to {high:.3g} in file units"
-    findings, agreement = _quantized(chosen), agreement_of(views).share
+    findings, agreement = _quantized(chosen), agreement_of(views, views).share
     if not np.isnan(agreement):
         fact += f"; {agreement:.0%} of the depths agree with other views"
     if agreement < MIN_AGREEMENT:

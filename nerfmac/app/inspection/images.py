@@ -64,10 +64,8 @@ def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> l
         first = int(difference.argmin())
         if difference[first] < ALIKE:
             copies.append(f"{names[index]} is the same image as {names[first]}")
-    return [
-        *summed_up(blurred, "are blurred"),
-        *summed_up(copies, "are the same as an earlier one"),
-    ]
+    copies = summed_up(copies, "are the same as an earlier one")
+    return summed_up(blurred, "are blurred") + copies
 
 
 MAX_LINES = 5  # Maximum number of findings of one kind that are listed individually.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
@@ -22,6 +21,7 @@ from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.two_views import (
+    Floats,
     Matches,
     Pair,
     agreements,
@@ -42,8 +42,6 @@ from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.common import InputError
 from nerfmac.geometry import Camera, Lens, Placement
-
-Floats = npt.NDArray[np.float64]
 
 LABELS = {
     "images": "reading images",
@@ -68,14 +66,8 @@ LOWER_ERROR = 0.6  # Maximum ratio of the error with other intrinsics to the err
 SAME_FOCAL, SAME_EDGE, SAME_CENTER = 0.035, 0.02, 0.025
 """Changes that are not reported: of the log focal length, of the image edge by distortion relative
 to its distance from the center, and of the principal point relative to the image size."""
-CHANGES = (
-    (True, False, False, False),
-    (False, True, False, False),
-    (False, False, True, True),
-    (True, True, False, False),
-    (True, True, True, True),
-)
-"""Changes of the focal length, k1, and the principal point that are tried, the simplest first."""
+CHANGES = ([0], [1], [2, 3], [0, 1], [0, 1, 2, 3])
+"""Parameters of `Intrinsics` that are changed together, the simplest changes first."""
 
 
 class Matching(NamedTuple):
@@ -117,9 +109,8 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     names = {name: shown[frame] for name, frame in named.items()}
     with tempfile.TemporaryDirectory() as folder:
         solver = _solver_of(named, Path(folder), progress)
-        found = compare_poses(
-            solver.matches_of(pairs_to_match(cameras)), cameras, names, scene.placement
-        )
+        matches = solver.matches_of(pairs_to_match(cameras))
+        found = compare_poses(matches, cameras, names, scene.placement)
         if target is None or found.findings:
             return found
         model = solver.triangulated(cameras, {name: named[name].name for name in named})
@@ -180,10 +171,7 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
 
 
 def compare_poses(
-    matches: Matches,
-    cameras: Cameras,
-    names: Mapping[str, str],
-    placement: Placement | None = None,
+    matches: Matches, cameras: Cameras, names: Mapping[str, str], placement: Placement | None = None
 ) -> Matching:
     """Compare matches with camera poses.
 
@@ -276,20 +264,13 @@ def _wrong_cameras(
 ) -> list[str]:
     """Report single cameras that contradict their images, and exchanged images. Matches with an
     error of at most `limit` pixels agree, or those within the tolerance."""
-
-    def wrong_images(some: Matches, cameras: Cameras) -> dict[str, float]:
-        sizes = {name: size_of(camera) for name, camera in cameras.items()}
-        found = errors(some, cameras).items()
-        shares = {p: float((e < max(limit, tolerance(sizes[p[0]]))).mean()) for p, e in found}
-        return _wrong_images(some, shares)
-
-    wrong, lines = wrong_images(matches, cameras), []
+    wrong, lines = _wrong_images(matches, cameras, limit), []
     for one, other in combinations(wrong, 2):
         if one in wrong and other in wrong:
             poses = {one: cameras[other].pose, other: cameras[one].pose}
             exchanged = {name: Camera(cameras[name].lens, pose) for name, pose in poses.items()}
             some = {pair: m for pair, m in matches.items() if {one, other} & {*pair}}
-            if not {one, other} & wrong_images(some, {**cameras, **exchanged}).keys():
+            if not {one, other} & _wrong_images(some, {**cameras, **exchanged}, limit).keys():
                 wrong = {name: at for name, at in wrong.items() if name not in (one, other)}
                 lines.append(
                     f"{names[one]} and {names[other]} are exchanged: their matches agree with the "
@@ -302,9 +283,13 @@ def _wrong_cameras(
     return summed_up(lines, "have poses that contradict their matches")
 
 
-def _wrong_images(matches: Matches, agreeing: Mapping[Pair, float]) -> dict[str, float]:
+def _wrong_images(matches: Matches, cameras: Cameras, limit: float) -> dict[str, float]:
     """Return the images whose matches contradict their camera, with the fraction of the matches
     that agree, worst first. Each image is judged by its pairs with images that are not wrong."""
+    agreeing = {
+        pair: float((error < max(limit, tolerance(size_of(cameras[pair[0]])))).mean())
+        for pair, error in errors(matches, cameras).items()
+    }
     wrong: dict[str, float] = {}
     while True:
         totals: dict[str, list[tuple[float, int]]] = {}

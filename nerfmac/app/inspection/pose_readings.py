@@ -10,14 +10,13 @@ from dataclasses import replace
 from itertools import permutations, product
 from typing import NamedTuple
 
-import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches
-from nerfmac.geometry import Camera, Cameras as StackedCameras, Lens, rays_through
+from nerfmac.app.capture.two_views import MIN_TOLERANCE, Floats, Matches, directions
+from nerfmac.common import counted
+from nerfmac.geometry import Camera, Lens
 
-Floats = npt.NDArray[np.float64]
 Cameras = Mapping[str, Camera]
 
 SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
@@ -52,18 +51,13 @@ class Rays(NamedTuple):
 def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
     """Return the rays of a sample of the matches. Images are numbered in the order of `lenses`."""
     pairs = sorted(matches)[:: max(len(matches) // SAMPLED_PAIRS, 1)]
-    sampled = [matches[pair][:: max(len(matches[pair]) // SAMPLED_MATCHES, 1)] for pair in pairs]
-    counts, pixels = [len(some) for some in sampled], np.concatenate(sampled)
+    sampled = {p: matches[p][:: max(len(matches[p]) // SAMPLED_MATCHES, 1)] for p in pairs}
+    cameras = {name: Camera(lens, np.eye(3, 4)) for name, lens in lenses.items()}
+    counts = [len(some) for some in sampled.values()]
     number = {name: index for index, name in enumerate(lenses)}
-    stacked = StackedCameras.stack([Camera(lens, np.eye(3, 4)) for lens in lenses.values()])
-    sides, images = [], []
-    for side in (0, 1):
-        images.append(np.repeat([number[pair[side]] for pair in pairs], counts))
-        at = mx.array(pixels[:, 2 * side : 2 * side + 2], mx.float32)
-        rays = rays_through(stacked, mx.array(images[side].astype(np.int32)), at)
-        sides.append(np.array(rays.direction).astype(np.float64))
-    focal = np.array([lens.fl_x for lens in lenses.values()])[images[0]]
-    return Rays(sides[0], sides[1], (images[0], images[1]), focal)
+    one, other = (np.repeat([number[pair[side]] for pair in pairs], counts) for side in (0, 1))
+    focal = np.array([lens.fl_x for lens in lenses.values()])[one]
+    return Rays(*directions(sampled, pairs, cameras), (one, other), focal)
 
 
 def errors_of(rays: Rays, poses: Floats, axes: Floats = AXES[:1]) -> Floats:
@@ -137,19 +131,12 @@ def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
     yield order[::-1], "the poses are in the reverse order of the images"
     # Programs that sort names as text place 10.jpg before 9.jpg.
     as_text = sorted(order, key=lambda index: names[index])
-    as_numbers = sorted(order, key=lambda index: _numbers_in(names[index]))
+    as_numbers = sorted(order, key=lambda index: counted(names[index]))
     if as_text != as_numbers:
-        for sources, images, kind in (
-            (as_text, as_numbers, "text"),
-            (as_numbers, as_text, "numbers"),
-        ):
+        sorts = (as_text, as_numbers, "text"), (as_numbers, as_text, "numbers")
+        for sources, images, kind in sorts:
             poses = [source for _, source in sorted(zip(images, sources, strict=True))]
             yield poses, f"the poses are in the order of the names sorted as {kind}"
-
-
-def _numbers_in(name: str) -> list[tuple[int, str]]:
-    parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 
 
 def _camera_axes(turn: Floats) -> str:
@@ -168,9 +155,8 @@ def _position_axes(axes: Floats) -> str:
 
 def _letters(rows: Floats) -> str:
     letters = ["xyz"[int(np.argmax(np.abs(row)))] for row in rows]
-    return ", ".join(
-        f"{'-' * bool(row.sum() < 0)}{letter}" for row, letter in zip(rows, letters, strict=True)
-    )
+    signs = ["-" if row.sum() < 0 else "" for row in rows]
+    return ", ".join(sign + letter for sign, letter in zip(signs, letters, strict=True))
 
 
 class Intrinsics(NamedTuple):
@@ -191,21 +177,21 @@ class Intrinsics(NamedTuple):
 
 
 def fitted_intrinsics(
-    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[bool]
+    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[int]
 ) -> Intrinsics:
     """Return the intrinsics with the smallest errors, found by Gauss-Newton with a robust weight.
-    `free` specifies which of the four changes may differ from 0."""
-    directions = np.eye(4)[np.array(free)]
+    `free` contains the indices of the changes that may differ from 0."""
+    axes = np.eye(4)[list(free)]
 
     def changes(vector: Floats) -> Intrinsics:
-        focal, k1, x, y = (vector @ directions).tolist()
+        focal, k1, x, y = (vector @ axes).tolist()
         return Intrinsics(float(np.exp(focal)), k1, x, y)
 
     def errors(vector: Floats) -> Floats:
         rays = rays_of(matches, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
         return np.minimum(errors_of(rays, poses)[:, 0], 1e3)
 
-    vector = best = np.zeros(len(directions))
+    vector = best = np.zeros(len(axes))
     smallest = size = errors(vector)
     for _ in range(ROUNDS):
         slopes = [(errors(vector + STEP * axis) - size) / STEP for axis in np.eye(len(vector))]

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from nerfmac.app.scenes.parsed_scene import assemble
-from nerfmac.app.scenes.readers import read_scene, reader_of
+from nerfmac.app.scenes.readers import BY_EXTENSION, read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
-from nerfmac.common import InputError, user_path
+from nerfmac.common import InputError, log, user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions
 
 BUILTIN = "still_life"
 """Name of the small scene that the package includes, for a first run without photos."""
-
-
-log = logging.getLogger("nerfmac")
 
 
 class Used(TypedDict, total=False):
@@ -102,15 +99,14 @@ def holds_scene(path: Path) -> bool:
     """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
     if path.is_dir():
         return reader_of(path) is not None
-    return path.is_file() and path.suffix.lower() in (".json", ".npy", ".npz", ".r3d")
+    return path.is_file() and path.suffix.lower() in BY_EXTENSION
 
 
 def recorded_path(record: SceneRecord) -> Path:
     """Return the scene path of a run."""
     if record.path is None:
         raise InputError(
-            "the run was trained on a scene in memory; pass the scene with "
-            "Run.load(..., source=scene)"
+            "the run was trained on a scene in memory; pass it with Run.load(..., source=scene)"
         )
     if not Path(record.path).exists():
         raise InputError(

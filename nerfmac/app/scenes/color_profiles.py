@@ -2,13 +2,14 @@
 of phones and cameras often have the profile Display P3 or Adobe RGB."""
 
 import io
-import logging
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms
+
+from nerfmac.common import log
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 GRAY_MODES = ("1", "L", "LA", "La")
@@ -22,8 +23,6 @@ MAX_ROUNDING = 3  # Maximum difference, of 0 to 255, between colors of two profi
 UNUSABLE = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
 
 _warned: set[tuple[str, Path]] = set()  # Problems that have been logged, with their folders.
-
-log = logging.getLogger("nerfmac")
 
 
 def has_alpha(image: Image.Image) -> bool:
@@ -117,18 +116,12 @@ def _other_space(image: Image.Image) -> str:
         return f"the color primaries {codes['color_primaries']} of ITU-T H.273"
     if image.format in EXIF_FORMATS and not image.info.get("icc_profile"):
         exif = image.getexif()
-        spaces = exif.get_ifd(0x8769).get(COLOR_SPACE_TAG), _interoperability(exif).get(1)
+        spaces = [exif.get_ifd(0x8769).get(COLOR_SPACE_TAG)]
+        with suppress(KeyError):  # Pillow before 13 raises it if the directory is missing.
+            spaces.append(exif.get_ifd(INTEROPERABILITY_IFD).get(1))
         if any(space in ADOBE_RGB for space in spaces):
             return "the color space Adobe RGB in its EXIF data but no ICC profile"
     return ""
-
-
-def _interoperability(exif: Image.Exif) -> dict[int, Any]:
-    """Return the tags of the interoperability directory, or {} if there is none."""
-    try:
-        return exif.get_ifd(INTEROPERABILITY_IFD)
-    except KeyError:  # Pillow before 13 raises it if the directory is missing
-        return {}
 
 
 def _warn(problem: str, path: Path) -> None:

@@ -8,8 +8,7 @@ of its depth image.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ SENSOR_RANGE = 5.0
 """Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
 reliably (Luetzenburg et al. 2021)."""
 LEVELS = 2  # Highest confidence of ARKit. The levels are 0 (low), 1 (medium), and 2 (high).
+MILLIMETER = 1e-3
 PIXEL_FILES = (".png", ".tif", ".tiff")
 EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
 """File extensions of depth images, in the order of the search."""
@@ -107,10 +107,8 @@ class DepthImage:
             advice = "the depth image must show the same area as the photo"
             if same_aspect((height, width), photo):
                 advice = "the depth image is rotated or its axes are swapped; rotate it"
-            raise InputError(
-                f"{self.path} has {width}x{height} pixels, but its photo has {photo[0]}x{photo[1]};"
-                f" {advice}"
-            )
+            other = f"its photo has {photo[0]}x{photo[1]}"
+            raise InputError(f"{self.path} has {width}x{height} pixels, but {other}; {advice}")
         values = values.astype(np.float32)
         depth = np.nan_to_num(values * np.float32(self.unit), posinf=0.0)
         known = (depth > 0) & (depth <= self.farthest)
@@ -120,10 +118,8 @@ class DepthImage:
         if self.confidence is not None:
             levels = _values(self.confidence, self.size, np.uint8)
             if levels.shape != depth.shape:
-                raise InputError(
-                    f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels; expected "
-                    f"{width}x{height}, the size of its depth image"
-                )
+                found = f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels"
+                raise InputError(f"{found}; expected {width}x{height}, the size of its depth image")
             confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
 
@@ -151,6 +147,14 @@ def depth_beside(folder: Path, stem: str, **attributes: Any) -> DepthImage | Non
     return None if path is None else DepthImage(path, **attributes)
 
 
+def phone_depth(folder: Path, stem: str, sure: int = LEVELS) -> DepthImage | None:
+    """Return the depth image in millimeters in the folder `depth` of a phone capture, with its
+    confidence in the folder `confidence`, or None if it does not exist."""
+    depth = depth_beside(folder / "depth", stem, unit=MILLIMETER, sure=sure, farthest=SENSOR_RANGE)
+    confidence = existing(folder / "confidence" / f"{stem}.png")
+    return None if depth is None else replace(depth, confidence=confidence)
+
+
 def existing(path: Path) -> Path | None:
     """Return `path` if it is a file, and otherwise None."""
     return path if path.is_file() else None
@@ -158,7 +162,7 @@ def existing(path: Path) -> Path | None:
 
 def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) -> npt.NDArray[Any]:
     """Return the stored values (h, w) of a depth image or a confidence image."""
-    with _explained(path):
+    try:
         if path.suffix.lower() == ".exr":
             values = _exr(path)
         elif path.suffix.lower() == ".npy":
@@ -169,28 +173,17 @@ def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) ->
             with Image.open(path, formats=("PNG", "TIFF")) as image:
                 values = np.asarray(image)
         if values.ndim != 2 or values.dtype.kind not in "iuf":
-            raise InputError(
-                f"{path} has values of the type {values.dtype} and the shape {values.shape}; "
-                "expected one number per pixel"
-            )
+            found = f"values of the type {values.dtype} and the shape {values.shape}"
+            raise InputError(f"{path} has {found}; expected one number per pixel")
         if values.dtype == np.uint8 and kind is not np.uint8:
             raise InputError(f"{path} has only 8 bits per pixel; expected a depth image of 16 bits")
-    return values
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Raise `InputError` for every error that a decoder raises. A decoder that cannot be imported
-    does not mean that the file is invalid."""
-    try:
-        yield
-    except (InputError, ImportError):
+    except (InputError, ImportError):  # A missing decoder does not mean that the file is invalid.
         raise
     except UNREADABLE as error:
         reason = " ".join(str(error).split())
-        raise InputError(
-            f"{path} is not a readable depth image: {reason}; replace or remove it"
-        ) from error
+        text = f"{path} is not a readable depth image: {reason}; replace or remove it"
+        raise InputError(text) from error
+    return values
 
 
 def _exr(path: Path) -> npt.NDArray[Any]:

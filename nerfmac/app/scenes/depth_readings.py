@@ -7,24 +7,22 @@ correct, most points have the depth that the other views measure there, or are h
 measured surface. Hidden points do not count.
 """
 
-import logging
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading, stored_values
 from nerfmac.app.scenes.measured_points import (
+    Measured,
+    evenly_spaced,
     in_scale_of_points,
-    unprojected,
     with_usable_depth,
 )
-from nerfmac.app.scenes.posed_image import PosedImage, project
-from nerfmac.geometry import Lens, trusted
-
-Array = npt.NDArray[np.float64]
+from nerfmac.app.scenes.placement import Array
+from nerfmac.app.scenes.posed_image import PosedImage
+from nerfmac.common import log
 
 MAX_VIEWS, MAX_POINTS = 24, 1000
 """Maximum number of evenly spaced views that are compared, and of points of each view."""
@@ -53,18 +51,6 @@ MARKED, MIN_PIXELS = 0.7, 20
 """Maximum agreement of the pixels with the marker, relative to that of the other pixels, and
 minimum number of pixels for comparisons. Measured: 0 for markers beyond all surfaces, at most 0.6
 for saturated values, and 0.99 for the largest value on a surface."""
-
-log = logging.getLogger("nerfmac")
-
-
-class Measured(NamedTuple):
-    """Depth image of a view: its camera, depth (h, w) along the optical axis, and confidence
-    (h, w). Lengths are in the units of the pose (3, 4)."""
-
-    lens: Lens
-    pose: npt.NDArray[np.floating]
-    depth: npt.NDArray[np.float32]
-    confidence: npt.NDArray[np.float32]
 
 
 class Agreement(NamedTuple):
@@ -97,13 +83,12 @@ def best_reading(images: Sequence[PosedImage], where: str, *, has_unit: bool) ->
     """Return the reading of the depth images with which the views agree best, if it is clearly
     better than the reading of the files, and log it. `has_unit` is False if the poses have a scale
     of their own. `where` is the scene file."""
-    chosen = [image for image in images if image.depth is not None]
-    chosen = chosen[:: -(-max(len(chosen), 1) // MAX_VIEWS)]
+    chosen = evenly_spaced(images, MAX_VIEWS)
     given = AS_STORED._replace(marker=_marker(chosen, where))
-    before = agreement_of(_measured(chosen, given))
+    before = _agreement(chosen, given)
     factors = FACTORS if has_unit and not before.share >= MIN_AGREEMENT else FACTORS[:1]
     found = {
-        reading: agreement_of(_measured(chosen, reading))
+        reading: _agreement(chosen, reading)
         for factor, along_rays in product(factors, (False, True))
         if (reading := DepthReading(factor, along_rays, given.marker)) != given
     }
@@ -123,13 +108,14 @@ def best_reading(images: Sequence[PosedImage], where: str, *, has_unit: bool) ->
     return best
 
 
+def _agreement(images: Sequence[PosedImage], reading: DepthReading) -> Agreement:
+    views = _measured(images, reading)
+    return agreement_of(views, views)
+
+
 def _measured(images: Sequence[PosedImage], reading: DepthReading) -> list[Measured]:
-    views = []
-    for image in images:
-        assert image.depth is not None
-        decoded = image.depth.read_as(reading).along_axis(image.lens)
-        views.append(Measured(image.lens, image.pose, *trusted(*decoded)))
-    return views
+    read = [image._replace(depth=image.depth and image.depth.read_as(reading)) for image in images]
+    return [Measured.of(image) for image in read]
 
 
 def _marker(images: Sequence[PosedImage], where: str) -> float | None:
@@ -154,18 +140,22 @@ def _marker(images: Sequence[PosedImage], where: str) -> float | None:
     if not axes or np.ptp(axes, axis=0).max() < TURNED:
         return None
     views = _measured(images, AS_STORED)
-    is_marked = [value >= marker for value in values]
-    measured = [
-        view._replace(confidence=np.where(marked, 0, view.confidence))
-        for view, marked in zip(views, is_marked, strict=True)
-    ]
-    marked = [
-        view._replace(confidence=np.where(marked, view.confidence, 0))
-        for view, marked in zip(views, is_marked, strict=True)
-    ]
-    usual = _share(measured, measured)
-    confirmed = min(_share(marked, measured), _share(measured, marked))
-    if marker < FAR_APART * below and confirmed >= MARKED * usual:
+    measured, marked = (
+        [
+            view._replace(confidence=np.where((value >= marker) == is_marked, view.confidence, 0))
+            for view, value in zip(views, values, strict=True)
+        ]
+        for is_marked in (False, True)
+    )
+    usual, *confirmed = (
+        result.agree / result.total if result.total >= MIN_PIXELS else 1.0
+        for result in (
+            agreement_of(measured, measured),
+            agreement_of(marked, measured),
+            agreement_of(measured, marked),
+        )
+    )
+    if marker < FAR_APART * below and min(confirmed) >= MARKED * usual:
         return None
     log.warning(
         f"the value {marker:g} in the depth images of {where} is interpreted as unknown depth: "
@@ -175,47 +165,14 @@ def _marker(images: Sequence[PosedImage], where: str) -> float | None:
     return marker
 
 
-def _share(views: Sequence[Measured], others: Sequence[Measured]) -> float:
-    """Return the fraction of the points of `views` that have the depth that `others`, the same
-    views, measure there, or 1 if there are too few points. Hidden points do not count."""
-    found = [
-        _ratios(_points_of(view), other)
-        for index, view in enumerate(views)
-        for number, other in enumerate(others)
-        if number != index
-    ]
-    ratio = np.concatenate([*found, np.zeros(0)])
-    ratio = ratio[ratio <= 1.0 + AGREEMENT]
-    return float((ratio >= 1.0 - AGREEMENT).mean()) if len(ratio) >= MIN_PIXELS else 1.0
-
-
-def _points_of(view: Measured) -> Array:
-    points = unprojected(view.depth, view.lens, view.pose)[view.confidence > 0]
-    return points[:: max(len(points) // MAX_POINTS, 1)]
-
-
-def agreement_of(views: Sequence[Measured]) -> Agreement:
-    """Compare the depth images of all pairs of views."""
-    agree = total = 0
-    difference = 0.0
-    for one in views:
-        points = _points_of(one)
-        for other in views:
-            if other is not one:
-                ratio = _ratios(points, other)
-                agree += int((np.abs(ratio - 1.0) <= AGREEMENT).sum())
-                shown = ratio[ratio <= 1.0 + AGREEMENT]
-                total += len(shown)
-                difference += float(np.minimum(np.abs(shown - 1.0), 2 * AGREEMENT).sum())
-    return Agreement(agree, total, difference / max(total, 1))
-
-
-def _ratios(points: Array, view: Measured) -> Array:
-    """Return the ratio of the depth of each point that is in a view to the measured depth there."""
-    height, width = view.depth.shape
-    pose = np.asarray(view.pose, np.float64)
-    is_seen, pixel = project(points, pose, view.lens.scaled(width, height))
-    column, row = pixel[is_seen].astype(int).T
-    is_known = view.confidence[row, column] > 0
-    local = (points[is_seen][is_known] - pose[:, 3]) @ pose[:, :3]
-    return np.asarray(-local[:, 2] / view.depth[row, column][is_known])
+def agreement_of(views: Sequence[Measured], others: Sequence[Measured]) -> Agreement:
+    """Compare the points of each of the `views` with the depth that `others`, the same views,
+    measure there. A point is not compared with its own view."""
+    known = [view.points(view.confidence > 0) for view in views]
+    points = [some[:: max(len(some) // MAX_POINTS, 1)] for some in known]
+    pairs = [(i, j) for i in range(len(views)) for j in range(len(views)) if i != j]
+    ratios = [others[j].ratios(points[i]) for i, j in pairs]
+    ratio = np.concatenate([*ratios, np.zeros(0)])
+    difference = np.abs(ratio[ratio <= 1.0 + AGREEMENT] - 1.0)
+    mean = float(np.minimum(difference, 2 * AGREEMENT).mean()) if len(difference) else 0.0
+    return Agreement(int((difference <= AGREEMENT).sum()), len(difference), mean)

@@ -4,10 +4,9 @@ are rotated around the center of the cube so that the up direction of the scene 
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from nerfmac.app.scenes.placement import leveling
+from nerfmac.app.scenes.placement import Array, leveling
 from nerfmac.app.scenes.scene import Scene
 from nerfmac.common import appearing
 from nerfmac.geometry import Camera
@@ -28,7 +27,6 @@ WIDEST_CUBE = 1.5  # Larger cubes, relative to the box around cameras and points
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Polyline along all edges of a cube. Bit k of an index is 1 at the larger coordinate on axis k."""
 
-Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]
 
 
@@ -58,13 +56,12 @@ def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
     frames.sort(key=lambda pair: pair[0].name)
     length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
     fractions = np.linspace(0.0, 1.0, len(frames))
-    return [
-        (
-            _between(fraction) if split == "train" else HELD_OUT,
-            _upright(scene, _frustum(frame.camera, length)),
-        )
-        for fraction, (frame, split) in zip(fractions.tolist(), frames, strict=True)
+    colors = [
+        _between(fraction) if split == "train" else HELD_OUT
+        for fraction, (_, split) in zip(fractions.tolist(), frames, strict=True)
     ]
+    lines = [_upright(scene, _frustum(frame.camera, length)) for frame, _ in frames]
+    return list(zip(colors, lines, strict=True))
 
 
 def cube_line(scene: Scene) -> Array:

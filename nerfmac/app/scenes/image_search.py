@@ -2,7 +2,6 @@
 path cannot refer to files outside the folder. Symbolic links can, because large images are often
 stored on another disk; `load_scene` logs a warning about these links."""
 
-import logging
 import os
 import re
 from collections import Counter, defaultdict
@@ -20,12 +19,10 @@ from nerfmac.app.scenes.images import (
     is_unsupported,
     unsupported,
 )
-from nerfmac.common import InputError, composed, leads_out, spelled, walk
+from nerfmac.common import InputError, composed, leads_out, log, spelled, walk
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
 """Folders of masks, depth maps, or other image sizes, with the file names of the images."""
-
-log = logging.getLogger("nerfmac")
 
 
 class ImageSearch:
@@ -44,15 +41,13 @@ class ImageSearch:
         self._as_named: list[Path] = []
         self._skipped = 0  # Number of images in an unsupported format in the last search.
 
-    def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Return the index and the path of each image that exists, and log a warning about missing
-        images. `where` is the scene file, for messages."""
+    def existing(self, names: Sequence[str], where: str) -> dict[int, Path]:
+        """Return the path of each image that exists, keyed by the index of its name, and log a
+        warning about missing images. `where` is the scene file, for messages."""
         found = self.find_all(names, where)
-        there = [(index, path) for index, path in enumerate(found) if path]
+        there = {index: path for index, path in enumerate(found) if path}
         missing = len(names) - len(there) - self._skipped
-        outside = [
-            name for name, path in zip(names, found, strict=True) if self._is_out(name, path)
-        ]
+        outside = [names[i] for i, path in enumerate(found) if not path and self._is_out(names[i])]
         if outside:
             advice = (
                 f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "
@@ -65,16 +60,13 @@ class ImageSearch:
                 + (advice if outside else f"the first one is {names[0]!r}; copy the images there")
             )
         if missing:
-            log.warning(
-                f"{missing} of {len(names)} images of {where} do not exist; using "
-                f"the other {len(there)}{f'; {advice}' if outside else ''}"
-            )
+            count = f"{missing} of {len(names)} images of {where} do not exist"
+            log.warning(f"{count}; using the other {len(there)}{f'; {advice}' if outside else ''}")
         return there
 
-    def _is_out(self, name: str, found: Path | None) -> bool:
-        """Return whether an image was not found, and its path leads out of the scene folder."""
-        base = os.path.normpath(self.folder / name.replace("\\", "/"))
-        return found is None and leads_out(Path(base), self.folder)
+    def _is_out(self, name: str) -> bool:
+        """Return whether the path of an image leads out of the scene folder."""
+        return leads_out(self.folder / name.replace("\\", "/"), self.folder)
 
     def _link(self, name: str) -> str:
         """Return the command that links the folder of an image in the scene folder."""
@@ -105,11 +97,9 @@ class ImageSearch:
             log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
         self._skipped = len(skipped)
         if elsewhere:
-            first = next(iter(elsewhere))
-            log.warning(
-                f"{len(elsewhere)} of {len(names)} images are not at the path in {where} and were "
-                f"found by file name: using {elsewhere[first]} for {names[first]!r}"
-            )
+            first, path = next(iter(elsewhere.items()))
+            moved = f"{len(elsewhere)} of {len(names)} images are not at the path in {where}"
+            log.warning(f"{moved} and were found by file name: using {path} for {names[first]!r}")
         return found
 
     def _unlike_the_others(

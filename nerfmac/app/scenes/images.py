@@ -10,7 +10,6 @@ Users may delete all cached files.
 
 import hashlib
 import json
-import logging
 import os
 import re
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from PIL import Image
 
 from nerfmac.app.scenes.color_profiles import GRAY_MODES, has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
-from nerfmac.common import InputError, appearing, make_folder, needed
+from nerfmac.common import InputError, appearing, log, make_folder, needed
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -103,6 +102,12 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(EXTENSIONS) and not name.startswith(".")
 
 
+def image_files(folder: Path) -> list[Path]:
+    """Return the images in a folder in name order, or nothing if the folder does not exist."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in files if is_image(path.name)]
+
+
 def is_unsupported(name: str) -> bool:
     """Return whether `name` is the file name of an image in an unsupported format."""
     return Path(name).suffix.lower() in UNSUPPORTED and not name.startswith(".")
@@ -163,9 +168,8 @@ def decode(
         if cached is not None:
             _write(cached, pixels)
     if pixels.shape[2] > channels:
-        raise InputError(
-            f"image {name} has an alpha channel, but the other images have none; convert it to RGB"
-        )
+        found = f"image {name} has an alpha channel, but the other images have none"
+        raise InputError(f"{found}; convert it to RGB")
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)
@@ -184,9 +188,8 @@ def decode_reduced(
     """Decode an image like `decode`, but keep its number of channels."""
     pixels = _decode_file(image, upright) if isinstance(image, Path) else image
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
-        raise InputError(
-            f"image {name} is {pixels.dtype} {pixels.shape}; expected uint8 (h, w, 3 or 4)"
-        )
+        given = f"{pixels.dtype} {pixels.shape}"
+        raise InputError(f"image {name} is {given}; expected uint8 (h, w, 3 or 4)")
     if reduce > 1:
         whole_image = Image.fromarray(pixels)
         whole = whole_image.width // reduce * reduce, whole_image.height // reduce * reduce
@@ -227,9 +230,8 @@ def opened(path: Path, formats: tuple[str, ...] = FORMATS) -> Iterator[Image.Ima
         if isinstance(error, InputError):
             raise
         reason = " ".join(str(error).split())  # Messages of libheif end with a line break.
-        raise UnreadableError(
-            f"{path} is not a readable image: {reason}; replace or remove it"
-        ) from error
+        text = f"{path} is not a readable image: {reason}; replace or remove it"
+        raise UnreadableError(text) from error
 
 
 def _open(path: Path, formats: tuple[str, ...]) -> Image.Image:
@@ -247,10 +249,8 @@ def _refuse_bomb(image: Image.Image, path: Path) -> None:
     """Raise `InputError` if the file is too small for the image size in its header."""
     pixels, size = image.width * image.height, path.stat().st_size
     if pixels > max(LARGE_PIXELS, MAX_PIXELS_PER_BYTE * size):
-        raise UnreadableError(
-            f"{path} has only {size} bytes for {image.width}x{image.height} pixels, which is not "
-            "plausible for a photo; replace or remove it"
-        )
+        found = f"{path} has only {size} bytes for {image.width}x{image.height} pixels"
+        raise UnreadableError(f"{found}, which is not plausible for a photo; replace or remove it")
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -262,24 +262,23 @@ def orientation_of(image: Image.Image) -> int:
     return orientation if orientation in UPRIGHT else 1
 
 
-def _decode_file(path: Path, upright: bool) -> Pixels:
+def _decode_file(path: Path, upright: bool, side: int | None = None) -> Pixels:
     with opened(path) as image:
         transpose = UPRIGHT.get(orientation_of(image)) if upright else None
         if image.mode == "F":
             raise InputError(f"{path} contains floating-point pixels; convert it to 8 or 16 bits")
+        if side is not None:
+            image.draft("RGB", (side, side))  # JPEG files are decoded at a reduced size.
         pixels = in_srgb(image, path)
-        return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
+        pixels = pixels if transpose is None else pixels.transpose(transpose)
+        return np.asarray(pixels) if side is None else _reduced(pixels, side)
 
 
 def decode_thumbnail(image: Path | Pixels, side: int, *, upright: bool = True) -> Pixels:
     """Decode an image, reduced to at most `side` pixels per side, to uint8 (h, w, 3 or 4)."""
-    if not isinstance(image, Path):
-        return _reduced(Image.fromarray(image), side)
-    with opened(image) as file:
-        transpose = UPRIGHT.get(orientation_of(file)) if upright else None
-        file.draft("RGB", (side, side))  # JPEG files are decoded at a reduced size.
-        pixels = in_srgb(file, image)
-        return _reduced(pixels if transpose is None else pixels.transpose(transpose), side)
+    if isinstance(image, Path):
+        return _decode_file(image, upright, side)
+    return _reduced(Image.fromarray(image), side)
 
 
 def _reduced(image: Image.Image, side: int) -> Pixels:
@@ -291,8 +290,6 @@ MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
 MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
 METHOD = "mean of blocks of sRGB values"
 """Part of the cache keys. Change this name if the downscaling method changes pixels."""
-
-log = logging.getLogger("nerfmac")
 
 
 def image_cache_folder() -> Path:

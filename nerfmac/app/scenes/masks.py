@@ -14,7 +14,6 @@ Black pixels of a mask are excluded. Masks of instant-ngp are inverted: only the
 used.
 """
 
-import logging
 import os
 import re
 from collections import Counter
@@ -25,13 +24,11 @@ from pathlib import Path
 
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError, spelled
+from nerfmac.common import InputError, log, spelled
 
 FOLDERS = ("masks", "mask")
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
 """Names of folders and files that look like masks."""
-
-log = logging.getLogger("nerfmac")
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
@@ -39,10 +36,8 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
     frames = [frame for part in splits.values() for frame in part]
     for frame in frames:
         if frame.mask and not os.path.isfile(frame.mask):
-            raise InputError(
-                f"the mask {frame.mask} of {frame.name} does not exist; add it, or use --no-masks "
-                "to train on whole images"
-            )
+            missing = f"the mask {frame.mask} of {frame.name} does not exist"
+            raise InputError(f"{missing}; add it, or use --no-masks to train on whole images")
     photos = [frame.image for frame in frames if isinstance(frame.image, Path)]
     named = {f.image: f.mask for f in frames if f.mask and isinstance(f.image, Path)}
     found = masks_of(photos, root) | named
@@ -78,10 +73,11 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
     photo."""
     if found:
         first = next(iter(found.values()))
-        log.info(
-            f"{len(found)} of {len(set(photos))} images have a mask, such as {first}; "
-            f"{_ignored(found.values())} pixels are excluded"
-        )
+        kinds = {
+            "non-black" if mask.name.startswith(INVERTED) else "black" for mask in found.values()
+        }
+        count = f"{len(found)} of {len(set(photos))} images have a mask, such as {first}"
+        log.info(f"{count}; {' or '.join(sorted(kinds))} pixels are excluded")
     used = {os.path.realpath(path) for path in (*found.values(), *photos)}
     unused = [path for path in _like_masks(root) if os.path.realpath(path) not in used]
     if unused:
@@ -97,11 +93,6 @@ def without_masks(names: Sequence[str]) -> list[str]:
     stems = {Path(name).stem for name in names}
     suffixes = {*_mask_stems(stems), *_mask_stems(names), *(f"{stem}.alpha" for stem in stems)}
     return [name for name in names if Path(name).stem not in suffixes]
-
-
-def _ignored(masks: Iterable[Path]) -> str:
-    kinds = {"non-black" if mask.name.startswith(INVERTED) else "black" for mask in masks}
-    return " or ".join(sorted(kinds))
 
 
 def _mask_stems(stems: Iterable[str]) -> set[str]:
@@ -122,11 +113,8 @@ def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> I
         )
     )
     real_root = os.path.realpath(root)
-    folders = [
-        number
-        for number, folder in enumerate(photo.parents)
-        if os.path.realpath(folder) == real_root
-    ]
+    parents = list(map(os.path.realpath, photo.parents))
+    folders = [number for number, parent in enumerate(parents) if parent == real_root]
     for folder in photo.parents[: max([1, *folders]) + 1]:
         below = photo.parent.relative_to(folder).parts
         for name in FOLDERS:

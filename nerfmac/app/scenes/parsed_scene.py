@@ -1,6 +1,5 @@
 """`ParsedScene`, the contents of scene files that a reader returns, and conversion to a `Scene`."""
 
-import logging
 import os
 import re
 from collections import defaultdict
@@ -10,17 +9,16 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_readings import with_depth
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
-from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
+from nerfmac.app.scenes.placement import UP, WITHIN, Array, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
-from nerfmac.common import InputError, composed
+from nerfmac.common import InputError, composed, log
 from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry import Direction, Placement, Tracks
 
@@ -28,7 +26,6 @@ TEST_EVERY = 8
 """Default interval of held-out views, as in Mildenhall et al. 2019 (LLFF). If a scene has fewer
 views, no views are held out by default."""
 
-Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
 Splits = dict[str, Frames]
 
@@ -36,8 +33,6 @@ OTHER_IMAGES = re.compile(
     r"(^|[_.-])(mask|depth|normal|alpha|disparity|label|semantic)s?([_.-]|$)", re.IGNORECASE
 )
 """File names of masks, depth maps, and other images that are not photos."""
-
-log = logging.getLogger("nerfmac")
 
 
 class ParsedScene(NamedTuple):
@@ -156,17 +151,16 @@ def _tracks(
         return None, {}
     frame_of = {id(pic): id(frame) for pic, frame in zip(images, frames, strict=True)}
     in_order = [frame_of[id(image)] for image in parsed.images]
-    seen = {
-        split: _tracks_in(part, parsed.tracks, in_order, factor) for split, part in splits.items()
-    }
+    tracks = parsed.tracks
+    seen = {split: _tracks_in(part, tracks, in_order, factor) for split, part in splits.items()}
     train = seen["train"]
     is_held_out = train.held_out()
     checks = {
-        split: tracks.observed(is_held_out[tracks.point]).well_seen(fewest=1)
-        for split, tracks in seen.items()
+        split: some.observed(is_held_out[some.point]).well_seen(fewest=1)
+        for split, some in seen.items()
     }
     trained = train.observed(~is_held_out[train.point]).well_seen()
-    used = {split: tracks for split, tracks in checks.items() if len(tracks.view)}
+    used = {split: some for split, some in checks.items() if len(some.view)}
     return (trained if len(trained.view) else None), used
 
 
@@ -250,16 +244,13 @@ def _warn_of_changes(
     used = {split: _names(part) for split, part in scene.splits.items()}
     gone = [name for split in used for name in record.views[split] if name not in used[split]]
     if gone:
-        log.warning(
-            f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run are "
-            f"missing in {parsed.source}, such as {gone[0]!r}"
-        )
+        count = f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run"
+        log.warning(f"{count} are missing in {parsed.source}, such as {gone[0]!r}")
     present = {name for part in used.values() for name in part}
     if changed := sorted(({*masked_views(scene)} ^ {*record.masked}) & present):
-        log.warning(
-            f"the masks of {len(changed)} views of {parsed.source} have been added or removed "
-            f"since the training, such as the mask of {changed[0]!r}"
-        )
+        count, first = f"{len(changed)} views of {parsed.source}", changed[0]
+        change = "have been added or removed since the training"
+        log.warning(f"the masks of {count} {change}, such as the mask of {first!r}")
     try:
         usual = _split(parsed, frames, record.options)
     except InputError:  # For example, the scene no longer contains a view that an option lists.
@@ -290,10 +281,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
         held = set(range(0, len(frames), split))
     if len(held) == len(frames):
         option = "the list of names in split" if isinstance(split, tuple) else f"split={split}"
-        raise InputError(
-            f"{option} holds out all {len(frames)} views of {where}; hold out fewer views, or use "
-            "none to train on all of them"
-        )
+        what = f"{option} holds out all {len(frames)} views of {where}"
+        raise InputError(f"{what}; hold out fewer views, or use none to train on all of them")
     test = tuple(frame for index, frame in enumerate(frames) if index in held)
     train = tuple(frame for index, frame in enumerate(frames) if index not in held)
     return {"train": train, "test": test}
@@ -302,7 +291,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view with `name` as its name, file name, or stem."""
     wanted = PurePosixPath(composed(name.replace("\\", "/")))
-    paths = [PurePosixPath(composed(frame.name)) for frame in frames]
+    paths, example = [PurePosixPath(composed(frame.name)) for frame in frames], frames[0].name
     for matches in (
         [path == wanted for path in paths],
         [path.name == wanted.name for path in paths],
@@ -311,14 +300,10 @@ def _index_of(name: str, frames: Frames, where: str) -> int:
         if sum(matches) == 1:
             return matches.index(True)
         if any(matches):
-            raise InputError(
-                f"split contains {name!r}, which matches {sum(matches)} views of {where}; use a "
-                f"unique name such as {frames[0].name!r}"
-            )
-    raise InputError(
-        f"split contains {name!r}, which is not a training view of {where}; use a name such as "
-        f"{frames[0].name!r}"
-    )
+            found = f"{name!r}, which matches {sum(matches)} views of {where}"
+            raise InputError(f"split contains {found}; use a unique name such as {example!r}")
+    found = f"{name!r}, which is not a training view of {where}"
+    raise InputError(f"split contains {found}; use a name such as {example!r}")
 
 
 def _fewer(frames: Frames, max_images: int | None) -> Frames:
@@ -333,10 +318,9 @@ def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
     if factor == 1:
         return replace(frame, mask=mask)
     if factor > min(lens.width, lens.height):
-        raise InputError(
-            f"downscale is {factor}, but {frame.name} has only {lens.width}x{lens.height} pixels; "
-            f"expected at most {min(lens.width, lens.height)}"
-        )
+        size = f"{lens.width}x{lens.height} pixels"
+        expected = f"expected at most {min(lens.width, lens.height)}"
+        raise InputError(f"downscale is {factor}, but {frame.name} has only {size}; {expected}")
     camera = replace(frame.camera, lens=lens.reduced(factor))
     return replace(frame, camera=camera, reduce=factor, mask=mask)
 
@@ -346,10 +330,8 @@ def _warn_of_shared(scene: Scene) -> None:
     test = [frame.image for frame in scene.splits.get("test", ())]
     shared = sum(image in train for image in test)
     if shared:
-        log.warning(
-            f"{shared} of {len(test)} test images of {scene.name} are also training images, so "
-            "their quality is not meaningful"
-        )
+        what = f"{shared} of {len(test)} test images of {scene.name} are also training images"
+        log.warning(f"{what}, so their quality is not meaningful")
 
 
 def _warn_of_unused(parsed: ParsedScene) -> None:
@@ -361,17 +343,13 @@ def _warn_of_unused(parsed: ParsedScene) -> None:
     files = [folder / name for folder in folders for name in _photos_in(folder)]
     unused = [path for path in files if os.path.normcase(path.resolve()) not in used]
     if unused:
-        log.warning(
-            f"{len(unused)} of {len(files)} images have no camera in {parsed.source} and are "
-            f"skipped, such as {unused[0]}"
-        )
+        what = f"{len(unused)} of {len(files)} images have no camera in {parsed.source}"
+        log.warning(f"{what} and are skipped, such as {unused[0]}")
     listed = {index for part in (parsed.splits or {}).values() for index in part}
     if parsed.splits is not None and len(listed) < len(parsed.images):
         names = [image.name for i, image in enumerate(parsed.images) if i not in listed]
-        log.warning(
-            f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source} and "
-            f"are not used, such as {names[0]!r}"
-        )
+        what = f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source}"
+        log.warning(f"{what} and are not used, such as {names[0]!r}")
 
 
 def _photos_in(folder: Path) -> list[str]:
@@ -388,7 +366,6 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
     if outside:
-        log.warning(
-            f"{len(outside)} of {len(files)} images and masks of {scene.name} are outside its "
-            f"folder and read through links, such as {outside[0]} to {real[outside[0]]}"
-        )
+        count = f"{len(outside)} of {len(files)} images and masks of {scene.name}"
+        example = f"{outside[0]} to {real[outside[0]]}"
+        log.warning(f"{count} are outside its folder and read through links, such as {example}")

@@ -9,7 +9,6 @@ included in the scene even if it has few points, unlike wrong points of structur
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from itertools import compress
 from math import floor, log10
@@ -17,10 +16,13 @@ from math import floor, log10
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import LARGEST, InputError
+from nerfmac.common import LARGEST, InputError, log
 from nerfmac.geometry import Camera, Direction, Placement, Sphere, in_image, nearest_to_axes
 
 RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
+OPENCV = np.array([1.0, -1.0, -1.0, 1.0])
+"""Factors of the columns of a pose that replace OpenCV camera axes (y down, z forward) by OpenGL
+camera axes, or the reverse."""
 UP = (0.0, 0.0, 1.0)  # Default up direction, as in nerfstudio and Blender.
 MIN_AGREEMENT = 0.1  # Minimum length of the mean up axis of cameras with a common up direction.
 UP_AXIS_WEIGHT = 0.01
@@ -34,10 +36,8 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
     rotation = matrix[:, :3]
     error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
     if error > RIGID_WITHIN:
-        raise InputError(
-            f"{where} is not rigid: the error of its columns from unit length and right angles is "
-            f"{error:.3g}; expected a rotation and a position"
-        )
+        found = f"the error of its columns from unit length and right angles is {error:.3g}"
+        raise InputError(f"{where} is not rigid: {found}; expected a rotation and a position")
     if bool(np.linalg.det(rotation) < 0) != mirrored:
         raise InputError(f"{where} is a reflection; expected a rotation with determinant 1")
     left, _, right = np.linalg.svd(rotation)
@@ -57,6 +57,13 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
         [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
     ]
     return np.array(rotation)
+
+
+def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Array:
+    """Return the pose (3, 4) with a position and a quaternion (x, y, z, w), as phones and robots
+    write it."""
+    x, y, z, w = quaternion
+    return np.column_stack([rotation_of((w, x, y, z), where), position])
 
 
 def unit(vector: npt.ArrayLike) -> Direction:
@@ -110,8 +117,6 @@ OUTWARD, PARALLEL = 0.6, 0.97
 length of their mean viewing axis. The axes of a survey flight are nearly parallel, and their
 intersection may be behind the cameras."""
 
-log = logging.getLogger("nerfmac")
-
 
 def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:
     """Format coordinates with three significant digits relative to the length `side`."""
@@ -151,10 +156,8 @@ def fit(
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
-        log.warning(
-            f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others and are "
-            "ignored when the scene is placed and scaled"
-        )
+        what = f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others"
+        log.warning(f"{what} and are ignored when the scene is placed and scaled")
     poses, tangents = list(compress(poses, ~is_stray)), list(compress(tangents, ~is_stray))
     eyes, axes = np.stack([p[:, 3] for p in poses]), np.stack([p[:, 2] for p in poses])
     points = np.zeros((0, 3)) if points is None else points
@@ -184,10 +187,9 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
     if len(points):
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
         return eyes.mean(0) - depth * axes.mean(0), False
-    log.warning(
-        f"all cameras of {where} look in the same direction, so the scene center is unknown; if "
-        "the scene is not visible, add scale, offset, and aabb_scale to the file"
-    )
+    found = f"all cameras of {where} look in the same direction, so the scene center is unknown"
+    advice = "if the scene is not visible, add scale, offset, and aabb_scale to the file"
+    log.warning(f"{found}; {advice}")
     return eyes.mean(0), False
 
 

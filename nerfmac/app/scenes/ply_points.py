@@ -70,10 +70,8 @@ def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
     (file_format,) = [line[1] for line in lines if line[:1] == ["format"]]
     first, *others = [index for index, line in enumerate(lines) if line[:1] == ["element"]]
     if lines[first][1] != "vertex" or file_format not in ("ascii", *BYTE_ORDERS):
-        raise ValueError(
-            f"the first element is {lines[first][1]} in the format {file_format}; expected vertex "
-            "in a binary or ascii format"
-        )
+        found = f"the first element is {lines[first][1]} in the format {file_format}"
+        raise ValueError(f"{found}; expected vertex in a binary or ascii format")
     count, vertex = int(lines[first][2]), lines[first + 1 : others[0] if others else None]
     types = {line[2]: TYPES[line[1]] for line in vertex if line[:1] == ["property"]}
     if file_format == "ascii":

@@ -9,8 +9,7 @@ criterion determines the choice for all images of a scene:
 3. If neither criterion is decisive, images are read as stored.
 """
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -23,8 +22,9 @@ from PIL import Image
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
+from nerfmac.app.scenes.placement import Array, Flags
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError
+from nerfmac.common import InputError, log
 from nerfmac.geometry import Camera, Lens, Placement, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
@@ -35,10 +35,19 @@ MIN_OBSERVATIONS = 40
 """Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2
 """Sparse points are decisive only if the two color correlations differ by at least this value."""
-Flags = npt.NDArray[np.bool_]
-Array = npt.NDArray[np.float64]
 
-log = logging.getLogger("nerfmac")
+
+class CameraEntry(NamedTuple):
+    """Camera of an image in scene files: its position in these files for error messages, its
+    intrinsics, and its camera-to-world pose (3, 4) with OpenGL axes. The default name of the image
+    is its file name."""
+
+    where: str
+    lens: Lens
+    pose: Array
+    name: str = ""
+    depth: DepthImage | None = None
+    mask: Path | None = None
 
 
 class PosedImage(NamedTuple):
@@ -59,14 +68,12 @@ class PosedImage(NamedTuple):
     depth: DepthImage | None = None
 
     @classmethod
-    def of(
-        cls, image: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
-    ) -> Self:
-        """Create a posed image with the intrinsics `lens` scaled to the image size. If the
-        intrinsics have the aspect ratio of the stored image but not of the upright image, the EXIF
-        orientation is ignored, as some programs do. `where` is the scene file. The default `name`
-        is the file name."""
-        posed = cls(image, header, name or image.name, lens, pose)
+    def of(cls, image: Path, header: Header, entry: CameraEntry) -> Self:
+        """Create a posed image with the intrinsics scaled to the image size. If the intrinsics have
+        the aspect ratio of the stored image but not of the upright image, the EXIF orientation is
+        ignored, as some programs do."""
+        where, lens, pose, name, depth, mask = entry
+        posed = cls(image, header, name or image.name, lens, pose, mask=mask, depth=depth)
         if has_aspect(lens, header.width, header.height):
             return posed.read(upright=True)
         if has_aspect(lens, *header.stored_size):
@@ -96,10 +103,17 @@ class PosedImage(NamedTuple):
         return Frame(camera, self.image, self.name, is_upright=upright, mask=self.mask, depth=depth)
 
 
-def headers_of(images: Sequence[Path]) -> list[Header]:
-    """Read the headers of image files, in order."""
+def posed_images(
+    files: Mapping[int, Path], entry_of: Callable[[int, Header], CameraEntry]
+) -> list[PosedImage]:
+    """Return the images in `files`, keyed by number, with their cameras. `entry_of` returns the
+    camera for the number and the header of an image."""
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(inspect, images))
+        headers = list(pool.map(inspect, files.values()))
+    return [
+        PosedImage.of(path, header, entry_of(number, header))
+        for (number, path), header in zip(files.items(), headers, strict=True)
+    ]
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
@@ -164,9 +178,8 @@ def _by_points(
     seen, pixel = _observations(images, points, tracks)
     chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
-    stored, upright = (
-        _likeness(images, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
-    )
+    views = chosen, fixed
+    stored, upright = (_likeness(images, seen, pixel, views, turn) for turn in (False, True))
     if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
         return None
     return upright > stored
@@ -241,9 +254,8 @@ def _likeness(
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
     """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
-    image = Image.fromarray(
-        decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
-    )
+    pixels = decode_reduced(posed.image, posed.name, upright=posed.is_upright)
+    image = Image.fromarray(pixels[..., :3])
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
     small = pixel * (image.width / width, image.height / height)

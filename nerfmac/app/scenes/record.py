@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,22 +73,23 @@ class SceneRecord:
     @classmethod
     def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
         """Create a record from a scene. `mean_color` is the sRGB color of the training images."""
-        path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
-        cameras = scene.cameras("train")
-        options = scene.options
-        subject = find_subject(scene.points, cameras)
-        views = {
-            split: tuple(frame.name for frame in part)
-            for split, part in scene.splits.items()
-            if part
-        }
-        cube = path, scene.extent, scene.up
-        masked = masked_views(scene)
-        record = cls(*cube, cameras, options, placement, mean_color, subject, views, masked)
-        return replace(record, depth=scene.depth_reading)
+        splits = {split: part for split, part in scene.splits.items() if part}
+        return cls(
+            path=str(scene.path.resolve()) if scene.path else None,
+            extent=scene.extent,
+            up=scene.up,
+            cameras=scene.cameras("train"),
+            options=scene.options,
+            placement=placement,
+            mean_color=mean_color,
+            subject=find_subject(scene.points, scene.cameras("train")),
+            views={split: tuple(frame.name for frame in part) for split, part in splits.items()},
+            masked=masked_views(scene),
+            depth=scene.depth_reading,
+        )
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -148,10 +149,8 @@ class SceneRecord:
             names["train"], self.cameras, scene.cameras("train"), strict=True
         ):
             if not _is_same(ours, theirs):
-                raise InputError(
-                    f"{run} was trained with another camera for {name!r} than {where} contains; "
-                    f"{advice}"
-                )
+                differs = f"{run} was trained with another camera for {name!r}"
+                raise InputError(f"{differs} than {where} contains; {advice}")
 
 
 def masked_views(scene: Scene) -> tuple[str, ...]:

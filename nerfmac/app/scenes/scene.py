@@ -103,10 +103,8 @@ class Frame:
         """
         if self.depth is None:
             return None
-        lens = self.camera.lens
-        return self.depth.along_axis(
-            lens.scaled(lens.width * self.reduce, lens.height * self.reduce)
-        )
+        lens, reduce = self.camera.lens, self.reduce
+        return self.depth.along_axis(lens.scaled(lens.width * reduce, lens.height * reduce))
 
     def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""
@@ -293,10 +291,8 @@ def _decoding(
     if any(frame.reduce > 1 for frame in frames):
         trim()
     if kept is not None and not mx.any(kept).item():
-        raise InputError(
-            f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}; "
-            "black marks excluded pixels: invert the masks, or use --no-masks"
-        )
+        what = f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}"
+        raise InputError(f"{what}; black marks excluded pixels: invert the masks or use --no-masks")
     maps = DepthMaps.stack(depths) if any(depth is not None for depth in depths) else None
     names = tuple(frame.name for frame in frames)
     return Views(pixels, cameras, names, kept, depth=maps)

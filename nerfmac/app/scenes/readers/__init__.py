@@ -1,6 +1,5 @@
 """Readers that convert scene formats to a `ParsedScene`, and detection of the format."""
 
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,7 +21,7 @@ from nerfmac.app.scenes.readers import (
 from nerfmac.app.scenes.readers.json_keys import FRAME
 from nerfmac.app.scenes.readers.pose_files import TO_OPENGL, pose_file
 from nerfmac.app.scenes.record import refuse_run
-from nerfmac.common import InputError, read_fields, walk
+from nerfmac.common import InputError, log, read_fields
 
 PACKED = (".zip", ".tar", ".gz", ".7z")
 """File extensions of archives that must be unpacked first."""
@@ -38,7 +37,19 @@ NEEDS_POSES = (
     "`nerfmac capture VIDEO`, which writes a transforms.json"
 )
 
-log = logging.getLogger("nerfmac")
+BY_EXTENSION: dict[str, Callable[[Path], ParsedScene]] = {
+    ".npy": llff.read_llff,
+    ".npz": neus.read_neus,
+    record3d.ARCHIVE: record3d.read_record3d_archive,
+    ".json": transforms.read_transforms,
+}
+"""Readers of camera files."""
+BY_NAMES: dict[tuple[str, ...], Callable[[Path], ParsedScene]] = {
+    (stray_scanner.POSES, stray_scanner.INTRINSICS): stray_scanner.read_stray_scanner,
+    (tum_rgbd.IMAGES, tum_rgbd.POSES): tum_rgbd.read_tum_rgbd,
+    (nsvf.INTRINSICS, nsvf.POSES, nsvf.IMAGES): nsvf.read_nsvf,
+}
+"""Readers of scene folders, keyed by the names of files and folders that such a scene contains."""
 
 
 def read_scene(path: Path) -> ParsedScene:
@@ -55,33 +66,21 @@ def read_scene(path: Path) -> ParsedScene:
 
 def _read(path: Path) -> ParsedScene:
     if path.is_file():
-        if path.suffix == ".npy":
-            return llff.read_llff(path)
-        if path.suffix == ".npz":
-            return neus.read_neus(path)
-        if path.suffix.lower() == record3d.ARCHIVE:
-            return record3d.read_record3d_archive(path)
-        if path.suffix.lower() in PACKED:
-            raise InputError(f"{path} is an archive; unpack it and pass the resulting folder")
-        if path.suffix.lower() != ".json":
-            raise InputError(
-                f"{path} is not a scene: expected a folder or a {SOUGHT}. {NEEDS_POSES}"
-            )
         if path.name in BLENDER_FILES:
             return transforms.read_blender(path.parent)
-        return transforms.read_transforms(path)
+        if path.suffix.lower() in BY_EXTENSION:
+            return BY_EXTENSION[path.suffix.lower()](path)
+        if path.suffix.lower() in PACKED:
+            raise InputError(f"{path} is an archive; unpack it and pass the resulting folder")
+        raise InputError(f"{path} is not a scene: expected a folder or a {SOUGHT}. {NEEDS_POSES}")
     refuse_run(path)
     if not path.is_dir():
-        raise InputError(
-            f"{path} does not exist in {Path.cwd()}; pass the folder of a scene or of photos, "
-            "or a video"
-        )
+        expected = "the folder of a scene or of photos, or a video"
+        raise InputError(f"{path} does not exist in {Path.cwd()}; pass {expected}")
     if (read := reader_of(path)) is not None:
         if (path / BLENDER_FILES[0]).exists() and (path / transforms.FILE_NAME).exists():
-            log.info(
-                f"using {BLENDER_FILES[0]} in {path}; to use {transforms.FILE_NAME} instead, pass "
-                "its path"
-            )
+            used = f"using {BLENDER_FILES[0]} in {path}"
+            log.info(f"{used}; to use {transforms.FILE_NAME} instead, pass its path")
         return read()
     refuse_known_poses(path)
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
@@ -92,23 +91,19 @@ def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:
     """Raise `InputError` if the camera poses of the images in `folder` are known: in a scene below
     or above, or in a file that nerfmac does not read. `photos` are the images to use, by default
     all; scenes below that do not contain all of them do not matter."""
-    again = (
-        f"to estimate the camera poses again, use `nerfmac capture {quote(str(folder))} --estimate`"
-    )
+    command = f"nerfmac capture {quote(str(folder))} --estimate"
+    again = f"to estimate the camera poses again, use `{command}`"
     below = [entry for entry in _folders_below(folder) if reader_of(entry)]
     for scene in below:
         if all(photo.is_relative_to(scene) for photo in photos):
-            raise InputError(
-                f"{folder} contains no scene, but its folder {scene} does; pass it; {again}"
-            )
+            nested = f"{folder} contains no scene, but its folder {scene} does"
+            raise InputError(f"{nested}; pass it; {again}")
     found, above = pose_file(folder, below), folder.absolute().parent
     models = colmap.usual_models(above) if found is None else []
     is_shown = any(colmap.shows_images_in(model, folder) for model in models)
     if is_shown or (found and found.path.parent == above and reader_of(above)):
-        raise InputError(
-            f"the camera poses of the images in {folder} are known in the scene {above}; pass "
-            f"{above}; {again}"
-        )
+        known = f"the camera poses of the images in {folder} are known in the scene {above}"
+        raise InputError(f"{known}; pass {above}; {again}")
     if found is not None:
         raise InputError(
             f"{found.path} contains camera poses in the format {found.format}, which nerfmac does "
@@ -117,14 +112,9 @@ def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:
 
 
 def _folders_below(folder: Path) -> list[Path]:
-    """Return the subfolders on two levels."""
-    found = []
-    for parent, folders, _ in walk(folder):
-        folders[:] = [name for name in sorted(folders) if not name.startswith(".")]
-        found += [parent / name for name in folders]
-        if parent != folder:
-            folders.clear()
-    return found
+    """Return the subfolders on two levels, without hidden folders."""
+    paths = [*sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))]
+    return [path for path in paths if "/." not in f"/{path.relative_to(folder).as_posix()}"]
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
@@ -141,14 +131,11 @@ def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
         return partial(record3d.read_record3d, metadata)
     if (keyframes := polycam.keyframes_of(folder)) is not None:
         return partial(polycam.read_polycam, folder, *keyframes)
-    if stray_scanner.is_stray_scanner(folder):
-        return partial(stray_scanner.read_stray_scanner, folder)
-    if tum_rgbd.is_tum_rgbd(folder):
-        return partial(tum_rgbd.read_tum_rgbd, folder)
     if (cameras := neus.cameras_of(folder)) is not None:
         return partial(neus.read_neus, cameras)
-    if nsvf.is_nsvf(folder):
-        return partial(nsvf.read_nsvf, folder)
+    for names, read in BY_NAMES.items():
+        if all((folder / name).exists() for name in names):
+            return partial(read, folder)
     if (other := _other_json(folder)) is not None:
         return partial(_read_other, other)
     return None
@@ -169,8 +156,6 @@ def _other_json(folder: Path) -> Path | None:
                 candidates.append(path)
     if len(candidates) > 1:
         names = ", ".join(path.name for path in candidates)
-        raise InputError(
-            f"{folder} has no {transforms.FILE_NAME} and several camera files; pass one of them: "
-            f"{names}"
-        )
+        found = f"no {transforms.FILE_NAME} and several camera files"
+        raise InputError(f"{folder} has {found}; pass one of them: {names}")
     return candidates[0] if candidates else None

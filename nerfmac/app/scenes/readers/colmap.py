@@ -3,7 +3,6 @@
 Images without a camera are skipped.
 """
 
-import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, image_files, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
+from nerfmac.app.scenes.placement import OPENCV
+from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, has_aspect, posed_images
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapCamera,
@@ -26,7 +26,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     read_model,
 )
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
-from nerfmac.common import InputError, composed, prefix_errors, walk
+from nerfmac.common import InputError, composed, log, prefix_errors, walk
 from nerfmac.geometry import Camera, Lens, Placement, Tracks
 
 USUAL_FOLDERS = ("sparse", "")
@@ -38,14 +38,9 @@ IMAGE_NAME = re.compile(rb"[^\s\0/\\]+(?=\.(?:jpe?g|png|tiff?|webp|bmp|heic)\b)"
 """Last word of an image name in a file of a model, without the file extension."""
 MATCHED_POINTS = "matched"
 """Folder in a scene with the model whose points were triangulated with the poses of the scene."""
-TO_OPENGL = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
 MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
-
-
-log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
@@ -111,13 +106,10 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     """Read a COLMAP scene, in the world coordinates of the COLMAP model."""
     models = _models_of(folder)
     if len(models) > 1:
-        others = ", ".join(
-            f"{path} ({count_images(path)})" for path in models if path != model_path
-        )
-        log.warning(
-            f"using the COLMAP model {model_path} with {count_images(model_path)} images; the "
-            f"images of other models are skipped: {others}"
-        )
+        unused = [path for path in models if path != model_path]
+        others = ", ".join(f"{path} ({count_images(path)})" for path in unused)
+        used = f"using the COLMAP model {model_path} with {count_images(model_path)} images"
+        log.warning(f"{used}; the images of other models are skipped: {others}")
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -125,30 +117,26 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     except InputError as error:
         raise InputError(f"{error}{_remedy(roots)}") from error
     if not model.images:
-        raise InputError(
-            f"{model_path} has no registered images, because COLMAP found no camera pose"
-            f"{_remedy(roots)}"
-        )
+        reason = "because COLMAP found no camera pose"
+        raise InputError(f"{model_path} has no registered images, {reason}{_remedy(roots)}")
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
-    paths = [path for _, path in found]
-    images = []
-    for (index, path), header in zip(found, headers_of(paths), strict=True):
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
-        lens, pose = lens_of(model.cameras[entry.camera], where), camera_to_file(entry)
-        images.append(
-            PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=entry.name)
-        )
-    entries = [model.images[index] for index, _ in found]
-    tracks = tracks_of(model, entries, images)
+        lens = lens_of(model.cameras[entry.camera], where)
+        return CameraEntry(where, lens, camera_to_file(entry), entry.name)
+
+    images = posed_images(found, entry_of)
+    tracks = tracks_of(model, [model.images[index] for index in found], images)
     return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 
 
 def _remedy(roots: Sequence[Path]) -> str:
     """Suggest a command that replaces a broken model, if a folder in `roots` contains images."""
     for root in roots:
-        if root.is_dir() and any(is_image(path.name) for path in root.iterdir()):
+        if image_files(root):
             command = f"nerfmac capture {shlex.quote(str(root))} --estimate"
             return f"; run `{command}` to estimate the cameras again"
     return ""
@@ -179,7 +167,7 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
     """Return the camera-to-world pose (3, 4) of a registered image, with OpenGL camera axes."""
     rotation = entry.pose[:, :3].T
-    return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
+    return np.column_stack([rotation, -rotation @ entry.pose[:, 3]]) * OPENCV
 
 
 def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[float]]]:
@@ -188,7 +176,7 @@ def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[flo
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
     parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
-    rotation = (pose[:, :3] * TO_OPENGL).T
+    rotation = (pose * OPENCV)[:, :3].T
     matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])
     return model, lens.width, lens.height, parameters, matrix.tolist()
 

@@ -10,12 +10,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.placement import rotation_of
+from nerfmac.app.scenes.placement import Array, rotation_of
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
 from nerfmac.common import LARGEST, InputError, prefix_errors
 
 Parsed = TypeVar("Parsed")
-Array = npt.NDArray[np.float64]
 
 Point = tuple[int, list[float], float]
 """COLMAP ID, position (x, y, z), and mean reprojection error in pixels of a sparse point."""
@@ -88,10 +87,8 @@ def read_model(folder: Path) -> ColmapModel:
     errors = np.array([error for _, _, error in rows], np.float64)
     for image in images:
         if image.camera not in cameras:
-            raise InputError(
-                f"{paths[1]}: {image.name} refers to camera {image.camera}, which is not in "
-                f"{paths[0]}; the files must belong to the same model"
-            )
+            missing = f"{image.name} refers to camera {image.camera}, which is not in {paths[0]}"
+            raise InputError(f"{paths[1]}: {missing}; the files must belong to the same model")
     return ColmapModel(cameras, images, points, numbers, errors)
 
 
@@ -142,9 +139,8 @@ def _image(
 
 def _point(number: int, position: list[float], error: float) -> Point:
     if not 0 <= number < 2**63 or len(position) != 3:
-        raise InputError(
-            f"point {number} has the position {position}; expected a number below 2^63 and x, y, z"
-        )
+        found = f"point {number} has the position {position}"
+        raise InputError(f"{found}; expected a number below 2^63 and x, y, z")
     return number, position, error
 
 
@@ -154,9 +150,8 @@ def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
     for _ in range(count):
         number, model, width, height = struct.unpack_from("<IiQQ", content, at)
         if not 0 <= model < len(models):
-            raise InputError(
-                f"camera {number} has model number {model}; expected 0 to {len(models) - 1}"
-            )
+            expected = f"0 to {len(models) - 1}"
+            raise InputError(f"camera {number} has model number {model}; expected {expected}")
         layout = f"<{len(PARAMETERS[models[model]].split())}d"
         values = struct.unpack_from(layout, content, at + 24)
         at += 24 + struct.calcsize(layout)
@@ -172,10 +167,7 @@ def _binary_images(content: bytes) -> Iterator[ColmapImage]:
         (count_shown,) = struct.unpack_from("<Q", content, end + 1)
         at = end + 9 + SHOWN.itemsize * count_shown
         if at > len(content):
-            raise InputError(
-                f"the file is truncated: the entry of image {name} is incomplete; copy or export "
-                "it again"
-            )
+            raise IndexError(f"the entry of image {name} is truncated")
         shown = np.frombuffer(content, SHOWN, count_shown, end + 9)
         yield _image(name, camera, pose, shown["pixel"], shown["point"])
 
@@ -188,9 +180,7 @@ def _binary_points(content: bytes) -> Iterator[Point]:
         (track,) = struct.unpack_from("<Q", content, at + 43)
         at += 51 + 8 * track  # Each track entry is an image ID and a point index.
         if at > len(content):
-            raise InputError(
-                "the file is truncated: the entry of a point is incomplete; copy or export it again"
-            )
+            raise IndexError("the entry of a point is truncated")
 
 
 def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:

@@ -6,7 +6,6 @@ instant-ngp and nerfstudio. Values of a frame take precedence over values of the
 obviously wrong, as in some published files, the value is corrected and a warning is logged.
 """
 
-import logging
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, Array, estimated_up, rigid, unit
+from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, posed_images
 from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
-from nerfmac.app.scenes.readers.json_keys import (
-    MATRICES,
-    MISSPELLED,
-    SPLITS as SPLITS,
-    check_keys,
-)
-from nerfmac.common import Fields, InputError, leads_out, prefix_errors, spelled
+from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
+from nerfmac.common import Fields, InputError, leads_out, log, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Direction, Lens, Placement, focal_length
 
@@ -60,10 +53,9 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
     rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
-        raise InputError(
-            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}; expected "
-            f"pixels of a {width}x{height} image, not fractions of its sides"
-        )
+        expected = f"pixels of a {width}x{height} image, not fractions of its sides"
+        given = f"fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}"
+        raise InputError(f"{frame.where}: {given}; expected {expected}")
     with prefix_errors(frame.where):
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
 
@@ -98,21 +90,17 @@ class _LensKeys:
 
     def is_fisheye(self) -> bool:
         fields = self._with("camera_model")
-        if fields and is_fisheye_model(fields.text("camera_model"), fields.where):
+        if "camera_model" in fields and is_fisheye_model(fields.text("camera_model"), fields.where):
             return True
-        fields = self._with("is_fisheye")
-        return fields is not None and fields.flag("is_fisheye")
+        return self._with("is_fisheye").flag("is_fisheye", default=False)
 
     def size(self) -> tuple[int, int]:
         """Return the width and height of the image that the intrinsics are for."""
         actual = self.image.width, self.image.height
         with_w, with_h = self._with("w"), self._with("h")
-        named = (
-            (with_w or self.file).count("w", actual[0]),
-            (with_h or self.file).count("h", actual[1]),
-        )
+        named = with_w.count("w", actual[0]), with_h.count("h", actual[1])
         center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
-        if not with_w and not with_h and not _is_middle(center, actual):
+        if "w" not in with_w and "h" not in with_h and not _is_middle(center, actual):
             return self._size_by_center(center)
         if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
@@ -139,13 +127,12 @@ class _LensKeys:
         by_width, by_height = self._focal("x", width), self._focal("y", height)
         fl_x, fl_y = by_width or by_height, by_height or by_width  # Square pixels unless both set.
         if fl_x is None or fl_y is None:
-            raise InputError(
-                f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
-            )
+            where = self.frame.where
+            raise InputError(f"{where}: no focal length; expected fl_x or camera_angle_x")
         return fl_x, fl_y
 
     def number(self, key: str, default: float) -> float:
-        return (self._with(key) or self.file).number(key, default)
+        return self._with(key).number(key, default)
 
     def _focal(self, axis: str, size: int) -> float | None:
         angle, length = f"camera_angle_{axis}", f"fl_{axis}"
@@ -167,9 +154,9 @@ class _LensKeys:
                 f"pixels, but {length} is {focal:.5g}; using {length}. One of the two is wrong"
             )
 
-    def _with(self, key: str) -> Fields | None:
-        """Return the frame or else the file, whichever contains `key`, or None."""
-        return next((fields for fields in (self.frame, self.file) if key in fields), None)
+    def _with(self, key: str) -> Fields:
+        """Return the frame if it contains `key`, or else the file."""
+        return self.frame if key in self.frame else self.file
 
     def _warn(self, what: str) -> None:
         _warn(self.frame.where, what, self.warned)
@@ -188,12 +175,9 @@ def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
     return all(abs(c - side / 2) < NEAR_CENTER * side for c, side in sides)
 
 
-Array = npt.NDArray[np.float64]
-
 POSE, FRAMES = "transform_matrix", "frames"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
-log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
@@ -211,17 +195,14 @@ def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Ent
     given = file.objects(key)
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
-        raise InputError(
-            f"{file.where}: {POSE} is null in all {len(given)} {key}; expected 4x4 numbers"
-        )
+        where = f"{file.where}: {POSE}"
+        raise InputError(f"{where} is null in all {len(given)} {key}; expected 4x4 numbers")
     if len(frames) < len(given):
-        log.warning(
-            f"{len(given) - len(frames)} of {len(given)} {key} of {file.where} have no pose; "
-            f"using the other {len(frames)}"
-        )
+        count = f"{len(given) - len(frames)} of {len(given)} {key}"
+        log.warning(f"{count} of {file.where} have no pose; using the other {len(frames)}")
     names = [fields.text("file_path") for fields in frames]
     entries = []
-    for index, image in search.existing(names, file.where):
+    for index, image in search.existing(names, file.where).items():
         fields, name = frames[index], names[index]
         fields = replace(fields, where=f"{fields.where} ({name})")
         entries.append(Entry(fields, file, Path(name).as_posix(), image))
@@ -233,10 +214,8 @@ def without_bad(entries: Sequence[Entry]) -> list[Entry]:
     ScanNet++. Log a warning about the others."""
     bad = [entry for entry in entries if entry.fields.values.get("is_bad")]
     if bad and len(bad) < len(entries):
-        log.warning(
-            f"{len(bad)} of {len(entries)} frames of {bad[0].file.where} are marked as bad "
-            f"(is_bad) and are not used, such as {bad[0].name}"
-        )
+        count = f"{len(bad)} of {len(entries)} frames of {bad[0].file.where}"
+        log.warning(f"{count} are marked as bad (is_bad) and are not used, such as {bad[0].name}")
         return [entry for entry in entries if entry not in bad]
     return list(entries)
 
@@ -246,14 +225,14 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     warned: set[str] = set()
     check_keys([entry.file for entry in entries], [entry.fields for entry in entries])
     poses = _poses([entry.fields for entry in entries])
-    headers = headers_of([entry.image for entry in entries])
-    images = []
-    for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
-        lens, where = lens_of(fields, file, header, warned), fields.where
-        image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        depth = _depth_of(fields, file, folder, warned)
-        images.append(image._replace(mask=file_of(fields, "mask_path", folder), depth=depth))
-    return images
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
+        fields, file, name, _ = entries[index]
+        lens, depth = lens_of(fields, file, header, warned), _depth_of(fields, file, folder, warned)
+        mask = file_of(fields, "mask_path", folder)
+        return CameraEntry(fields.where, lens, poses[index], name, depth, mask)
+
+    return posed_images({index: entry.image for index, entry in enumerate(entries)}, entry_of)
 
 
 def file_of(frame: Fields, key: str, folder: Path) -> Path | None:
@@ -371,10 +350,8 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     scales, mirrored = np.cbrt(np.abs(determinants)), bool((determinants < 0).all())
     scale = float(np.median(scales))
     if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
-        log.warning(
-            f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}, as in "
-            f"{frames[0].where}; removing the scale"
-        )
+        scaled = f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}"
+        log.warning(f"{scaled}, as in {frames[0].where}; removing the scale")
         matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
     poses = [
         rigid(matrix, f"{fields.where}: {POSE}", mirrored=mirrored)
@@ -392,7 +369,6 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
 def _matrix_of(fields: Fields) -> Array:
     matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
     if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
-        raise InputError(
-            f"{fields.where}: the last row of {POSE} is {matrix[3].tolist()}; expected [0, 0, 0, 1]"
-        )
+        where, row = f"{fields.where}: the last row of {POSE}", matrix[3].tolist()
+        raise InputError(f"{where} is {row}; expected [0, 0, 0, 1]")
     return matrix[:3]

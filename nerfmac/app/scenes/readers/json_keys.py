@@ -2,12 +2,11 @@
 an image or a pose in other programs are refused or reported, so that no result is silently wrong.
 """
 
-import logging
 import re
 from collections.abc import Sequence
 
 from nerfmac.app.scenes.readers.camera_models import PERSPECTIVE
-from nerfmac.common import Fields
+from nerfmac.common import Fields, log
 
 SPLITS = ("train", "val", "test")
 FRAME = {"file_path", "transform_matrix"}  # Keys of every frame.
@@ -49,27 +48,18 @@ REPORTED_IF_VARYING = {
     **dict.fromkeys(("exposure", "iso", "light_dir"), "use --refine.exposures for such images"),
 }
 """Keys like those in `REPORTED` that have an effect only if they differ between frames."""
-_READ = (
-    *("frames", "file_path", "transform_matrix", "mask_path", "ply_file_path", "camera_model"),
-    *("w", "h", "fl_x", "fl_y", "cx", "cy", "camera_angle_x", "camera_angle_y", "is_fisheye"),
-    *("k1", "k2", "k3", "k4", "p1", "p2", *MATRICES, *MISSPELLED, "aabb_scale", "scale", "offset"),
-    *("up", "orientation_override", "applied_transform", "applied_scale"),
-    *("depth_file_path", "depth_unit_scale_factor"),
-    *("depth_path", "enable_depth_loading", "integer_depth_scale"),
-    *(f"{split}_filenames" for split in SPLITS),
-    *(f"{split}_frames" for split in SPLITS[1:]),
-    *("is_bad", "depth_integer_scale"),
-)
-_WITHOUT_EFFECT = (
-    *("n_frames", "sharpness", "colmap_im_id", "rotation", "id", "name", "timestamp", "camera_id"),
-    *("n_extra_learnable_dims", "metadata", "has_mask"),
-)
+_READ = """frames val_frames test_frames train_filenames val_filenames test_filenames file_path
+transform_matrix is_bad mask_path ply_file_path camera_model is_fisheye w h fl_x fl_y cx cy
+camera_angle_x camera_angle_y k1 k2 k3 k4 p1 p2 aabb_scale scale offset up orientation_override
+applied_transform applied_scale depth_file_path depth_unit_scale_factor depth_path
+enable_depth_loading integer_depth_scale depth_integer_scale"""
+_WITHOUT_EFFECT = """n_frames sharpness colmap_im_id rotation id name timestamp camera_id metadata
+n_extra_learnable_dims has_mask"""
 SYNONYMS = {"distort|dist_?coef|radial|tangential": "k1", "princip|optical_cent": "cx"}
 """Words in unknown keys with numbers that replace a known key. Such a key is refused if the known
 key is missing."""
-KNOWN = {*_READ, *_WITHOUT_EFFECT, *REFUSED, *REPORTED, *REPORTED_IF_VARYING}
-
-log = logging.getLogger("nerfmac")
+KNOWN = {*_READ.split(), *_WITHOUT_EFFECT.split(), *MATRICES, *MISSPELLED}
+KNOWN |= {*REFUSED, *REPORTED, *REPORTED_IF_VARYING}
 
 
 def check_keys(files: Sequence[Fields], frames: Sequence[Fields]) -> None:

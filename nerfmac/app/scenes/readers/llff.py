@@ -5,31 +5,29 @@ and maximum depth. Poses map camera to world coordinates, with camera axes down,
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import Array, rigid
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
 FILE_NAME = "poses_bounds.npy"
-
-Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
     """Read the scene of a `poses_bounds.npy` file."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
-    images = []
-    for index, (row, file, header) in enumerate(zip(table, files, headers_of(files), strict=True)):
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
         where = f"{path}, row {index}"
-        down, right, backwards, position, (height, width, focal) = row[:15].reshape(3, 5).T
+        down, right, backwards, position, (height, width, focal) = table[index, :15].reshape(3, 5).T
         pose = rigid(np.stack([right, -down, backwards, position], axis=1), where)
-        lens = _lens(width, height, focal, where)
-        images.append(PosedImage.of(file, header, lens=lens, pose=pose, where=where))
+        return CameraEntry(where, _lens(width, height, focal, where), pose)
+
+    images = posed_images(dict(enumerate(files)), entry_of)
     points = _seen(np.stack([image.pose for image in images]), table[:, 15:])
     return ParsedScene(str(path.parent), path.parent, images, points=points)
 
@@ -39,18 +37,13 @@ def _table(path: Path) -> Array:
         # With mmap, no memory is allocated if the header claims more data than the file contains.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # NumPy's header parser raises arbitrary Python exceptions.
-        raise InputError(
-            f"{path} is not a NumPy array: {error}; expected floats with shape (images, 17)"
-        ) from error
+        expected = "expected floats with shape (images, 17)"
+        raise InputError(f"{path} is not a NumPy array: {error}; {expected}") from error
     if not isinstance(table, np.ndarray):
-        raise InputError(
-            f"{path} is an archive of arrays; expected one array, written by numpy.save"
-        )
+        raise InputError(f"{path} is an archive of arrays; expected one array, as of numpy.save")
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
-        raise InputError(
-            f"{path} contains {table.dtype} with shape {table.shape}; expected floats with shape "
-            "(images, 17)"
-        )
+        found = f"{table.dtype} with shape {table.shape}"
+        raise InputError(f"{path} contains {found}; expected floats with shape (images, 17)")
     table = table.astype(np.float64)  # In half precision, LARGEST is infinity and LAPACK hangs.
     if not (np.abs(table) <= LARGEST).all():
         raise InputError(f"{path} contains a number that is not finite; expected finite poses")
@@ -62,8 +55,7 @@ def _images(folder: Path, count: int, path: Path) -> list[Path]:
     images, sorted by file name."""
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
-        names = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
-        found[image_folder.name] = [file for file in names if is_image(file.name)]
+        found[image_folder.name] = image_files(image_folder)
         if len(found[image_folder.name]) == count:
             return found[image_folder.name]
     numbers = ", ".join(f"{len(names)} in {name}" for name, names in found.items())

@@ -6,12 +6,11 @@ projects world coordinates to pixels of image N. Masks are in the folder `mask`.
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.app.scenes.images import Header, is_image
+from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import OPENCV, Array, rigid
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
@@ -20,8 +19,6 @@ IMAGE_FOLDERS = ("image", "images", "rgb")
 MATRIX = "world_mat_{}"
 DIGITS = 6  # Decimals of intrinsics in pixels. The images of one camera have equal intrinsics.
 MAX_SKEW = 1e-2  # Maximum skew of the pixels, relative to the focal length.
-
-Array = npt.NDArray[np.float64]
 
 
 def cameras_of(folder: Path) -> Path | None:
@@ -34,20 +31,18 @@ def read_neus(path: Path) -> ParsedScene:
     matrices = _matrices(path)
     folders = [path.parent / name for name in IMAGE_FOLDERS]
     folder = next(filter(Path.is_dir, folders), folders[0])
-    names = sorted(folder.iterdir()) if folder.is_dir() else []
-    files = [file for file in names if is_image(file.name)]
+    files = image_files(folder)
     if len(files) != len(matrices):
         raise InputError(
             f"{path} has {len(matrices)} cameras, but {folder} contains {len(files)} images; the "
             "number must be equal, because images and cameras are matched in name order"
         )
-    images = []
-    for index, (matrix, file, header) in enumerate(
-        zip(matrices, files, headers_of(files), strict=True)
-    ):
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
         where = f"{path}, {MATRIX.format(index)}"
-        lens, pose = _camera(matrix, header, where)
-        images.append(PosedImage.of(file, header, lens=lens, pose=pose, where=where))
+        return CameraEntry(where, *_camera(matrices[index], header, where))
+
+    images = posed_images(dict(enumerate(files)), entry_of)
     return ParsedScene(str(path.parent), path.parent, images)
 
 
@@ -64,10 +59,9 @@ def _matrices(path: Path) -> list[Array]:
         raise InputError(f"{path} contains no array {MATRIX.format(0)}; expected one per image")
     for index, matrix in enumerate(found):
         if matrix.shape not in ((3, 4), (4, 4)) or not (np.abs(matrix) <= LARGEST).all():
-            raise InputError(
-                f"{path}: {MATRIX.format(index)} has the shape {matrix.shape} or numbers that are "
-                "not finite; expected 4x4 finite numbers"
-            )
+            given = f"has the shape {matrix.shape} or numbers that are not finite"
+            expected = "expected 4x4 finite numbers"
+            raise InputError(f"{path}: {MATRIX.format(index)} {given}; {expected}")
     return [matrix[:3] for matrix in found]
 
 
@@ -85,7 +79,7 @@ def _camera(matrix: Array, image: Header, where: str) -> tuple[Lens, Array]:
     if abs(k[0, 1]) > MAX_SKEW * abs(k[0, 0]):
         raise InputError(f"{where} has pixels with the skew {k[0, 1]:.3g}; expected no skew")
     eye = -np.linalg.inv(matrix[:, :3]) @ matrix[:, 3]
-    pose = np.column_stack([turn * signs * (1.0, -1.0, -1.0), eye])
+    pose = np.column_stack([turn * signs, eye]) * OPENCV
     with prefix_errors(where):
         lens = Lens(image.width, image.height, k[0, 0], k[1, 1], k[0, 2], k[1, 2])
     return lens, rigid(pose, where)

@@ -7,25 +7,17 @@ views; without 2, 1 denotes test views. `bbox.txt` contains the corners of a box
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import estimated_up, rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.app.scenes.placement import OPENCV, estimated_up, rigid
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
+from nerfmac.app.scenes.readers.number_files import read_numbers
+from nerfmac.common import InputError, prefix_errors
 from nerfmac.geometry import Lens, Placement
 
 INTRINSICS, POSES, IMAGES, BOX = "intrinsics.txt", "pose", "rgb", "bbox.txt"
-
-Array = npt.NDArray[np.float64]
-
-
-def is_nsvf(folder: Path) -> bool:
-    """Return whether `folder` contains an NSVF scene."""
-    return (folder / INTRINSICS).is_file() and all(
-        (folder / name).is_dir() for name in (POSES, IMAGES)
-    )
 
 
 def read_nsvf(folder: Path) -> ParsedScene:
@@ -35,15 +27,16 @@ def read_nsvf(folder: Path) -> ParsedScene:
         raise InputError(f"{folder / POSES} contains no .txt files; expected one per image")
     found = ImageSearch(folder / IMAGES).existing([path.stem for path in files], str(folder))
     fl_x, fl_y, cx, cy = _intrinsics(folder / INTRINSICS)
-    headers, images = headers_of([path for _, path in found]), []
-    for (index, path), header in zip(found, headers, strict=True):
-        where, matrix = str(files[index]), _numbers(files[index])
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
+        where, matrix = str(files[index]), read_numbers(files[index])
         if matrix.size not in (12, 16):
             raise InputError(f"{where} contains {matrix.size} numbers; expected a 4x4 matrix")
-        pose = matrix.reshape(-1, 4)[:3] * (1.0, -1.0, -1.0, 1.0)
         with prefix_errors(str(folder / INTRINSICS)):
             lens = Lens(header.width, header.height, fl_x, fl_y, cx, cy)
-        images.append(PosedImage.of(path, header, lens=lens, pose=rigid(pose, where), where=where))
+        return CameraEntry(where, lens, rigid(matrix.reshape(-1, 4)[:3] * OPENCV, where))
+
+    images = posed_images(found, entry_of)
     return ParsedScene(
         source=str(folder),
         folder=folder,
@@ -67,7 +60,7 @@ def _splits(names: list[str]) -> dict[str, list[int]] | None:
 
 def _intrinsics(path: Path) -> tuple[float, float, float, float]:
     """Return fl_x, fl_y, cx, and cy."""
-    values = _numbers(path)
+    values = read_numbers(path)
     if values.size in (9, 16):
         k = values.reshape(3, 3) if values.size == 9 else values.reshape(4, 4)
         return k[0, 0], k[1, 1], k[0, 2], k[1, 2]
@@ -80,19 +73,9 @@ def _placement(path: Path) -> Placement | None:
     """Return the placement with the box of the object in the unit cube, or None without a box."""
     if not path.is_file():
         return None
-    values = _numbers(path)
+    values = read_numbers(path)
     low, high = values[:3], values[3:6]
     if values.size < 6 or not (high > low).all():
         raise InputError(f"{path}: expected the lower and the upper corner of a box, 6 numbers")
     scale = 1.0 / float((high - low).max())
     return Placement(scale, 0.5 - scale * (low + high) / 2, 1.0)
-
-
-def _numbers(path: Path) -> Array:
-    try:
-        values = np.array(path.read_text().split(), np.float64)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not a text file of numbers: {error}") from error
-    if not (np.abs(values) <= LARGEST).all():
-        raise InputError(f"{path} contains a number that is not finite")
-    return values

@@ -13,18 +13,17 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import Fields, read_fields
 from nerfmac.geometry import Lens
 
 KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
 """Folders of cameras and images, in order of preference."""
-MILLIMETER = 1e-3
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
@@ -49,22 +48,15 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
     found = ImageSearch(image_folder).existing(names, str(cameras))
-    headers, images = headers_of([path for _, path in found]), []
-    for (index, path), header in zip(found, headers, strict=True):
-        file, name = files[index], names[index]
+
+    def entry_of(index: int, header: Header) -> CameraEntry:
+        file = files[index]
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
-        pose, lens = rigid(np.array(rows), f"{file.where}: t_00 to t_23"), _lens_of(file, header)
-        depth = depth_beside(
-            cameras.parent / "depth",
-            name,
-            unit=MILLIMETER,
-            confidence=existing(cameras.parent / "confidence" / f"{name}.png"),
-            sure=255,
-            farthest=SENSOR_RANGE,
-        )
-        image = PosedImage.of(path, header, lens=lens, pose=pose, where=file.where)
-        images.append(image._replace(depth=depth))
-    return ParsedScene(str(folder), folder, images)
+        pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
+        depth = phone_depth(cameras.parent, names[index], sure=255)
+        return CameraEntry(file.where, _lens_of(file, header), pose, depth=depth)
+
+    return ParsedScene(str(folder), folder, posed_images(found, entry_of))
 
 
 def _lens_of(file: Fields, image: Header) -> Lens:

@@ -2,6 +2,7 @@
 report how to convert them before camera poses are estimated again."""
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import image_files
 from nerfmac.common import walk
 
 SUFFIXES = {
@@ -67,14 +68,19 @@ class PoseFile(NamedTuple):
 def pose_file(folder: Path, scenes: Sequence[Path] = ()) -> PoseFile | None:
     """Return a file with camera poses in `folder`, in its subfolders without the folders `scenes`,
     or next to `folder`, or None. A file next to `folder` must list its images."""
-    names = [path.stem for path in sorted(folder.iterdir()) if is_image(path.name)]
-    above = sorted(folder.absolute().parent.iterdir())
+    names = [path.stem for path in image_files(folder)]
+    above = folder.absolute().parent
+    paths = [*_fewer(above, os.listdir(above))]
+    for parent, folders, files in walk(folder):
+        if len(parent.relative_to(folder).parts) >= DEPTH:
+            folders.clear()
+        paths += _fewer(parent, files)
     counts: Counter[Path] = Counter()
-    for path in [*_fewer(above), *_candidates(folder)]:
+    for path in paths:
         if any(path.is_relative_to(scene) for scene in scenes):
             continue
         content = _head(path)
-        if path.parent == folder.absolute().parent and not _lists(content, names):
+        if path.parent == above and sum(name in content for name in names) <= len(names) / 2:
             continue
         for name, (pattern, advice) in FORMATS.items():
             if re.search(pattern, content, re.MULTILINE | re.IGNORECASE | re.DOTALL):
@@ -85,19 +91,12 @@ def pose_file(folder: Path, scenes: Sequence[Path] = ()) -> PoseFile | None:
     return None
 
 
-def _candidates(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in walk(folder):
-        if len(parent.relative_to(folder).parts) >= DEPTH:
-            folders.clear()
-        yield from _fewer([parent / name for name in sorted(names)])
-
-
-def _fewer(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the paths that may contain poses, at most `MAX_FILES` with the same extension."""
+def _fewer(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield the files that may contain poses, at most `MAX_FILES` with the same extension."""
     counts: Counter[str] = Counter()
-    for path in paths:
+    for path in (folder / name for name in sorted(names)):
         suffix = path.suffix.lower()
-        counts[suffix] += suffix in SUFFIXES
+        counts[suffix] += 1
         if suffix in SUFFIXES and counts[suffix] <= MAX_FILES and path.is_file():
             yield path
 
@@ -108,11 +107,6 @@ def _head(path: Path) -> str:
             return file.read(MAX_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return ""
-
-
-def _lists(content: str, names: Sequence[str]) -> bool:
-    """Return whether a text contains most of the names."""
-    return bool(names) and sum(name in content for name in names) > len(names) / 2
 
 
 def _count_poses(path: Path, content: str) -> int:
@@ -182,10 +176,10 @@ def _is_trajectory(rows: np.ndarray, suffix: str) -> bool:
 def _numbers(content: str) -> np.ndarray | None:
     """Return the numbers (rows, columns) in a text that contains nothing else, or None. The last
     row may be truncated."""
-    lines = [line for line in content.splitlines() if line.strip() and line.strip()[0] != "#"]
+    lines = [line.strip() for line in content.splitlines()]
+    rows = [re.split(r"[\s,;]+", line) for line in lines if line and line[0] != "#"]
     try:
-        rows = [[float(word) for word in re.split(r"[\s,;]+", line.strip())] for line in lines]
-    except ValueError:
+        numbers = np.array(rows[: len(rows) - (len(content) >= MAX_BYTES)], np.float64)
+    except ValueError:  # A word is no number, or the lengths of the rows differ.
         return None
-    rows = rows[: len(rows) - (len(content) >= MAX_BYTES)]
-    return np.array(rows) if rows and len({len(row) for row in rows}) == 1 else None
+    return numbers if len(numbers) else None

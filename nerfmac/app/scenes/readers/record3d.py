@@ -17,13 +17,11 @@ from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-import numpy as np
-
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
-from nerfmac.app.scenes.images import is_image
+from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.unpacked import unpacked
 from nerfmac.common import Fields, InputError, prefix_errors, read_fields
 from nerfmac.geometry import Lens
@@ -33,9 +31,7 @@ FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
 """Key in newer files. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 USUAL_SIZE = 192, 256  # Width and height of depth images in files that do not specify them.
-PACKED_FILES = re.compile(
-    r"([^/]+/)?(metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf))", re.IGNORECASE
-)
+PACKED_FILES = re.compile(r"(?i)([^/]+/)?(metadata(\.json)?|rgbd/[^/]+\.(jpe?g|png|depth|conf))")
 """Names of the files in an archive that nerfmac reads. They are in a folder of their own if a user
 has unpacked and packed the archive again."""
 
@@ -54,30 +50,26 @@ def read_record3d(path: Path) -> ParsedScene:
     file = read_fields(path)
     poses = file.rows("poses", 7)
     intrinsics, files = _intrinsics(file, len(poses)), _images(path.parent)
-    numbers = [number for number in sorted(files) if number < len(poses)]
-    if not numbers:
+    files = {number: image for number, image in sorted(files.items()) if number < len(poses)}
+    if not files:
         raise InputError(
             f"{path} has {len(poses)} poses, but the folders {', '.join(FOLDERS)} in {path.parent} "
             f"contain no image whose name is a number below {len(poses)}"
         )
-    headers, images = headers_of([files[number] for number in numbers]), []
-    for number, header in zip(numbers, headers, strict=True):
+
+    def entry_of(number: int, header: Header) -> CameraEntry:
         where, image = f"{path}, pose {number}", files[number]
         if number >= len(intrinsics):
-            raise InputError(
-                f"{where}: {FRAME_INTRINSICS} has only {len(intrinsics)} rows; expected a row per "
-                "pose"
-            )
+            found = f"{FRAME_INTRINSICS} has only {len(intrinsics)} rows"
+            raise InputError(f"{where}: {found}; expected a row per pose")
         width, height = file.count("w", header.width), file.count("h", header.height)
-        fl_x, fl_y, cx, cy = intrinsics[number]
         with prefix_errors(where):
-            lens = Lens(width, height, fl_x, fl_y, cx, cy)
-        x, y, z, w, *position = poses[number]
-        pose = np.column_stack([rotation_of((w, x, y, z), where), position])
+            lens = Lens(width, height, *intrinsics[number])
+        pose = pose_of(poses[number][4:], poses[number][:4], where)
         name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
-        posed = PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name)
-        images.append(posed._replace(depth=_depth(file, image)))
-    return ParsedScene(str(path.parent), path.parent, images)
+        return CameraEntry(where, lens, pose, name, _depth(file, image))
+
+    return ParsedScene(str(path.parent), path.parent, posed_images(files, entry_of))
 
 
 def read_record3d_archive(path: Path) -> ParsedScene:
@@ -89,10 +81,8 @@ def read_record3d_archive(path: Path) -> ParsedScene:
     folders = (folder, *sorted(filter(Path.is_dir, folder.iterdir())))
     metadata = next(filter(None, map(metadata_of, folders)), None)
     if metadata is None:
-        raise InputError(
-            f"{path} contains no metadata with poses, so it is not an archive of Record3D; pass a "
-            "file that Record3D has exported as .r3d"
-        )
+        found = f"{path} contains no metadata with poses, so it is not an archive of Record3D"
+        raise InputError(f"{found}; pass a file that Record3D has exported as .r3d")
     return read_record3d(metadata)._replace(source=str(path))
 
 
@@ -114,12 +104,8 @@ def _depth(file: Fields, image: Path) -> DepthImage | None:
 def _images(folder: Path) -> dict[int, Path]:
     """Return the images in the first folder in FOLDERS that contains any, keyed by number."""
     for name in FOLDERS:
-        image_folder = folder / name
-        files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
-        found = {
-            int(path.stem): path for path in files if is_image(path.name) and path.stem.isdecimal()
-        }
-        if found:
+        images = image_files(folder / name)
+        if found := {int(path.stem): path for path in images if path.stem.isdecimal()}:
             return found
     return {}
 

@@ -8,21 +8,18 @@ frames of 1920 x 1440. `confidence` contains images with the values 0 to 2.
 """
 
 import csv
-import logging
 import subprocess
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from nerfmac.app.scenes.depth_images import SENSOR_RANGE, depth_beside, existing
+from nerfmac.app.scenes.depth_images import phone_depth
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rigid, rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
+from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
+from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.common import InputError, log, prefix_errors
 from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
@@ -34,49 +31,32 @@ DISTORTION = {"distortion_center_x", "distortion_center_y"}
 MAX_FRAMES = 300
 """Maximum number of frames that are read from the video, evenly spaced. Videos have 60 frames per
 second, most of which show nearly the same."""
-MILLIMETER = 1e-3
-
-Array = npt.NDArray[np.float64]
-
-log = logging.getLogger("nerfmac")
-
-
-def is_stray_scanner(folder: Path) -> bool:
-    """Return whether `folder` contains a capture by Stray Scanner."""
-    return all((folder / name).is_file() for name in (POSES, INTRINSICS))
 
 
 def read_stray_scanner(folder: Path) -> ParsedScene:
     """Read the scene of a Stray Scanner capture. Frames of the video are stored in the cache."""
     if not (folder / VIDEO).is_file():
-        raise InputError(
-            f"{folder} has no {VIDEO}; copy the whole folder that Stray Scanner has written"
-        )
+        raise InputError(f"{folder} has no {VIDEO}; copy the whole folder of Stray Scanner")
     rows = _poses(folder / POSES)
     step = -(-(max(rows) + 1) // MAX_FRAMES)
     write = partial(_write_frames, folder / VIDEO, step)
     frames = unpacked(folder / VIDEO, folder.resolve().name, write)
-    files = {int(path.stem): path for path in frames.glob("*.jpg")}
-    numbers = [number for number in sorted(rows) if number in files]
-    if not numbers:
+    files = {int(path.stem): path for path in sorted(frames.glob("*.jpg"))}
+    files = {number: path for number, path in files.items() if number in rows}
+    if not files:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
-    headers, images = headers_of([files[number] for number in numbers]), []
-    matrix = _matrix(folder / INTRINSICS)
-    for number, header in zip(numbers, headers, strict=True):
+    matrix = read_numbers(folder / INTRINSICS)
+    if len(matrix) != 9:
+        raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
+
+    def entry_of(number: int, header: Header) -> CameraEntry:
         where = f"{folder / POSES}, frame {number}"
         pose, own = rows[number]
         with prefix_errors(where if own else str(folder / INTRINSICS)):
-            lens = Lens(header.width, header.height, *(own or matrix))
-        confidence = existing(folder / "confidence" / f"{number:06d}.png")
-        depth = depth_beside(
-            *(folder / "depth", f"{number:06d}"),
-            unit=MILLIMETER,
-            confidence=confidence,
-            farthest=SENSOR_RANGE,
-        )
-        posed = PosedImage.of(files[number], header, lens=lens, pose=pose, where=where)
-        images.append(posed._replace(depth=depth))
-    return ParsedScene(str(folder), folder, images)
+            lens = Lens(header.width, header.height, *(own or matrix[[0, 4, 2, 5]].tolist()))
+        return CameraEntry(where, lens, pose, depth=phone_depth(folder, f"{number:06d}"))
+
+    return ParsedScene(str(folder), folder, posed_images(files, entry_of))
 
 
 def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
@@ -96,38 +76,13 @@ def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
                     f"{path} contains lens distortion ({', '.join(sorted(DISTORTION & given))}), "
                     "which is not read; undistort the video, and leave these columns empty"
                 )
-            number, *values = _floats([row[name] for name in COLUMNS], path)
-            x, y, z, qx, qy, qz, qw = values
-            where = f"{path}, frame {number:g}"
-            pose = np.column_stack([rotation_of((qw, qx, qy, qz), where), (x, y, z)])
+            number, *values = finite_numbers([row[name] or "" for name in COLUMNS], path).tolist()
+            pose = pose_of(values[:3], values[3:], f"{path}, frame {number:g}") * OPENCV
             own = [row[name] for name in LENS] if given.issuperset(LENS) else []
-            pose = rigid(pose * (1.0, -1.0, -1.0, 1.0), where)
-            poses[int(number)] = pose, _floats(own, path)
+            poses[int(number)] = pose, finite_numbers(own, path).tolist()
     if not poses:
         raise InputError(f"{path} contains no poses; export the capture again")
     return poses
-
-
-def _matrix(path: Path) -> list[float]:
-    """Return fl_x, fl_y, cx, and cy in the intrinsics matrix."""
-    try:
-        rows = [line.split(",") for line in path.read_text().split("\n") if line.strip()]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
-    if [len(row) for row in rows] != [3, 3, 3]:
-        raise InputError(f"{path} is not a 3x3 matrix; export the capture again")
-    return _floats([rows[0][0], rows[1][1], rows[0][2], rows[1][2]], path)
-
-
-def _floats(words: Sequence[str | None], path: Path) -> list[float]:
-    """Return the finite numbers in cells of a CSV file."""
-    try:
-        numbers = [float(word or "") for word in words]
-    except ValueError as error:
-        raise InputError(f"{path} is not a CSV file of numbers: {error}") from error
-    if not all(abs(number) <= LARGEST for number in numbers):
-        raise InputError(f"{path} contains a number that is not finite")
-    return numbers
 
 
 def _write_frames(video: Path, step: int, folder: Path) -> None:
@@ -143,9 +98,7 @@ def _write_frames(video: Path, step: int, folder: Path) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     files = sorted(folder.glob("*.jpg"), reverse=True)  # Each new number is not used yet.
     if not files:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise InputError(
-            f"cannot decode {video}: {' '.join(reason)}; copy the capture from the phone again"
-        )
+        reason = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
+        raise InputError(f"cannot decode {video}: {reason}; copy it from the phone again")
     for file in files:
         file.rename(folder / f"{int(file.stem) * step:06d}.jpg")

@@ -15,7 +15,6 @@ nerfstudio, scale * (R position + t), in `dataparser_transforms.json` (`transfor
 coordinates before this transform and this scale were applied, so `transforms.json` is also needed.
 """
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import points_beside
@@ -40,7 +40,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     up_of,
     without_bad,
 )
-from nerfmac.common import Fields, InputError, composed, leads_out, read_fields, spelled
+from nerfmac.common import Fields, InputError, composed, leads_out, log, read_fields, spelled
 from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
@@ -108,21 +108,16 @@ def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual
-    log.warning(
-        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin "
-        "instead of about 4; using the cameras to center and scale the scene"
-    )
+    distant = f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin"
+    log.warning(f"{distant} instead of about 4; using the cameras to center and scale the scene")
     return None
 
 
 FILE_NAME = "transforms.json"
 
-Array = npt.NDArray[np.float64]
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
 """Maximum entry of |R^T R - I| that counts as a rounding error of float32 rotations R."""
-
-log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path) -> ParsedScene:
@@ -155,27 +150,25 @@ def read_transforms(path: Path) -> ParsedScene:
     )
 
 
-def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
+def _points_of(file: Fields, folder: Path) -> Array | None:
     """Return the sparse points (n, 3) of nerfstudio, in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None
     name = file.text("ply_file_path")
     path = Path(os.path.normpath(folder / name.replace("\\", "/")))
+    problem = f"{file.where}: ply_file_path {name} does not exist"
     if leads_out(path, folder):
-        log.warning(
+        problem = (
             f"{file.where}: ply_file_path {name} leads out of {folder} and is not read; copy or "
             "link the file into this folder"
         )
-        return None
-    path = spelled(path)
-    if not os.path.isfile(path):
-        log.warning(f"{file.where}: ply_file_path {name} does not exist")
-        return None
-    try:
-        return read_ply_points(path)
-    except InputError as error:
-        log.warning(f"{error}; estimating the scene size from the cameras only")
-        return None
+    elif os.path.isfile(path := spelled(path)):
+        try:
+            return read_ply_points(path)
+        except InputError as error:
+            problem = f"{error}; estimating the scene size from the cameras only"
+    log.warning(problem)
+    return None
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
@@ -196,18 +189,15 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         listed = [Path(name).as_posix() for name in file.texts(key, ())]
         for name in listed:
             if composed(name) not in known:
-                raise InputError(
-                    f"{file.where}: {key} contains {name!r}, but no frame has this file_path; use "
-                    f"a name such as {names[0]!r}"
-                )
+                found = f"{key} contains {name!r}, but no frame has this file_path"
+                raise InputError(f"{file.where}: {found}; use a name such as {names[0]!r}")
         chosen = sorted({index_of[key] for key in map(composed, listed) if key in index_of})
         if chosen:
             splits[split] = chosen
     if "train" not in splits:
-        raise InputError(
-            f"{file.where}: no training views remain, because {keys['train']} is missing or lists "
-            f"no frame with an image; list names such as {names[0]!r}"
-        )
+        reason = f"{keys['train']} is missing or lists no frame with an image"
+        advice = f"list names such as {names[0]!r}"
+        raise InputError(f"{file.where}: no training views remain, because {reason}; {advice}")
     return splits
 
 

@@ -8,18 +8,17 @@ intrinsics. nerfmac uses the published intrinsics of the camera in the name of t
 `freiburg1` to `freiburg3`, or the default intrinsics of the benchmark.
 """
 
-import logging
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.posed_image import PosedImage, headers_of
-from nerfmac.common import InputError
+from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
+from nerfmac.common import InputError, log
 from nerfmac.geometry import Lens
 
 IMAGES, DEPTHS, POSES = "rgb.txt", "depth.txt", "groundtruth.txt"
@@ -38,15 +37,6 @@ CAMERAS = {
 """Published intrinsics of the color cameras, keyed by a part of the folder name."""
 DEFAULT_CAMERA = Lens(*SIZE, 525.0, 525.0, 319.5, 239.5)
 
-Array = npt.NDArray[np.float64]
-
-log = logging.getLogger("nerfmac")
-
-
-def is_tum_rgbd(folder: Path) -> bool:
-    """Return whether `folder` contains a scene of the TUM RGB-D benchmark."""
-    return all((folder / name).is_file() for name in (IMAGES, POSES))
-
 
 def read_tum_rgbd(folder: Path) -> ParsedScene:
     """Read the TUM RGB-D scene in `folder`."""
@@ -56,29 +46,23 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
     timed = [(row, _nearest(pose_times, float(row[0]))) for row in listed]
     posed = [(row, poses[index]) for row, index in timed if index is not None]
     if not posed:
-        raise InputError(
-            f"no image in {folder / IMAGES} has a pose in {folder / POSES} within {WITHIN} seconds;"
-            " the times of both files must be from the same clock"
-        )
+        apart = f"no image in {folder / IMAGES} has a pose in {folder / POSES} within {WITHIN} s"
+        raise InputError(f"{apart}; the times of both files must be from the same clock")
     if len(posed) < len(listed):
-        log.warning(
-            "%d of %d images of %s have no pose", len(listed) - len(posed), len(listed), folder
-        )
+        count = len(listed) - len(posed)
+        log.warning("%d of %d images of %s have no pose", count, len(listed), folder)
     found = ImageSearch(folder).existing([row[1] for row, _ in posed], str(folder / IMAGES))
-    headers, images = headers_of([path for _, path in found]), []
-    for (index, path), header in zip(found, headers, strict=True):
-        (time, _), (_, *values) = posed[index]
+
+    def entry_of(index: int, _: Header) -> CameraEntry:
+        time, numbers = posed[index][0][0], [float(value) for value in posed[index][1][1:]]
         where = f"{folder / POSES}, time {time}"
-        x, y, z, qx, qy, qz, qw = map(float, values)
-        rotation = rotation_of((qw, qx, qy, qz), where) * (1.0, -1.0, -1.0)
-        pose = np.column_stack([rotation, (x, y, z)])
-        image = PosedImage.of(path, header, lens=_lens(folder), pose=pose, where=where)
-        nearest = _nearest(depth_times, float(time))
-        depth = None
+        pose = pose_of(numbers[:3], numbers[3:], where) * OPENCV
+        nearest, depth = _nearest(depth_times, float(time)), None
         if nearest is not None and (folder / depths[nearest][1]).is_file():
             depth = DepthImage(folder / depths[nearest][1], UNIT, farthest=SENSOR_RANGE)
-        images.append(image._replace(depth=depth))
-    return ParsedScene(str(folder), folder, images)
+        return CameraEntry(where, _lens(folder), pose, depth=depth)
+
+    return ParsedScene(str(folder), folder, posed_images(found, entry_of))
 
 
 def _lens(folder: Path) -> Lens:
@@ -102,9 +86,8 @@ def _rows(path: Path, columns: int) -> list[list[str]]:
         except ValueError:
             numbers = [float("nan")]
         if len(row) != columns or not np.isfinite(numbers).all():
-            raise InputError(
-                f"{path}, line {number}: expected {columns} columns, {EXPECTED[columns]}"
-            )
+            expected = f"{columns} columns, {EXPECTED[columns]}"
+            raise InputError(f"{path}, line {number}: expected {expected}")
         rows.append(row)
     return sorted(rows, key=lambda row: float(row[0]))
 
