@@ -30,7 +30,7 @@ CEILINGS = {
     "rendering": 783,
     "refine": 374,
     "training": 1293,
-    "scenes": 3889,
+    "scenes": 3896,
     "paths": 815,
     "datasets": 249,
     "capture": 2498,

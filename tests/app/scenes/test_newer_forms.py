@@ -117,6 +117,20 @@ def test_frames_without_intrinsics_have_those_of_the_matrix(tmp_path):
     assert {frame.camera.lens.fl_x for frame in scene.splits["train"]} == {LENS.fl_x}
 
 
+def test_a_video_that_is_shorter_than_its_poses_is_read_with_a_line(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "100%d cache"))  # "%d" is no pattern here.
+    folder = tmp_path / "scan"
+    depth_scenes.stray_scanner(folder, VIEWS, LENS)
+    path = folder / "odometry.csv"
+    rows = path.read_text().splitlines()
+    last = rows[-1].split(", ")
+    count = len(rows) - 1
+    rows += [", ".join([last[0], f"{count + more:06d}", *last[2:]]) for more in range(3)]
+    path.write_text("\n".join(rows))
+    assert len(load_scene(folder, split="none").splits["train"]) == count
+    assert f"3 of {count + 3} poses in {path} have no frame in rgb.mp4" in caplog.text
+
+
 def test_stray_scanners_lens_distortion_is_refused(tmp_path):
     folder = stray(tmp_path, "distortion_center_x, distortion_center_y", lambda index: "16, 12")
     with pytest.raises(InputError, match=r"contains lens distortion \(distortion_center_x"):

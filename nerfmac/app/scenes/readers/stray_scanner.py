@@ -45,6 +45,12 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     files = {number: path for number, path in files.items() if number in rows}
     if not files:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
+    wanted = [number for number in rows if number % step == 0]
+    if missing := len(wanted) - len(files):
+        log.warning(
+            f"{missing} of {len(wanted)} poses in {folder / POSES} have no frame in {VIDEO}, which "
+            "is shorter, and are skipped; copy the video again if it is incomplete"
+        )
     matrix = read_numbers(folder / INTRINSICS)
     if len(matrix) != 9:
         raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
@@ -92,10 +98,12 @@ def _write_frames(video: Path, step: int, folder: Path) -> None:
     log.info("extracting frames of %s", video)
     # The color matrix and the range are those of JPEG files.
     filters = f"select='not(mod(n,{step}))',scale=out_color_matrix=bt601:out_range=full"
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", f"file:{video}", "-an"]
-    command += ["-vf", f"{filters},format=yuvj444p", "-fps_mode", "passthrough", "-q:v", "1"]
-    command += ["-qmin", "1", "-start_number", "0", str(folder / "%06d.jpg")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    # The names of the frames are a pattern, so the path of the folder must not be a part of it.
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", f"file:{video.absolute()}"]
+    command += ["-an", "-vf", f"{filters},format=yuvj444p", "-fps_mode", "passthrough", "-q:v", "1"]
+    command += ["-qmin", "1", "-start_number", "0", "%06d.jpg"]
+    null = subprocess.DEVNULL
+    done = subprocess.run(command, stdin=null, capture_output=True, check=False, cwd=folder)
     files = sorted(folder.glob("*.jpg"), reverse=True)  # Each new number is not used yet.
     if not files:
         reason = " ".join(done.stderr.decode(errors="replace").strip().splitlines()[-1:])
