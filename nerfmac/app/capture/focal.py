@@ -48,13 +48,11 @@ class Trial(NamedTuple):
     focal: float  # Focal length after the final optimization.
     k1: float  # Distortion coefficient after the final optimization.
     k2: float  # Distortion coefficient after the final optimization.
-    ratio: (
-        float  # Ratio of the vertical to the horizontal focal length, 1 unless images are squeezed.
-    )
+    ratio: float  # Vertical focal length, relative to the horizontal one.
     error: float  # Mean reprojection error in pixels.
     observations: int  # Number of observations of sparse points.
     images: int  # Number of registered images.
-    doubt: str = ""  # Focal lengths that fit equally well. The focal length is then assumed.
+    doubt: str = ""  # Why the focal length is assumed, or "" if it is estimated.
 
     @property
     def lens(self) -> list[float]:
@@ -66,9 +64,8 @@ class Trial(NamedTuple):
         """The warning about an assumed focal length."""
         return Finding(
             "focal length",
-            f"the focal length is not in EXIF, and {self.doubt} of the longer side fit equally "
-            f"well; {TYPICAL:g} is assumed, as for most phones, and with another one the scene "
-            "would be stretched in depth",
+            f"the focal length is not in EXIF, and {self.doubt}; {TYPICAL:g} is assumed, as for "
+            "most phones, and with another one the scene would be stretched in depth",
             ADVICE,
             is_refused=False,
         )
@@ -85,7 +82,7 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 
 def choose_trial(trials: Sequence[Trial]) -> Trial:
     """Return the complete trial with the smallest error, or a trial with the focal length `TYPICAL`
-    if a trial with another focal length fits equally well.
+    if a trial with another focal length fits equally well, or if no photo has the focal length.
 
     Each observation that a trial lacks, compared with another trial, counts as an error of
     `REJECTED`. Otherwise, a wrong focal length could have the smallest error because COLMAP rejects
@@ -105,8 +102,13 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     limit = AS_GOOD * _fit(best, trials)
     as_good = [trial for trial in complete if _fit(trial, trials) <= limit]
     low, high = min(trial.focal for trial in as_good), max(trial.focal for trial in as_good)
-    if ratio(low, high) > OTHER or not MIN_FOCAL < best.focal < MAX_FOCAL:
-        return best._replace(focal=TYPICAL, k1=0.0, k2=0.0, doubt=f"{low:.2f} and {high:.2f}")
+    doubt = ""
+    if ratio(low, high) > OTHER:
+        doubt = f"{low:.2f} and {high:.2f} of the longer side fit equally well"
+    elif not MIN_FOCAL < best.focal < MAX_FOCAL:
+        doubt = f"{best.focal:.2f} of the longer side, which fits best, is not plausible"
+    if doubt:
+        return best._replace(focal=TYPICAL, k1=0.0, k2=0.0, doubt=doubt)
     return best
 
 
@@ -117,9 +119,8 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
     focal length must fit as well as those of the trials."""
     if trial.doubt and error > max(LARGE_ERROR, WORSE * trial.error):
         raise UnknownFocalError(
-            f"the focal length is not in EXIF and cannot be determined from the images: "
-            f"{trial.doubt} of the longer side fit equally well, and the usual focal length of "
-            f"{TYPICAL:g} does not fit; {ADVICE}"
+            "the focal length is not in EXIF and cannot be determined from the images: "
+            f"{trial.doubt}, and the usual focal length of {TYPICAL:g} does not fit; {ADVICE}"
         )
     if error > LARGE_ERROR and ratio(focal, trial.focal) > OTHER:
         raise UnknownFocalError(

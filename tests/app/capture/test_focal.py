@@ -36,8 +36,11 @@ def test_observations_that_were_lost_count_against_a_trial():
 def test_the_usual_focal_length_is_assumed_if_trials_that_contradict_each_other_fit_equally_well():
     other = RIGHT._replace(guess=0.85, focal=0.85, error=0.35)
     assumed = choose_trial([RIGHT, other])
-    assert (assumed.focal, assumed.doubt) == (TYPICAL, "0.85 and 1.14")
-    assert "0.85 and 1.14 of the longer side fit equally well" in assumed.finding.evidence
+    assert (assumed.focal, assumed.doubt) == (
+        TYPICAL,
+        "0.85 and 1.14 of the longer side fit equally well",
+    )
+    assert f"{assumed.doubt}; 0.85 is assumed" in assumed.finding.evidence
     assert not assumed.finding.is_refused
     assert choose_trial([RIGHT, other._replace(error=0.40)]) is RIGHT
     assert choose_trial([RIGHT, other._replace(focal=1.1)]) is RIGHT
@@ -46,7 +49,9 @@ def test_the_usual_focal_length_is_assumed_if_trials_that_contradict_each_other_
 def test_the_usual_focal_length_is_assumed_instead_of_one_that_no_photo_has():
     far = RIGHT._replace(focal=MAX_FOCAL / 2)
     assert choose_trial([far]) is far
-    assert choose_trial([far._replace(focal=MAX_FOCAL * 2)]).focal == TYPICAL
+    assumed = choose_trial([far._replace(focal=MAX_FOCAL * 2)])
+    assert assumed.focal == TYPICAL
+    assert assumed.doubt == "6.00 of the longer side, which fits best, is not plausible"
 
 
 def test_an_assumed_focal_length_that_does_not_fit_is_refused():
