@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac import Camera, Lens, Rendered, Samples
+from nerfmac import Camera, Lens, Rays, Rendered, Samples
 from nerfmac.app.export.scene_page import TracedField, quantized, to_halves
 from nerfmac.backend import kernels_disabled
 from nerfmac.geometry.color import srgb_to_linear
@@ -80,7 +80,8 @@ def test_density_and_color_are_the_references(case, rounded, probed):
     starts = mx.arange(POINTS + 1, dtype=mx.int32)
     samples = Samples(position, one, one, ray, starts, mx.ones(POINTS, mx.int32))
     with kernels_disabled():
-        density, color, _ = run.trainer.field(rounded, samples, direction)
+        rays = Rays(position - direction, direction).complete
+        density, color, _ = run.trainer.field(rounded, samples, rays)
     finest = max(run.trainer.field.encoding.levels.scales)
     rel = 64 * finest * ROUNDOFF
     assert_matches(np.log(found[:, -6]), mx.log(density), rel=rel, name="log density")

@@ -29,6 +29,8 @@ HARMLESS = {
 HARMLESS_IN_LOG = re.compile(
     r"^Task exception was never retrieved\nfuture: .*WebSocketClosedError\(\)>\n"
     r"(?:.*\n)*?tornado\.websocket\.WebSocketClosedError$"
+    r"|^\[E .*(?:Uncaught exception in (?:ZMQStream|zmqstream) callback|Exception in callback .*)\n"
+    r"(?:    .*\n)*?    tornado\.websocket\.WebSocketClosedError$"
     r"|^.*Exception in control handler:\nTraceback.*\n"
     r"(?:  .*\n)*  .* in (?:create|delete)_subshell_request\n(?:  .*\n)*AssertionError$",
     re.M,
