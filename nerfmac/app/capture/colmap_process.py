@@ -42,11 +42,13 @@ second focal length of the OPENCV model."""
 MIN_PARALLAX, MIN_ANGLE = 2.0, 0.3
 """Minimum angles in degrees between the viewing rays of a sparse point, at the initial pair of
 images and at any pair, if no images have the parallax that COLMAP requires by default."""
-MIN_RATIO, MAX_FREED_ERROR, MAX_FREED = 1.1, 0.96, 30
-"""Minimum ratio of two focal lengths of images that have been squeezed, maximum reprojection error
-with these focal lengths, relative to the error with a common one, and approximate maximum number of
-images for which both are compared. In rendered captures that are not squeezed, the error is at
-least 0.99, and in squeezed ones, it is at most 0.95."""
+MIN_RATIO, MAX_RATIO, MAX_K1 = 1.1, 2.0, 0.5
+"""Minimum and maximum ratio of two focal lengths of images that have been squeezed, and maximum
+distortion coefficient k1 of photos."""
+MAX_FREED_ERROR, MAX_FREED = 0.96, 30
+"""Maximum reprojection error with two focal lengths, relative to the error with a common one, and
+approximate maximum number of images for which both are compared. In rendered captures that are not
+squeezed, the error is at least 0.99, and in squeezed ones, it is at most 0.95."""
 PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
 
 
@@ -378,8 +380,11 @@ def _is_squeezed(pycolmap: Any, model: Any) -> bool:
         part.deregister_frame(frame)
     error = part.compute_mean_reprojection_error()
     ratios = _free_ratio(pycolmap, part)
-    is_other = not 1 / MIN_RATIO < ratios[len(ratios) // 2] < MIN_RATIO
-    return is_other and part.compute_mean_reprojection_error() < MAX_FREED_ERROR * error
+    ratio = max(ratios[len(ratios) // 2], 1 / ratios[len(ratios) // 2])
+    # Wrong cameras also fit better with two focal lengths, but then with extreme distortion.
+    is_plausible = all(abs(camera.params[4]) < MAX_K1 for camera in part.cameras.values())
+    is_better = part.compute_mean_reprojection_error() < MAX_FREED_ERROR * error
+    return is_plausible and is_better and MIN_RATIO < ratio < MAX_RATIO
 
 
 def _free_ratio(pycolmap: Any, model: Any) -> list[float]:

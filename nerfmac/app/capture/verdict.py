@@ -76,6 +76,11 @@ def judge(evidence: Evidence) -> Verdict:
         *_lenses(evidence, cameras),
         *_crops(cameras),
     ]
+    is_turned = any(finding.kind == "turned" for finding in found)
+    if Verdict(tuple(found)).is_refused and not is_turned and not evidence.focals:
+        # Without parallax, the focal length of the model is arbitrary, and so are other findings.
+        in_place = turned(evidence.matches, evidence.images)
+        found = [in_place, *found] if in_place else found
     return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
 
 
