@@ -33,7 +33,7 @@ CEILINGS = {
     "scenes": 3896,
     "paths": 815,
     "datasets": 249,
-    "capture": 2507,
+    "capture": 2510,
     "inspection": 804,
     "run": 1551,
     "snapshots": 432,

@@ -184,7 +184,10 @@ def turned_share_of(matches: Matches, images: Sequence[CapturedImage]) -> float:
             matches, {im.name: im.lens(0 if im.focal else relative) for im in images}
         )
 
-    return max(map(share, FOCALS)) if any(not image.focal for image in images) else share(0.0)
+    if all(image.focal for image in images):
+        return share(0.0)
+    best = max(FOCALS, key=share)
+    return max(share(best * factor) for factor in (0.98, 0.99, 1.0, 1.01, 1.02))
 
 
 def _rotation_errors(first: Floats, second: Floats, limit: float) -> Floats:
