@@ -6,6 +6,7 @@ because other programs and web pages can send requests to this server as well.
 """
 
 import json
+import logging
 import secrets
 import socket
 import struct
@@ -25,7 +26,8 @@ from nerfmac.app.viewer.session import Message, Send
 from nerfmac.app.viewer.widget import Viewer
 from nerfmac.common import InputError
 
-COOKIE = "nerfmac-token"
+log = logging.getLogger("nerfmac")
+
 FIRST_PORT, LAST_PORT = 8888, 8987  # Ports that are tried if the user does not choose one.
 
 
@@ -56,14 +58,18 @@ class Server:
         self.pages: set[_Socket] = set()
         self._early: list[Message] = []  # Messages from before the viewer existed.
         self._error: BaseException | None = None
+        self._has_refused = False
         self._listening, self.port = _listening_socket(host, port)
+        # Browsers send cookies to all ports of a host.
+        self.cookie = f"nerfmac-token-{self.port}"
         self._loop = IOLoop()
 
     def run(self, begin: Callable[[Send], ServedViewer]) -> None:
         """Create the viewer with `begin(send)` on another thread, and serve the page until the user
         presses Ctrl-C. If `begin` raises an exception, it is raised again."""
         named = {"server": self}
-        application = Application([("/", _Page, named), ("/messages", _Socket, named)])
+        handlers: list[Any] = [("/", _Page, named), ("/messages", _Socket, named)]
+        application = Application(handlers, log_function=lambda _handler: None)
         self._loop.asyncio_loop.call_soon(HTTPServer(application).add_socket, self._listening)
         threading.Thread(target=self._begin, args=(begin,), daemon=True).start()
         with suppress(KeyboardInterrupt):
@@ -86,6 +92,12 @@ class Server:
             self._early.append(message)
         while self.viewer is not None and self._early:
             self.viewer.hear(self._early.pop(0))
+
+    def refuse(self) -> None:
+        """Log that a request without the token was refused, once, because an old page repeats it."""
+        if not self._has_refused:
+            self._has_refused = True
+            log.warning("a page without the current address was refused; open the printed address")
 
     def send(self, content: Message, buffers: list[bytes]) -> None:
         """Send a message to all open pages. Any thread may call this method."""
@@ -121,24 +133,32 @@ class _Guarded(RequestHandler):
         self.server = server
 
     def prepare(self) -> None:
-        given = self.get_query_argument("token", self.get_cookie(COOKIE, "")) or ""
+        given = self.get_query_argument("token", self.get_cookie(self.server.cookie, "")) or ""
         if not compare_digest(given.encode(), self.server.token.encode()):
-            raise HTTPError(403, reason="open the address that nerfmac view has printed")
+            self.server.refuse()
+            raise HTTPError(403)
+
+    def write_error(self, status_code: int, **_named: Any) -> None:
+        self.finish(_text("refused.html") if status_code == 403 else str(status_code))
+
+
+def _text(name: str) -> str:
+    """Return the content of a file of the page."""
+    return (files("nerfmac.app.viewer") / "page" / "alone" / name).read_text(encoding="utf-8")
 
 
 class _Page(_Guarded):
     def get(self) -> None:
-        folder = files("nerfmac.app.viewer") / "page" / "alone"
         parts = {
             "{title}": "nerfmac",
             "{viewer}": json.dumps(str(Viewer._esm)).replace("<", "\\u003c"),
             "{style}": str(Viewer._css),
-            "{script}": (folder / "alone.js").read_text(encoding="utf-8"),
+            "{script}": _text("alone.js"),
         }
-        text = (folder / "alone.html").read_text(encoding="utf-8")
+        text = _text("alone.html")
         for name, part in parts.items():
             text = text.replace(name, part)
-        self.set_cookie(COOKIE, self.server.token, httponly=True, samesite="Strict")
+        self.set_cookie(self.server.cookie, self.server.token, httponly=True, samesite="Strict")
         self.set_header("Cache-Control", "no-store")
         self.finish(text)
 

@@ -117,9 +117,55 @@ def test_a_request_without_the_token_is_refused(served):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(address)
         assert refused.value.code == 403
+        assert "prints a new address" in refused.value.read().decode()
         refused.value.close()
     with urllib.request.urlopen(view.address) as page:
         assert page.status == 200
+
+
+def test_two_viewers_in_one_browser_do_not_lock_each_other_out(served, browser):
+    context = browser.new_context()
+    pages = [context.new_page() for _ in range(2)]
+    for page in pages:
+        page.goto(served("run").address)
+        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
+    for page in pages:
+        assert page.reload().status == 200
+        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
+    context.close()
+
+
+PAUSES = """
+  window.pauses = [];
+  const later = window.setTimeout;
+  window.setTimeout = (task, delay, ...rest) => {
+    const isPause = delay >= 1000 && String(task).includes("show(el");
+    if (isPause) window.pauses.push(delay);
+    return later(task, isPause ? 5 : delay, ...rest);
+  };
+"""
+
+
+def test_a_page_of_a_restarted_server_asks_ever_more_slowly_and_the_log_has_one_line(
+    served, browser
+):
+    first = served("run")
+    page = browser.new_page()
+    page.add_init_script(PAUSES)
+    page.goto(first.address)
+    page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
+    page.evaluate("() => (pauses.length = 0)")
+    first.end()
+    second = served("run", "--port", re.search(r":(\d+)/", first.address)[1])
+    page.get_by_text("open the new address").wait_for(timeout=WAIT)
+    page.wait_for_function("() => pauses.filter((each) => each === 30_000).length > 9")
+    pauses = page.evaluate("() => pauses")
+    assert pauses[:5] == [1000, 2000, 4000, 8000, 16000]
+    assert set(pauses[5:]) == {30_000}
+    _, _, err = second.end()
+    assert len(err.splitlines()) == 1
+    assert "open the printed address" in err
+    page.close()
 
 
 def test_other_devices_get_an_address_and_a_code_to_scan(served):

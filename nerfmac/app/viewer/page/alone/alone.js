@@ -5,10 +5,12 @@
  * uint32, the header {content, sizes} as JSON, and the buffers, one after another.
  */
 
-const AGAIN = 1000; // milliseconds until the page tries to connect again
+const FIRST_PAUSE = 1000; // milliseconds until the page tries to connect again
+const LONGEST_PAUSE = 30_000; // the pause doubles with each attempt, up to this value
 const TEXTS = {
   waiting: "The scene is being loaded.",
-  stopped: "nerfmac view has ended or does not answer. Start it again to continue.",
+  stopped: "nerfmac view has ended or does not answer. If you start it again, open the new"
+    + " address that it prints.",
 };
 
 const source = JSON.parse(document.getElementById("source").textContent);
@@ -41,14 +43,17 @@ function connect() {
 }
 
 /** Show the viewer until the connection ends, and then again as soon as there is another. */
-function show(el, remove = () => {}) {
+function show(el, remove = () => {}, pause = FIRST_PAUSE) {
   const { model, socket } = connect();
-  let end = remove;
+  let [end, wait] = [remove, pause];
   socket.addEventListener("open", () => {
     remove();
     end = viewer.render({ model, el });
+    wait = FIRST_PAUSE;
   });
-  socket.addEventListener("close", () => setTimeout(() => show(el, end), AGAIN));
+  socket.addEventListener("close", () => {
+    setTimeout(() => show(el, end, Math.min(2 * wait, LONGEST_PAUSE)), wait);
+  });
 }
 
 show(document.getElementById("viewer"));
