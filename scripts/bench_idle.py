@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nerfmac.app.viewer.loop import TOUCH
+from nerfmac.app.viewer.open_page import TOUCH
 from tests.app.viewer.notebook.browser import running_chromium
 from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab

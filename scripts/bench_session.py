@@ -20,7 +20,9 @@ import numpy as np
 
 from nerfmac.app.run import Run, Training
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.session import OUTPUT_OF_MODE, Message, Session
+from nerfmac.app.viewer.open_page import Message
+from nerfmac.app.viewer.session import Session
+from nerfmac.app.viewer.settings import OUTPUT_OF_MODE
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend import choose_device, device_name
 
@@ -34,8 +36,8 @@ class Page:
         self.session = opened.result()
         self.loop = worker.submit(lambda: Loop(worker, self.session, lambda _: None)).result()
         worker.add(self.loop)
-        self.view = self.session.view
-        self.say("ready", page="bench", width=size[0], height=size[1], warps=warps)
+        self.view, self.start = self.session.view, time.monotonic()
+        self.say("ready", width=size[0], height=size[1], warps=warps)
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
         """Receive a message from the session. The session uses this method as `send`."""
@@ -45,16 +47,25 @@ class Page:
 
     def say(self, kind: str, **content: Any) -> None:
         """Send a message to the session."""
-        self.loop.post({"kind": kind, **content})
+        self.loop.post({"kind": kind, "page": "bench", **content})
+
+    def place(self, seconds: float) -> dict[str, Any]:
+        """Return the camera, which circles around the center in 4 seconds, as in a `move`."""
+        angle, center = 0.5 * np.pi * seconds, self.view.center
+        cos, sin = np.cos(angle), np.sin(angle)
+        x, y, z = self.view.up
+        skew = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+        turn = np.eye(3) + sin * skew + (1.0 - cos) * skew @ skew
+        eye = center + turn @ (self.view.pose[:, 3] - center)
+        pose = np.c_[turn @ self.view.pose[:, :3], eye]
+        return {"pose": pose.ravel().tolist(), "center": center.tolist(), "fov": self.view.fov}
 
     def drag(self, seconds: float) -> dict[str, float]:
         """Move the camera for `seconds` seconds, and return rates, latencies, and resolution."""
         self.frames.clear()
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
-            self.view = self.view.orbit(0.004, 0.001)
-            here = {name: self.view.to_json()[name] for name in ("pose", "center")}
-            self.say("move", t=1000.0 * now, moving=True, page="bench", version=0, **here)
+            self.say("move", t=1000.0 * now, moving=True, **self.place(now - self.start))
             time.sleep(1 / 120)
         frames = [frame for frame in self.frames if frame[1]["t"] is not None]
         latencies = [1000.0 * arrival - frame["t"] for arrival, frame in frames]

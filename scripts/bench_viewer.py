@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT))
 from nerfmac.app.paths import Keyframe  # noqa: E402
 from nerfmac.app.run import Run  # noqa: E402
 from nerfmac.app.viewer.images import Images  # noqa: E402
-from nerfmac.app.viewer.session import Settings  # noqa: E402
+from nerfmac.app.viewer.settings import Display  # noqa: E402
 from nerfmac.backend import device_name  # noqa: E402
 from nerfmac.common.checks import InputError  # noqa: E402
 from nerfmac.rendering.metrics import psnr  # noqa: E402
@@ -163,7 +163,7 @@ class Bench:
         self._desk, self._folder, self._port = desk, folder, port
         self._drags, self._keep = given.drags, given.images
         run = Run.load(folder)
-        self._truth = Images(run.trainer, run.state, Settings().options)
+        self._truth = Images(run.trainer, run.state, Display().options())
         self._figures: dict[str, list[float]] = {}
 
     def measure(self, *, has_webgl: bool) -> dict[str, list[float]]:

@@ -81,9 +81,9 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
     # These modules are slow to import, and require the packages of the extra `notebook`.
     import segno
 
+    from nerfmac.app.viewer.open_page import Send
     from nerfmac.app.viewer.path_editor import free_path
     from nerfmac.app.viewer.serving import ServedViewer, Server
-    from nerfmac.app.viewer.session import Send
 
     is_trained = path is not None and (is_run(path) or is_snapshot(path))
     source: Any = path

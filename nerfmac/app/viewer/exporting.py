@@ -9,17 +9,17 @@ from nerfmac.app.export import KINDS, check_kind
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.viewer.path_editor import Canceled
 from nerfmac.common import appearing, make_folder
-from nerfmac.config.rendering import Box
-
-Color = tuple[float, float, float]
+from nerfmac.config.rendering import Box, Color
 
 
 class Export:
-    """Export of a run to a new file. `run` writes the file on the worker thread, and calls
-    `breathe` between its steps. The run must not be trained in the meantime."""
+    """Export of a run, or of its part inside `crop`, a box in scene coordinates, to a new file.
+    `run` writes the file on the worker thread, and calls `breathe` between its steps. The run must
+    not be trained in the meantime."""
 
-    def __init__(self, kind: str, path: Path) -> None:
+    def __init__(self, kind: str, path: Path, crop: Box | None, background: Color) -> None:
         check_kind(kind, path)
+        self._crop, self._background = crop, background
         self.kind, self.path = kind, path
         self.stage, self.fraction = "", 0.0
         self._is_canceled = threading.Event()
@@ -32,10 +32,8 @@ class Export:
         """Return the progress as JSON values for the page."""
         return {"name": self.path.name, "stage": self.stage, "done": round(self.fraction, 3)}
 
-    def run(
-        self, run: Run, crop: Box | None, background: Color, breathe: Callable[[], None]
-    ) -> None:
-        """Write the file. `crop` is a box in scene coordinates."""
+    def run(self, run: Run, breathe: Callable[[], None]) -> None:
+        """Write the file."""
 
         def report(stage: str, fraction: float) -> None:
             if self._is_canceled.is_set():
@@ -44,11 +42,11 @@ class Export:
             breathe()
 
         options: dict[str, Any] = {"progress": report}
-        if crop is not None:
-            low, high = placement_of(run).box_to_file(*crop)
+        if self._crop is not None:
+            low, high = placement_of(run).box_to_file(*self._crop)
             options["crop"] = (tuple(low.tolist()), tuple(high.tolist()))
         if self.kind == "page":
-            options["background"] = background
+            options["background"] = self._background
         elif self.kind == "cameras":
             options = {}
         make_folder(self.path.parent)

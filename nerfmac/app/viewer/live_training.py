@@ -1,8 +1,10 @@
 """`LiveTraining` trains a run in slices and can be started and paused."""
 
 import math
+import threading
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 from nerfmac.app.run import Training
@@ -20,6 +22,10 @@ class LiveTraining:
         self.run, self._training = training.run, training
         self.goal = Goal()
         self.message: str | None = None
+        self.is_resting = threading.Event()
+        """Event that is set while training is not running. Any thread may wait for it."""
+        self.is_resting.set()
+        self.failure: Exception | None = None  # Exception that stopped training, or None.
         self.is_preparing = self.run.state.is_preview
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
@@ -49,6 +55,8 @@ class LiveTraining:
         self.run.images()
         self._reports = self._train()
         self._speed = _Speed()
+        self.failure = None
+        self.is_resting.clear()
 
     def pause(self) -> None:
         """Stop training and save the run."""
@@ -84,6 +92,24 @@ class LiveTraining:
             self._speed.see(report.progress)
             if report.errors is not None and not report.is_skipped:
                 self.errors.add(report.errors)
+
+    def refine(self, **switches: bool) -> None:
+        """Enable or disable refinements before training starts."""
+        if self.is_running:
+            raise InputError(
+                "refinement cannot be changed during training; choose it before training starts"
+            )
+        self._training.refine(**switches)
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Number of training steps that are not saved in any folder."""
+        return self.run.state.step - self._training.saved_step
+
+    def save(self, folder: str | Path) -> None:
+        """Save the current run in a run folder."""
+        self.run.save(folder)
+        self._training.saved_step = self.run.state.step
 
     def status(self) -> dict[str, Any]:
         """Return the state of the training as JSON values for the page."""

@@ -22,6 +22,7 @@ from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
+from nerfmac.app.viewer.settings import check_ranges
 from nerfmac.common import InputError, checks, user_path
 from nerfmac.geometry import Camera
 
@@ -204,8 +205,7 @@ class PathEditor:
         an orbit around the scene if the path has fewer than two keyframes."""
         if self.is_rendering:
             raise InputError("another video is being rendered; wait for it or cancel it")
-        checks.number("seconds", seconds, low=0.01, high=3600.0)
-        checks.number("fps", fps, low=1.0, high=240.0)
+        check_ranges(video_seconds=seconds, fps=fps)
         for side, pixels in zip(("width", "height"), size, strict=True):
             checks.number(side, pixels, low=2, high=8192, whole=True)
         cameras = self.film.cameras(max(round(seconds * fps), 1), size)

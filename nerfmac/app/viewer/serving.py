@@ -22,7 +22,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, HTTPError, RequestHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from nerfmac.app.viewer.session import Message, Send
+from nerfmac.app.viewer.open_page import Message, Send
 from nerfmac.app.viewer.widget import Viewer
 from nerfmac.common import InputError
 
@@ -94,19 +94,20 @@ class Server:
             self.viewer.hear(self._early.pop(0))
 
     def refuse(self) -> None:
-        """Log that a request without the token was refused, once, because an old page repeats it."""
+        """Log the first refused request. A page of an earlier server repeats its requests."""
         if not self._has_refused:
             self._has_refused = True
             log.warning("a page without the current address was refused; open the printed address")
 
     def send(self, content: Message, buffers: list[bytes]) -> None:
-        """Send a message to all open pages. Any thread may call this method."""
+        """Send a message to its page or, without `page`, to all pages. Any thread may call this
+        method."""
         head = json.dumps({"content": content, "sizes": [len(each) for each in buffers]}).encode()
         frame = b"".join([struct.pack("<I", len(head)), head, *buffers])
-        self._loop.add_callback(self._broadcast, frame)
+        self._loop.add_callback(self._broadcast, frame, content.get("page"))
 
-    def _broadcast(self, frame: bytes) -> None:
-        for page in tuple(self.pages):
+    def _broadcast(self, frame: bytes, name: str | None) -> None:
+        for page in [page for page in self.pages if name in (None, page.name)]:
             try:
                 page.write_message(frame, binary=True)
             except WebSocketClosedError:
@@ -164,12 +165,18 @@ class _Page(_Guarded):
 
 
 class _Socket(_Guarded, WebSocketHandler):
+    name: str | None = None  # Name of the page in its messages.
+
     def open(self, *_arguments: str, **_named: str) -> None:
         self.set_nodelay(True)
         self.server.pages.add(self)
 
     def on_message(self, message: str | bytes) -> None:
-        self.server.hear(json.loads(message))
+        content = json.loads(message)
+        self.name = content.get("page")
+        self.server.hear(content)
 
     def on_close(self) -> None:
         self.server.pages.discard(self)
+        if self.name is not None:
+            self.server.hear({"kind": "leave", "page": self.name})

@@ -1,240 +1,91 @@
-"""`Session`, the state of a viewer and the actions that the page and the notebook can request.
+"""`Session`, the state of a viewer: its run, its training, its jobs, and its open pages.
 
 A session starts no work by itself. `Loop` draws images and trains, the module `messages` maps
-messages from the page to actions, and `Status` sends the state to the page.
+messages from the pages to actions, and `Status` sends the state to a page.
 """
 
-from __future__ import annotations
-
-import re
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from itertools import islice
-from math import radians
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
+from math import degrees, radians
 from typing import Any
 
-import numpy as np
-
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import HeldOut, Training
-from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
-from nerfmac.app.viewer.exporting import Export
-from nerfmac.app.viewer.images import Images, PhotoComparison
+from nerfmac.app.run import Training
+from nerfmac.app.viewer.images import Images
+from nerfmac.app.viewer.jobs import Jobs
 from nerfmac.app.viewer.live_training import LiveTraining
-from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
-from nerfmac.app.viewer.screen import Screen
-from nerfmac.app.viewer.screen_image import Target
+from nerfmac.app.viewer.open_page import Opened, OpenPage, Send
+from nerfmac.app.viewer.pace import Pace
+from nerfmac.app.viewer.path_editor import Canceled, VideoJob
+from nerfmac.app.viewer.settings import Display, Settings, check_ranges, hex_color
+from nerfmac.app.viewer.shown_scene import ShownScene
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import InputError, checks
-from nerfmac.config.rendering import DIAGNOSTICS, EXTRA, Box, RenderOptions
-from nerfmac.geometry import Camera
-
-Message = dict[str, Any]
-Send = Callable[[Message, list[bytes]], None]
-
-HELD_STILL = 0.5
-"""Maximum time in seconds between two moves of a moving camera, even if the pointer is still
-pressed."""
-FRUSTUM_SIZE = 0.06
-"""Depth of the frusta of cameras and keyframes, relative to the distance of the cameras from the
-scene center (median)."""
-FRUSTUM_IN_SUBJECT = 0.3  # Maximum depth of these frusta, relative to the radius of the subject.
-TRIAL_FRAMES = 4  # Number of small frames that are rendered to estimate the time for a video.
-TRIAL_SCALE = 0.2  # Width and height of these frames, relative to the default size of a video.
-PHOTOS = 8  # Number of thumbnails in a message.
-UP = {
-    **{"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)},
-    **{"-x": (-1.0, 0.0, 0.0), "-y": (0.0, -1.0, 0.0), "-z": (0.0, 0.0, -1.0)},
-}
-"""Up directions along the axes of the scene."""
-HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
-OUTPUT_OF_MODE = {
-    "color": "rgb",
-    "depth": "depth",
-    "normals": "normal",
-    "opacity": "opacity",
-    **{output: output for output in DIAGNOSTICS},
-}
-"""`RenderOptions.output` of each viewer mode."""
-
-
-TRAINING_SETTINGS = {"share", "rate", "rays", "steps", "seconds"}
-"""Settings that do not change the content of the image."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Values of the controls of the page, except for the camera. Field names are the JSON keys."""
-
-    mode: str = "color"
-    background: str = "#ffffff"
-    exposure: float = 0.0  # Exposure compensation in stops.
-    crop: Box | None = None  # Lowest and highest corner in scene coordinates.
-    resolution: int | None = None  # Maximum length of the longer side of an image in pixels.
-    up: str = "scene"  # Up direction: a key of `UP`, `scene`, or `view`.
-    share: float = 0.7  # Fraction of the device time for training, halved while the camera moves.
-    rate: float = 1.0  # Factor for the learning rate.
-    rays: int | None = None  # Maximum number of rays per step.
-    steps: int | None = None  # Total number of steps after which training stops.
-    seconds: float | None = None  # Total training time in seconds after which training stops.
-
-    def __post_init__(self) -> None:
-        if not str(self.mode).startswith(EXTRA):
-            checks.choice("mode", self.mode, OUTPUT_OF_MODE)
-        checks.choice("up", self.up, ("scene", *UP, "view"))
-        if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
-            raise InputError(
-                f"background is {self.background!r}; expected a hexadecimal color such as '#ffffff'"
-            )
-        checks.number("exposure", self.exposure, low=-4.0, high=4.0)
-        checks.number("share", self.share, low=0.0, high=1.0)
-        checks.number("rate", self.rate, low=0.1, high=10.0)
-        checks.optional_number("resolution", self.resolution, low=64, high=8192, whole=True)
-        for name in ("rays", "steps"):
-            checks.optional_number(name, getattr(self, name), low=1, high=2**31, whole=True)
-        checks.optional_number("seconds", self.seconds, low=1e-3)
-        object.__setattr__(self, "crop", self.options.crop)  # `options` checks the box.
-
-    def changed(self, values: dict[str, Any]) -> Settings:
-        """Return a copy with new values for some settings."""
-        names = {field.name for field in fields(self)}
-        for name in values:
-            checks.choice("setting", name, names)
-        return replace(self, **values)
-
-    @property
-    def rgb_background(self) -> tuple[float, float, float]:
-        """Background color (red, green, blue) as sRGB in [0, 1]."""
-        red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
-        return red, green, blue
-
-    @property
-    def options(self) -> RenderOptions:
-        """Content and appearance of the images."""
-        output = OUTPUT_OF_MODE.get(self.mode, self.mode)
-        return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
-
-
-def _hex(color: tuple[float, float, float]) -> str:
-    return "#" + "".join(f"{round(255.0 * channel):02x}" for channel in color)
+from nerfmac.config.rendering import EXTRA
 
 
 class Session:
-    """State of a viewer and of its run. Only the worker thread may use a session."""
+    """State of a viewer. Only the worker thread may use a session."""
 
     def __init__(self, worker: Worker, training: Training, send: Send) -> None:
-        self.run = run = training.run
-        self.name = run.name
-        self._backdrop = _hex(run.scene.backdrop)
-        self.settings = Settings(background=self._backdrop)
-        self._scene_up = run.scene.up
-        self.training, self._training = LiveTraining(training), training
-        self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
-        self.version = 0  # Number of changes of the view that were not moves on a page.
-        self.mover: str | None = None
-        """Name of the page where the user last moved the view, or None if it changed otherwise."""
-        self.path_editor = PathEditor(run)
-        self.pace: float | None = None
-        """Estimated rendering time of a video in seconds per pixel, or None if it is unknown."""
-        self.screen = Screen()
-        self.comparison: PhotoComparison | None = None
-        self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
-        self.measured: tuple[int, int] | None = None
-        """Number of compared and of all views of the measurement that is running, or None."""
-        self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
-        self.photos: Iterator[tuple[int, bytes]] | None = None
-        """Numbers and thumbnails of the photos that the page waits for."""
-        self.export: Export | None = None  # Export that is waiting or running.
-        self.exported: str | None = None  # File of the last export, and its size.
-        self.notice: str | None = None
-        """Line of text that the page shows, such as an error message."""
-        self.is_resting = threading.Event()
-        """Event that is set while training is not running. Any thread may wait for it."""
-        self.is_resting.set()
-        self.failure: Exception | None = None  # Exception that stopped training, or None.
-        self.moving_until = 0.0
-        """Time until which the camera counts as moving, as a value of `time.monotonic()`."""
+        self.run = training.run
+        self.training, self.scene = LiveTraining(training), ShownScene(training.run)
+        self.jobs, self.pace = Jobs(training.run, worker), Pace()
         self.send = send
-        self._worker = worker
-        self._target: Target | None = None
+        self.pages: dict[str, OpenPage] = {}  # By name.
+        self.settings = Settings()
+        self.view = self.scene.home
+        self.display = Display(background=hex_color(self.run.scene.backdrop))
+        """View and content of the page that was used last. The next page begins with them."""
+        self.notice: str | None = None
+        """Line of text that the pages show, such as an error message."""
 
-    def target(self) -> Target:
-        """Return the content that the page should show: the same object until it changes."""
-        # Decoding the images may change the mean color and therefore the backdrop.
-        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:
-            if self.settings.background == self._backdrop:
-                self.set(background=backdrop)
-            self._backdrop = backdrop
-        if self._target is None:
-            training_camera = self.comparison.camera if self.comparison else None
-            options, subject = self.settings.options, self.run.scene.subject
-            resolution = self.settings.resolution
-            self._target = Target(self.view, options, training_camera, subject, resolution)
-        return self._target
+    def open(self, name: str, *, warps: bool) -> OpenPage:
+        """Add a page."""
+        opened = Opened(name, warps, self.send)
+        page = OpenPage(opened, self.run, self.pace, self.view, self.display)
+        page.crop = self.settings.crop
+        self.pages[name] = page
+        return page
 
-    def images(self) -> Images:
-        """Return a renderer of viewer images for the current state of the run."""
-        return Images(
-            self.run.trainer, self.run.state, self.settings.options, self.run.scene.subject
-        )
+    def change_views(self, change: Callable[[View], View]) -> None:
+        """Change the views of all pages."""
+        self.view = change(self.view)
+        for page in self.pages.values():
+            page.ask(change(page.view))
 
-    def go(self, view: View, page: str | None = None) -> None:
-        """Change the view and end a photo comparison. `page` is the page where the user moved the
-        camera, or None if all pages must show the view."""
-        self.version += page is None
-        self.view, self.mover, self.comparison, self._target = view, page, None, None
+    def images(self, page: OpenPage | None = None) -> tuple[Images, float]:
+        """Return a renderer of the current state, with the content of `page` or of the page that
+        was used last, and the distance of the center of its view."""
+        shown = page or self
+        options, subject = shown.display.options(self.settings.crop), self.run.scene.subject
+        return Images(self.run.trainer, self.run.state, options, subject), shown.view.distance
 
-    def hold(self, *, is_moving: bool) -> None:
-        """Record whether the camera moves. It counts as moving for at most `HELD_STILL` seconds."""
-        self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
-
-    def compare(self, index: int) -> PhotoComparison:
-        """Move to the camera of training view `index` and start the comparison with its photo. In
-        the mode `depth`, the depth that a sensor has measured replaces the photo."""
-        comparison = PhotoComparison.of(self.run, index, self.settings.rgb_background)
-        self.go(self.view.stand(comparison.camera.pose))
-        if self.settings.mode == "depth":
-            shown = self.settings.options, self.view.distance
-            comparison = comparison.with_measured_depth(self.run, *shown)
-        self.comparison = comparison
-        return comparison
-
-    def set(self, **values: Any) -> None:
-        """Change settings, and `fov`, the vertical field of view in degrees."""
-        if "fov" in values:
-            fov = values.pop("fov")
-            checks.number("fov", fov, low=10.0, high=120.0)
-            self.go(self.view.with_fov(radians(fov)))
-        if str(values.get("mode")).startswith(EXTRA):
-            checks.choice("mode", values["mode"], self.extra_modes)
-        self.settings = self.settings.changed(values)
-        if "up" in values:
-            self._turn_up()
+    def set(self, values: dict[str, Any], page: OpenPage | None = None) -> None:
+        """Change settings. Settings of the content, and `fov`, the vertical field of view in
+        degrees, change on `page` or, by default, on all pages."""
+        own = {name: value for name, value in values.items() if name in vars(self.display)}
+        shared = {name: value for name, value in values.items() if name not in own}
+        fov = shared.pop("fov", None)
+        check_ranges(fov=fov)
+        for name in shared:
+            checks.choice("setting", name, ("fov", *vars(self.display), *vars(self.settings)))
+        if (mode := str(own.get("mode"))).startswith(EXTRA):
+            checks.choice("mode", mode, self.scene.extra_modes)
+        settings = replace(self.settings, **shared)
+        self.display = replace(page.display if page else self.display, **own)
+        self.settings = settings
         goal = self.training.goal
-        goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
-        goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
-        if values.keys() - TRAINING_SETTINGS:
-            self._target = None
-
-    @property
-    def extra_modes(self) -> list[str]:
-        """Modes that show the additional outputs of the field."""
-        return [EXTRA + name for name in self.run.trainer.field.extras]
-
-    def _turn_up(self) -> None:
-        """Change the up direction of the view, of camera paths, and of the run to the setting."""
-        name, run = self.settings.up, self.run
-        x, y, z = self.view.pose[:, 1].tolist()
-        up = {**UP, "scene": self._scene_up, "view": (x, y, z)}[name]
-        run.scene = replace(run.scene, up=up)
-        self.home = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
-        self.go(replace(self.view, up=np.array(up)).look_at(self.view.center))
-        self.__dict__.pop("crop_box", None)
+        goal.steps, goal.seconds = settings.steps, settings.seconds
+        goal.rate, goal.max_rays = settings.rate, settings.rays
+        for each in self.pages.values() if own or "crop" in shared else ():
+            display = replace(each.display, **own) if page in (None, each) else each.display
+            each.show(display, settings.crop)
+        if fov is not None:
+            self.change_views(lambda view: view.with_fov(radians(fov)))
+        if "up" in shared:
+            self.scene.turn_up(settings.up, (page or self).view)
+            self.change_views(self.scene.turned)
 
     def train(self, steps: int | None, seconds: float | None) -> None:
         """Train up to a total number of steps, and for additional `seconds`. None means no
@@ -246,132 +97,39 @@ class Session:
                 "total at which training stops and must be larger"
             )
         if seconds is not None:
-            checks.number("seconds", seconds, low=1e-3)
+            check_ranges(seconds=seconds)
             seconds += state.train_seconds
-        self.set(steps=steps, seconds=seconds)
+        self.set({"steps": steps, "seconds": seconds})
         self.start()
-
-    @property
-    def unsaved_steps(self) -> int:
-        """Number of training steps that are not saved in any folder."""
-        return self.run.state.step - self._training.saved_step
-
-    def save(self, folder: str | Path) -> None:
-        """Save the current run in a run folder."""
-        self.run.save(folder)
-        self._training.saved_step = self.run.state.step
-
-    def send_photos(self) -> None:
-        """Send the next thumbnails to the page."""
-        assert self.photos is not None
-        batch = list(islice(self.photos, PHOTOS))
-        if len(batch) < PHOTOS:
-            self.photos = None
-        if batch:
-            message = {"kind": "thumbnails", "first": batch[0][0]}
-            self.send(message, [jpeg for _, jpeg in batch])
-
-    def begin_export(self, kind: str, path: Path) -> None:
-        """Export the scene to a new file, before training continues."""
-        if self.export is not None:
-            raise InputError("another export is running; wait for it or cancel it")
-        self.export, self.exported = Export(kind, path), None
-
-    def run_export(self, breathe: Callable[[], None]) -> None:
-        """Write the file of the export, and call `breathe` between its steps."""
-        job, settings = self.export, self.settings
-        assert job is not None
-        try:
-            job.run(self.run, settings.crop, settings.rgb_background, breathe)
-            self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"
-        except Canceled:
-            pass
-        finally:
-            self.export = None
-
-    @cached_property
-    def frustum_size(self) -> float:
-        """Depth of the frusta of cameras and keyframes, in scene units."""
-        eyes = np.stack([camera.pose[:, 3] for camera in self.run.scene.cameras])
-        size = FRUSTUM_SIZE * float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
-        subject = self.run.scene.subject
-        return size if subject is None else min(size, FRUSTUM_IN_SUBJECT * subject.radius)
-
-    def estimate(self) -> None:
-        """Measure the rendering time of a video along the camera path."""
-        images, focus = self.images(), self.view.distance
-        width, height = (round(TRIAL_SCALE * side) for side in self.path_editor.sizes[0])
-        first, *others = self.path_editor.film.cameras(TRIAL_FRAMES, (width, height))
-        images.draw(first, focus)  # Compiles functions for images of this size.
-        start = time.perf_counter()
-        for camera in others:
-            images.draw(camera, focus)
-        self.pace = (time.perf_counter() - start) / (width * height * len(others))
-
-    @cached_property
-    def crop_box(self) -> Corners | None:
-        """Initial crop box in scene coordinates, or None for the whole scene cube."""
-        return initial_crop_box(self.run)
-
-    def measure(self) -> None:
-        """Start to measure the PSNR on held-out views. Another measurement is not started while one
-        is running."""
-        self._measurement = self._measurement or HeldOut.measuring(self.run, self.held_out)
-        self.measure_view()
-
-    def measure_view(self) -> None:
-        """Compare the next held-out view with its photo."""
-        assert self._measurement is not None
-        try:
-            self.measured = next(self._measurement)
-        except BaseException as end:
-            self._measurement = self.measured = None
-            if not isinstance(end, StopIteration):
-                raise
-            self.held_out = end.value
 
     def start(self) -> None:
         """Start training. Raises `InputError` if training has reached its limit."""
         self.training.start()
-        self.screen.drop()
-        self.failure, self.notice = None, None
-        self.is_resting.clear()
+        self.notice = None
 
-    def pause(self) -> None:
-        """Pause training and save the run."""
-        self.training.pause()
-        self.screen.drop()
+    def begin_video(
+        self, name: str, shape: tuple[float, float, tuple[int, int]], page: OpenPage | None = None
+    ) -> VideoJob:
+        """Create a video job of the current state with the content of `page` or, by default, of the
+        page that was used last. `shape` is described in `Jobs.begin_video`."""
+        return self.jobs.begin_video(name, shape, *self.images(page), self._tell)
 
-    def refine(self, **switches: bool) -> None:
-        """Enable or disable refinements before training starts."""
-        if self.training.is_running:
-            raise InputError(
-                "refinement cannot be changed during training; choose it before training starts"
-            )
-        self._training.refine(**switches)
-
-    def view_names(self) -> list[str]:
-        """Return the names of the training views, or numbers if the images cannot be read."""
-        try:
-            return [frame.name for frame in self.run.images().splits["train"]]
-        except InputError:
-            return [f"view {index}" for index in range(len(self.run.scene.cameras))]
-
-    def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
-        """Create a video job of the current state, not yet started (see `PathEditor`)."""
-        images, focus = self.images(), self.view.distance
-
-        def render(camera: Camera) -> Future[np.ndarray]:
-            return self._worker.submit(lambda: images.draw(camera, focus).rgb)
-
-        job = self.path_editor.begin_video(name, seconds, fps, size, render)
-        job.result.add_done_callback(lambda _: self._worker.submit(lambda: self._finish_video(job)))
-        return job
-
-    def _finish_video(self, job: VideoJob) -> None:
-        """Send the finished video to the page, or show its error as a notice."""
+    def _tell(self, job: VideoJob) -> None:
+        """Send the finished video to the pages, or show its error as a notice."""
         error = job.result.exception()
         if error is None:
             self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])
         elif not isinstance(error, Canceled):
             self.notice = str(error)
+
+    def status(self, page: OpenPage) -> dict[str, Any]:
+        """Return the whole state as JSON values for a page."""
+        values = {**vars(self.settings), **vars(page.display), "fov": degrees(page.view.fov)}
+        return {
+            "kind": "state",
+            "settings": values,
+            "training": {**self.training.status(), **self.jobs.quality()},
+            **self.jobs.status(),
+            "scene": self.scene.status(),
+            "notice": self.notice,
+        }

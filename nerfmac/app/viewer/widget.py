@@ -34,8 +34,9 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.open_page import Message
 from nerfmac.app.viewer.path_editor import VideoJob
-from nerfmac.app.viewer.session import Message, Session
+from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
 from nerfmac.common import joined_modules, user_path
@@ -121,11 +122,11 @@ class Viewer(anywidget.AnyWidget):
             training = _opened(source, config, method, out)
             session = Session(self._worker, training, self.send)
             if isinstance(source, str | Path) and is_run(user_path(source)):
-                session.held_out = HeldOut.read(user_path(source), session.run.state.step)
+                session.jobs.held_out = HeldOut.read(user_path(source), session.run.state.step)
             return session
 
         for viewer in self.unsaved():
-            log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)
+            log.warning(UNSAVED, viewer._session.training.unsaved_steps, viewer._session.run.name)
         self._session = self._do(begin)
         self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
         self._image: DisplayHandle | None = None
@@ -149,7 +150,11 @@ class Viewer(anywidget.AnyWidget):
             >>> for viewer in nerfmac.Viewer.unsaved():
             ...     viewer.save("runs/kept")
         """
-        return [each for each in cls._opened if each._is_open and each._session.unsaved_steps > 0]
+        return [
+            each
+            for each in cls._opened
+            if each._is_open and each._session.training.unsaved_steps > 0
+        ]
 
     @property
     def run(self) -> Run:
@@ -158,29 +163,30 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def view(self) -> View:
-        """Current view: the camera and the point that it orbits, in scene coordinates. Assign a
-        `View` to move the camera."""
+        """Current view: the camera and the point that it orbits, in scene coordinates. Each open
+        page has a view of its own, and this is the view of the page that was used last. Assign a
+        `View` to move the cameras of all pages."""
         return self._session.view
 
     @view.setter
     def view(self, view: View) -> None:
-        self._change(lambda: self._session.go(view))
+        self._change(lambda: self._session.change_views(lambda _: view))
 
     @property
     def path(self) -> CameraPath:
         """Camera path through the user's keyframes, in scene coordinates. Assign a `CameraPath` to
         replace the keyframes."""
-        return self._session.path_editor.path
+        return self._session.jobs.path_editor.path
 
     @path.setter
     def path(self, path: CameraPath) -> None:
         def change() -> None:
-            self._session.path_editor.path = path
+            self._session.jobs.path_editor.path = path
 
         self._change(change)
 
     def set(self, **values: Any) -> None:
-        """Change settings, as with the controls of the page.
+        """Change settings on all pages, as with the controls of a page.
 
         Args:
             values: New values, keyed by name: `mode` (`color`, `depth`, `normals`, `opacity`,
@@ -196,7 +202,7 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If a name is unknown or a value is invalid.
         """
-        self._change(lambda: self._session.set(**values))
+        self._change(lambda: self._session.set(values))
 
     def refine(self, **switches: bool) -> None:
         """Enable or disable refinements before training starts.
@@ -208,7 +214,7 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If a name is unknown or training has started.
         """
-        self._change(lambda: self._session.refine(**switches))
+        self._change(lambda: self._session.training.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
         """Train in the background.
@@ -224,7 +230,7 @@ class Viewer(anywidget.AnyWidget):
 
     def pause(self) -> None:
         """Stop training after the current step. Call `train` to resume training."""
-        self._change(self._session.pause)
+        self._change(self._session.training.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until training has stopped. An interruption (Ctrl-C) ends only the wait, not the
@@ -239,9 +245,10 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             Exception: If an exception stopped training, this exception is raised again.
         """
-        is_resting = self._session.is_resting.wait(timeout)
-        if is_resting and self._session.failure is not None:
-            raise self._session.failure
+        training = self._session.training
+        is_resting = training.is_resting.wait(timeout)
+        if is_resting and training.failure is not None:
+            raise training.failure
         return is_resting
 
     def save(self, folder: str | Path) -> None:
@@ -253,7 +260,7 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If the files cannot be written.
         """
-        self._do(lambda: self._session.save(folder))
+        self._do(lambda: self._session.training.save(folder))
 
     def render_video(
         self,
@@ -285,9 +292,9 @@ class Viewer(anywidget.AnyWidget):
         """
 
         def begin() -> VideoJob:
-            editor = self._session.path_editor
+            editor = self._session.jobs.path_editor
             length = editor.seconds if seconds is None else seconds
-            return self._session.begin_video(str(path), length, fps, size or editor.sizes[0])
+            return self._session.begin_video(str(path), (length, fps, size or editor.sizes[0]))
 
         job = self._do(begin).start()
         bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
@@ -304,7 +311,7 @@ class Viewer(anywidget.AnyWidget):
         """Stop training, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
-            if (export := self._session.export) is not None:
+            if (export := self._session.jobs.export) is not None:
                 export.cancel()
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.run.history import History
 from nerfmac.app.viewer.loop import Loop
@@ -49,7 +50,7 @@ class Page:
     def __init__(self, run, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
-        self.place, self.version = None, 0  # the page's view, and which of the kernel's it moves
+        self.place, self.name = None, "first"  # the page's view and name
         here, own = Here(), Training(replace(run, history=History(run.curve)), out)
         self.session = Session(here, own, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
@@ -57,24 +58,45 @@ class Page:
     def hear(self, message, buffers):
         self.messages.append((message, buffers))
         if message["kind"] == "frame" and self.answers:
-            self.loop.post({"kind": "ack", "id": message["id"]})
+            self.say("ack", id=message["id"])
+        if message["kind"] == "go":
+            view = message["view"]
+            pose = np.reshape(view["pose"], (3, 4))
+            self.place = View(pose, np.array(view["center"]), np.array(view["up"]), view["fov"])
+            more = {"compared": message["compared"]} if "compared" in message else {}
+            self.move(moving=message["moving"], **more)
 
     def open(self, width=48, height=32, page="first", *, warps=False):
-        self.say("ready", page=page, width=width, height=height, warps=warps)
+        self.name = page
+        self.say("ready", width=width, height=height, warps=warps)
         return self
 
+    @property
+    def kernel(self):
+        """What the kernel knows of the page."""
+        return self.session.pages[self.name]
+
+    def state(self):
+        """The state as the kernel would send it now."""
+        return self.session.status(self.kernel)
+
+    @property
+    def screen(self):
+        return self.kernel.screen
+
     def turn(self, right=0.03, down=-0.01, *, moving=True, **content):
-        """Send a message that the page has orbited from its current view."""
-        session = self.session
-        if self.place is None or session.version != self.version:
-            self.place, self.version = session.view, session.version
-        self.place = self.place.orbit(right, down)
+        """Send a message that the page has moved its current view."""
+        place = self.place or self.session.view
+        x, y, z = place.pose[:, 3] + 0.3 * (right * place.pose[:, 0] + down * place.pose[:, 1])
+        self.place = replace(place, pose=np.c_[place.pose[:, :3], [x, y, z]])
+        self.move(moving=moving, **content)
+
+    def move(self, **content):
         view = self.place.to_json()
-        here = {"pose": view["pose"], "center": view["center"], "version": self.version}
-        self.say("move", page="first", moving=moving, **here, **content)
+        self.say("move", **{name: view[name] for name in ("pose", "center", "fov")}, **content)
 
     def say(self, kind, **content):
-        self.loop.post({"kind": kind, **content})
+        self.loop.post({"kind": kind, "page": self.name, **content})
 
     def work(self, count=1):
         for _ in range(count):

@@ -10,7 +10,7 @@ import pytest
 from nerfmac import InputError, load_scene
 from nerfmac.app.run import Run, Training
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
-from nerfmac.app.viewer.session import Settings
+from nerfmac.app.viewer.settings import Display, Settings
 from nerfmac.geometry.bounds import Sphere
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page
@@ -66,12 +66,12 @@ def test_the_codes_are_the_grid_in_sixteen_bits():
 
 def test_the_options_have_the_color_and_the_box():
     crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
-    options = Settings().changed({"background": "#ff8000", "crop": crop, "exposure": -1}).options
+    options = Display(background="#ff8000", exposure=-1).options(Settings(crop=crop).crop)
     assert options.background == pytest.approx((1.0, 128 / 255, 0.0))
     assert options.crop == ((0.1, 0.2, 0.3), (0.7, 0.8, 0.9))
     assert options.exposure == -1
     for kind in (list, tuple, np.array):
-        sent = json.dumps(vars(Settings().changed({"crop": kind(crop)})))
+        sent = json.dumps(vars(Settings(crop=kind(crop))))
         assert json.loads(sent)["crop"] == crop
 
 
@@ -88,34 +88,36 @@ def test_the_options_have_the_color_and_the_box():
         ("seconds", 0, "seconds is 0"),
         ("crop", [[0, 0, 0]], "crop is"),
         ("crop", [[0, 0, 0], [1, -1, 1]], "lowest corner before the highest"),
-        ("color", "red", "setting is 'color'; expected one of: background"),
+        ("color", "red", "setting is 'color'; expected one of: background, crop, exposure, fov"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused(name, value, words):
+def test_a_value_that_cannot_be_is_refused(page, name, value, words):
+    before = page.session.settings, page.session.display
     with pytest.raises(InputError, match=words.replace("(", r"\(")):
-        Settings().changed({name: value})
+        page.session.set({name: value})
+    assert (page.session.settings, page.session.display) == before
 
 
 def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_chosen_one(tmp_path):
     scene = load_scene(write_transforms(tmp_path, 3), split="none")
-    session, other = (Page(Run.begin(scene, COARSE, decode=False)).session for _ in range(2))
-    assert session.target().options.background == (1.0, 1.0, 1.0)
-    other.set(background="#102030")
-    for each in (session, other):
-        before = each.target()
-        for _ in each.run.images().decoding("train", progress=False):
+    first, other = (Page(Run.begin(scene, COARSE, decode=False)).open() for _ in range(2))
+    for each in (first, other):
+        each.work()
+    assert first.kernel.target().options.background == (1.0, 1.0, 1.0)
+    other.session.set({"background": "#102030"})
+    for each in (first, other):
+        run, before = each.session.run, each.kernel.target()
+        for _ in run.images().decoding("train", progress=False):
             pass
-        for _ in Training(each.run).prepare():
+        for _ in Training(run).prepare():
             pass
-        assert each.run.scene.mean_color is not None
-        is_known = each.target() is not before
-        assert is_known == (each is session)
-    assert session.target().options.background == pytest.approx(
-        session.run.scene.backdrop, abs=0.005
-    )
-    assert other.settings.background == "#102030"
-    saved = Page(session.run).session
-    assert saved.target().options.background == session.target().options.background
+        assert run.scene.mean_color is not None
+        is_known = each.kernel.target() is not before
+        assert is_known == (each is first)
+    shown = first.kernel.target().options.background
+    assert shown == pytest.approx(first.session.run.scene.backdrop, abs=0.005)
+    assert other.kernel.display.background == "#102030"
+    assert Page(first.session.run).session.display.color == shown
 
 
 def test_home_and_the_first_crop_box_are_around_the_subject(small_run):
@@ -123,7 +125,8 @@ def test_home_and_the_first_crop_box_are_around_the_subject(small_run):
     assert small_run.scene.subject is None
     for known, box in ((subject, [[0.025, 0.225, 0.0], [0.775, 0.975, 0.575]]), (None, None)):
         page = Page(replace(small_run, scene=replace(small_run.scene, extent=1.0, subject=known)))
-        assert (page.session.home.center.tolist() == list(subject.center)) == (known is subject)
+        center = page.session.scene.home.center.tolist()
+        assert (center == list(subject.center)) == (known is subject)
         page.open().settle()
         (state, *_) = page.take("state")
         assert state["scene"]["subject"] == (box and [pytest.approx(corner) for corner in box])

@@ -34,9 +34,7 @@ def desk(page, tmp_path, monkeypatch):
 
 def ask(page, what, name):
     page.say("export", what=what, name=name)
-    page.settle()
-    page.loop._status.introduce()
-    return page.take("state")[-1]
+    return page.settle().state()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +44,7 @@ def test_an_export_has_the_crop_box_in_force(desk, tmp_path, what, name):
     state = ask(desk, what, f"all/{name}")
     assert (desk.notice, state["export"]) == (None, None)
     assert re.fullmatch(rf"all/{name} \(\d+\.\d MB\)", state["exported"].replace("\\", "/"))
-    desk.session.set(crop=BOX)
+    desk.session.set({"crop": BOX})
     ask(desk, what, f"cropped/{name}")
     assert desk.notice is None
     files = [tmp_path / folder / name for folder in ("all", "cropped")]
@@ -82,26 +80,26 @@ def test_a_wrong_request_leaves_nothing(desk, tmp_path, what, name, words):
 
 def test_the_page_is_drawn_and_heard_during_an_export_and_can_end_it(desk, tmp_path, monkeypatch):
     stages = []
-    heard = desk.session.send
+    heard = desk.kernel._send
 
     def hear(message, buffers):
         heard(message, buffers)
         if message["kind"] == "state" and message["export"]:
             if not stages:
-                desk.say("set", values={"fov": 33.0})
+                desk.say("set", values={"exposure": 1.0})
             stages.append(message["export"])
-        if message["kind"] == "frame" and np.degrees(message["view"]["fov"]) > 32.9 and stages:
+        if message["kind"] == "frame" and desk.kernel.display.exposure == 1.0 and stages:
             desk.say("cancel_export")
 
     monkeypatch.setattr("nerfmac.app.export.density.SLAB", 1)  # a step for each plane
-    monkeypatch.setattr(desk.session, "send", hear)
-    monkeypatch.setattr(desk.loop._status.tell.__func__, "__defaults__", (0.0,))
+    monkeypatch.setattr(desk.kernel, "_send", hear)
+    monkeypatch.setattr("nerfmac.app.viewer.status.INTERVAL", 0.0)
     desk.say("export", what="mesh", name="m.glb")
     desk.settle()
-    assert desk.session.view.fov == pytest.approx(np.radians(33.0))
+    assert desk.kernel.display.exposure == 1.0
     assert {each["name"] for each in stages} == {"m.glb"}
     assert stages[0]["done"] < stages[-1]["done"] < 1.0
-    assert (desk.session.exported, [*tmp_path.iterdir()]) == (None, []), "it was not canceled"
+    assert (desk.session.jobs.exported, [*tmp_path.iterdir()]) == (None, []), "it was not canceled"
 
 
 @pytest.mark.parametrize("up", [1.0, -1.0])

@@ -20,7 +20,7 @@ def add_keyframes(page, count=3):
 
 
 def test_a_keyframe_may_have_a_time_and_the_length_follows(page):
-    editor = page.session.path_editor
+    editor = page.session.jobs.path_editor
     page.open().settle()
     assert (editor.status()["seconds"], editor.status()["closed"]) == (5.0, True), "the orbit"
     add_keyframes(page)
@@ -48,23 +48,23 @@ def test_a_keyframe_may_have_a_time_and_the_length_follows(page):
 def test_what_is_played_is_what_is_rendered(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page.open().settle()
-    video = page.session.begin_video("video.mp4", 1.0, 8.0, (16, 12))
+    video = page.session.begin_video("video.mp4", (1.0, 8.0, (16, 12)))
     for at in (0.0, 0.5):
         page.say("scrub", at=at)
         page.settle()
         camera = video._cameras[round(8 * at)]
-        assert np.allclose(page.session.view.pose, camera.pose, atol=1e-5), "the orbit"
+        assert np.allclose(page.kernel.view.pose, camera.pose, atol=1e-5), "the orbit"
 
 
 def test_the_sizes_have_the_shape_of_the_photos(small_run):
     run = replace(small_run)
-    assert [*Page(run).session.path_editor.sizes[0]] == [720, 576]
+    assert [*Page(run).session.jobs.path_editor.sizes[0]] == [720, 576]
     upright = [
         Camera(replace(camera.lens, width=540, height=960), camera.pose)
         for camera in run.scene.cameras
     ]
     run.scene = replace(run.scene, cameras=tuple(upright))
-    sizes = Page(run).session.path_editor.sizes
+    sizes = Page(run).session.jobs.path_editor.sizes
     assert sizes[:2] == [(404, 720), (720, 1280)]
     assert (1080, 1080) in sizes
     assert len(set(sizes)) == len(sizes)
@@ -72,16 +72,16 @@ def test_the_sizes_have_the_shape_of_the_photos(small_run):
 
 def test_the_time_is_measured_along_the_path_when_the_page_asks(page):
     page.open().settle()
-    assert page.session.pace is None
+    assert page.session.jobs.pace is None
     page.say("estimate")
     page.settle()
     assert page.notice is None
-    assert 0.0 < page.session.pace < 1.0
+    assert 0.0 < page.session.jobs.pace < 1.0
 
 
 def test_frusta_are_smaller_than_the_subject(small_run):
     run = replace(small_run)
-    free = Page(run).session.frustum_size
+    free = Page(run).session.scene.frustum_size
     run.scene = replace(run.scene, subject=Sphere((0.5, 0.5, 0.5), 0.05))
-    assert Page(run).session.frustum_size == pytest.approx(0.015)
+    assert Page(run).session.scene.frustum_size == pytest.approx(0.015)
     assert free > 0.015

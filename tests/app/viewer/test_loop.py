@@ -7,26 +7,31 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import screen as screen_module
+from nerfmac.app.viewer import flow, screen as screen_module
+from nerfmac.app.viewer.pace import Kind, Pace
 from tests.scene_factory import HEIGHT, WIDTH
+
+
+def half_until_rest(_pace, kind, *_):
+    return 1.0 if kind is Kind.RESTING else 0.5
 
 
 def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
     page.open(48, 32).settle()
     kinds = [message["kind"] for message, _ in page.messages]
-    assert kinds[:2] == ["cameras", "state"]
+    assert kinds[:4] == ["go", "ranges", "cameras", "state"]
+    assert {message["page"] for message, _ in page.messages} == {"first"}
     assert kinds[-1] == "frame"
     (state,) = [message for message, _ in page.messages if message["kind"] == "state"]
     assert state["training"]["step"] == 120
-    assert state["scene"]["views"] == 8
     assert len(state["scene"]["cube"][1]) == 3
-    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.session.view.fov))
+    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.kernel.view.fov))
     message, rgb = page.images()[-1]
     assert message["still"]
     assert message["scale"] == 1.0
     assert rgb.shape == (32, 48, 3)
     assert rgb.std() > 5.0
-    assert page.kept == [page.session.screen.shown.jpeg], "a page without a kernel shows it"
+    assert page.kept == [page.screen.shown.jpeg], "a page without a kernel shows it"
     (cameras,) = page.take("cameras")
     assert len(cameras["cameras"]) == len(set(cameras["names"])) == 8
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
@@ -35,10 +40,10 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
 def test_the_image_is_what_the_run_renders_from_there(page, small_run):
     page.open(48, 32).settle()
     message, rgb = page.images()[-1]
-    camera = page.session.view.camera(48, 32)
+    camera = page.kernel.view.camera(48, 32)
     assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
     want = small_run.render(camera).color
-    assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
+    assert np.abs(page.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
     assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in an image full of noise
 
 
@@ -50,14 +55,11 @@ def test_moves_that_came_meanwhile_are_answered_by_one_image_of_the_newest(page)
     page.work()
     (frame,) = page.take("frame")
     assert frame["t"] == 29
-    want = page.session.home
-    for _ in range(30):
-        want = want.orbit(0.03, -0.01)
-    assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
+    assert np.allclose(np.reshape(frame["pose"], (3, 4)), page.place.pose, atol=1e-6)
 
 
 def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
-    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
+    monkeypatch.setattr(Pace, "scale", half_until_rest)
     page.open().settle()
     page.take("frame")
     page.turn(t=1)
@@ -83,10 +85,10 @@ def test_a_page_that_does_not_answer_has_two_images_under_way_until_a_while_has_
     assert [frame["t"] for frame in page.take("frame")] == [9]
     page.turn(t=10)
     pause = page.loop.work()
-    assert 0.0 < pause <= screen_module.LOST
+    assert 0.0 < pause <= flow.LOST
     assert page.take("frame") == []
-    later = screen_module.time.monotonic() + 1.01 * screen_module.LOST
-    monkeypatch.setattr(screen_module.time, "monotonic", lambda: later)
+    later = flow.time.monotonic() + 1.01 * flow.LOST
+    monkeypatch.setattr(flow.time, "monotonic", lambda: later)
     page.work()
     assert [frame["t"] for frame in page.take("frame")] == [10]
 
@@ -105,8 +107,10 @@ def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(pa
 
 
 def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
-    monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
-    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
+    monkeypatch.setattr(
+        Pace, "rows", lambda _pace, drawing, _, __, left: left if drawing.kind.is_moved else 4
+    )
+    monkeypatch.setattr(Pace, "scale", half_until_rest)
     page.open(32, 64).work(5)
     assert [frame["still"] for frame in page.take("frame")] == [False]
     page.turn(0.1, 0.0, t=3, moving=False)
@@ -115,9 +119,9 @@ def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch)
     page.settle()
     message, rgb = page.images()[-1]
     assert message["still"]
-    whole = page.session.screen.shown.drawn.rgb
+    whole = page.screen.shown.drawn.rgb
     assert rgb.shape == whole.shape == (64, 32, 3)
-    want = page.session.run.render(page.session.view.camera(32, 64)).color
+    want = page.session.run.render(page.kernel.view.camera(32, 64)).color
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
 
 
@@ -140,7 +144,7 @@ def test_an_image_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
 
 def test_a_page_at_rest_is_told_how_far_its_video_is(page, monkeypatch):
     page.open().settle()
-    page.session.path_editor.video = job = SimpleNamespace(
+    page.session.jobs.path_editor.video = job = SimpleNamespace(
         result=Future(), done=3, total=8, left=2.5, cancel=lambda: None
     )
     now = time.monotonic() + 1.0

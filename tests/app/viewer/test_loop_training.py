@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from nerfmac import DivergedError, Goal, InputError, Run, resume
-from nerfmac.app.viewer import loop as loop_module
-from nerfmac.app.viewer.loop import DeviceTime
+from nerfmac.app.viewer import pace
+from nerfmac.app.viewer.pace import Pace
 from nerfmac.config import override
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
 
 def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
-    every_step = dict.fromkeys(loop_module.SLICE, 0.0)  # a quick machine needs few slices for 30
-    monkeypatch.setattr(loop_module, "SLICE", every_step)
+    every_step = dict.fromkeys(pace.SLICE, 1e-6)  # a quick machine needs few slices for 30
+    monkeypatch.setattr(pace, "SLICE", every_step)
     page.open().settle()
     page.take("frame")
     page.say("set", values={"steps": 150, "share": 0.5})
@@ -21,18 +21,17 @@ def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
     page.settle()
     assert page.session.run.state.step == 150
     assert not page.session.training.is_running
-    assert page.session.is_resting.is_set()
-    assert page.session.failure is None
+    assert page.session.training.is_resting.is_set()
+    assert page.session.training.failure is None
     frames = page.take("frame")
     assert len(frames) > 3
     assert frames[-1]["still"]
 
 
 def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
-    spend = DeviceTime.spend
-    monkeypatch.setattr(  # as if every slice of work took as long
-        DeviceTime, "spend", lambda self, _, *, training: spend(self, 0.1, training=training)
-    )
+    for name in ("served", "trained"):  # as if every slice of work took as long
+        record = getattr(Pace, name)
+        monkeypatch.setattr(Pace, name, lambda self, _, record=record: record(self, 0.1))
     page.open().settle()
     page.say("set", values={"share": 0.8})
     page.say("train")
@@ -133,8 +132,8 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(
         page.say("train")
         page.settle()
     assert page.notice == str(error)
-    assert page.session.failure is error
-    assert page.session.is_resting.is_set()
+    assert page.session.training.failure is error
+    assert page.session.training.is_resting.is_set()
     assert page.session.run.state.step == 120
     page.take("frame")
     page.turn(t=1)
@@ -148,9 +147,9 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.say("train")
     for _ in range(12):
         page.work(5)
-        page.loop._status._when = 0.0  # it is time again
+        page.loop._told[page.kernel]._when = 0.0  # it is time again
     page.settle()
-    page.loop._status._when = 0.0
+    page.loop._told[page.kernel]._when = 0.0
     page.settle()
     curves = page.take("curve")
     assert len(curves) > 3
@@ -182,15 +181,3 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     assert "before training starts" in page.notice
     assert page.session.run.state.step == 3
     assert set(page.session.run.refined) == {"exposures"}
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])
-def test_training_gets_its_share_whatever_a_slice_takes(share):
-    rng = np.random.default_rng(5)
-    account, spent = DeviceTime(), {True: 0.0, False: 0.0}
-    for _ in range(4000):
-        training = not account.viewing_is_due(share)
-        seconds = rng.uniform(0.005, 0.02) if training else rng.uniform(0.02, 0.06)
-        account.spend(seconds, training=training)
-        spent[training] += seconds
-    assert spent[True] / sum(spent.values()) == pytest.approx(share, abs=0.05)

@@ -59,9 +59,9 @@ def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
 
 def test_measured_depth_has_the_colors_of_rendered_depth(run):
     session = Page(run).session
-    session.set(mode="depth", background="#ff00ff")
+    session.set({"mode": "depth", "background": "#ff00ff"})
     distance, confidence = map_of(run.images().views("train").depth, 2)
-    options, focus = session.settings.options, float(np.median(distance))
+    options, focus = session.display.options(), float(np.median(distance))
     comparison = PhotoComparison.of(run, 2, (1.0, 1.0, 1.0))
     measured = comparison.with_measured_depth(run, options, focus).photo
     frame_depth, frame_confidence = run.images().splits["train"][2].decode_depth()
@@ -80,5 +80,5 @@ def test_measured_depth_has_the_colors_of_rendered_depth(run):
 
 def test_a_view_without_a_depth_image_keeps_its_photo(small_run):
     comparison = PhotoComparison.of(small_run, 1, (1.0, 1.0, 1.0))
-    options = Page(small_run).session.settings.options
+    options = Page(small_run).session.display.options()
     assert comparison.with_measured_depth(small_run, options, 1.0) is comparison

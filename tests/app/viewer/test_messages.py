@@ -18,8 +18,8 @@ from tests.scene_factory import HEIGHT, WIDTH
     [
         ({"kind": "dance"}, "unknown message 'dance'"),
         ({}, "message: kind is missing"),
-        ({"kind": "move", "pose": [1] * 12}, "message move: version is missing"),
-        ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
+        ({"kind": "move", "pose": [1] * 3}, "message move: pose is .*; expected a list of 12"),
+        ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]},
          "expected a rotation and a position"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
@@ -35,7 +35,7 @@ from tests.scene_factory import HEIGHT, WIDTH
 )  # fmt: skip
 def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words, caplog):
     page.open().settle()
-    page.loop.post(message)
+    page.loop.post({"page": page.name, **message})
     page.settle()
     assert re.search(words, page.notice)
     assert not caplog.records, "a fault of the program, with a traceback"
@@ -69,12 +69,12 @@ def test_who_stands_in_a_training_camera_sees_its_photo_and_how_close_it_comes(
 
 def test_a_double_click_makes_what_is_seen_there_the_center(page):
     page.open(96, 64).settle()
-    shown = page.session.screen.shown
+    shown = page.screen.shown
     row, column = np.unravel_index(np.argmax(shown.drawn.depth > 0), (64, 96))
     page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1)
     page.settle()
-    center = page.session.view.center
-    assert not np.allclose(center, page.session.home.center)
+    center = page.kernel.view.center
+    assert not np.allclose(center, page.session.scene.home.center)
     lens, pose = shown.camera.lens, shown.camera.pose
     local = pose[:, :3].T @ (center - pose[:, 3])
     x, y = lens.fl_x * local[0] / -local[2] + lens.cx, lens.cy - lens.fl_y * local[1] / -local[2]
@@ -88,28 +88,28 @@ def test_a_double_click_makes_what_is_seen_there_the_center(page):
 
 def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path):
     page.open().settle()
-    first = page.session.view
+    first = page.kernel.view
     page.say("keyframe", action="add")
     page.turn(0.2, 0.1, t=1, moving=False)
     page.say("keyframe", action="add")
     page.settle()
-    second = page.session.view
+    second = page.kernel.view
     page.say("scrub", at=0.0, t=2)
     page.settle()
-    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
+    assert np.allclose(page.kernel.view.pose, first.pose, atol=1e-6)
     page.say("scrub", at=1.0, t=3)
     page.settle()
-    assert np.allclose(page.session.view.pose, second.pose, atol=1e-6)
+    assert np.allclose(page.kernel.view.pose, second.pose, atol=1e-6)
     name = str(tmp_path / "path.json")
     page.say("save", name=name)
     page.say("clear")
     page.settle()
-    assert page.session.path_editor.status()["keyframes"] == []
+    assert page.session.jobs.path_editor.status()["keyframes"] == []
     page.say("load", name=name)
     page.say("keyframe", action="go", index=0)
     page.settle()
-    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
-    status = page.session.path_editor.status()
+    assert np.allclose(page.kernel.view.pose, first.pose, atol=1e-6)
+    status = page.session.jobs.path_editor.status()
     assert [each["fov"] for each in status["keyframes"]] == pytest.approx(
         2 * [np.degrees(first.fov)]
     )
@@ -122,7 +122,7 @@ def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     page.say("keyframe", action="add")
     page.say("follow", name=name)
     page.settle()
-    editor = page.session.path_editor
+    editor = page.session.jobs.path_editor
     status = editor.status()
     assert (len(status["keyframes"]), status["move"], len(status["path"])) == (1, name, 96)
     scene = page.session.run.scene
@@ -136,7 +136,7 @@ def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     assert editor.followed.closed == (name == "spiral")
     page.say("scrub", at=0.5)
     page.settle()
-    assert np.allclose(page.session.view.pose, editor.followed.at(0.5).pose, atol=1e-5)
+    assert np.allclose(page.kernel.view.pose, editor.followed.at(0.5).pose, atol=1e-5)
     job = editor.begin_video("move.mp4", 1.0, 4.0, (8, 6), lambda camera: None)
     assert np.allclose(job._cameras[0].pose, editor.followed.cameras(4, (8, 6))[0].pose)
     page.say("follow", name="keyframes")
@@ -158,8 +158,7 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
     for _ in range(2):
         page.say("measure")
         page.settle()
-        page.loop._status.introduce()
-        *_, state = page.take("state")
+        state = page.state()
         held_out = state["training"]["held_out"]
         assert held_out["psnr"] == pytest.approx(views.psnr, abs=1e-6)
         assert (held_out["step"], held_out["views"], held_out["of"]) == (120, 2, 2)
@@ -171,12 +170,12 @@ def test_views_are_measured_one_by_one_and_training_waits(page):
     page.session.train(None, 100.0)
     page.say("measure")
     seen = []
-    while page.session.measured or not seen:
+    while page.session.jobs._measured or not seen:
         page.loop.work()
-        seen.append(page.session.measured)
+        seen.append(page.session.jobs._measured)
     assert [*dict.fromkeys(seen)] == [(2, 2), None]
-    assert page.session.run.state.step == page.session.held_out.step == 120
-    page.session.pause()
+    assert page.session.run.state.step == page.session.jobs.held_out.step == 120
+    page.session.training.pause()
 
 
 @pytest.mark.parametrize(
@@ -210,8 +209,8 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     assert Run.load(tmp_path / "run-2").state.step == 120
     page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
     page.settle()
-    assert page.session.path_editor.video.path == tmp_path / "video-2.mp4"
-    page.session.path_editor.video.cancel()
+    assert page.session.jobs.path_editor.video.path == tmp_path / "video-2.mp4"
+    page.session.jobs.path_editor.video.cancel()
     for name in ("video.mp4", "path.json"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())
@@ -221,5 +220,5 @@ def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):
     page.open().settle()
     page.say("set", values={"mode": "extra:normal"})
     page.settle()
-    assert page.session.settings.mode == "color"
+    assert page.kernel.display.mode == "color"
     assert "mode is 'extra:normal'" in page.session.notice

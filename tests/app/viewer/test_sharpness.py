@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import screen
+from nerfmac.app.viewer import pace
 from tests.app.viewer.conftest import Page
 
 
@@ -18,7 +18,7 @@ def busy(small_run):
     page.images()
     page.messages.clear()
     yield page
-    page.session.pause()
+    page.session.training.pause()
 
 
 def frames(page, count):
@@ -31,19 +31,19 @@ def frames(page, count):
 
 
 def test_an_image_at_rest_does_not_become_coarser_during_training(busy, monkeypatch):
-    monkeypatch.setattr(screen, "HAZE_STEPS", 0)
-    monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
-    shown, busy.session.screen._shown_seconds = busy.session.screen.shown, 0.1
+    monkeypatch.setattr(pace, "HAZE_STEPS", 0)
+    monkeypatch.setattr(pace, "SCALES", (0.25,))
+    shown, busy.screen._shown_seconds = busy.screen.shown, 0.1
     assert shown.scale == 1.0
     scales = [each["scale"] for each in frames(busy, 3)]
     assert scales == [1.0] * 3
-    busy.session.screen._shown_seconds = 4 * screen.MAX_KEPT
+    busy.screen._shown_seconds = 4 * pace.MAX_KEPT
     busy.messages.clear()
     assert frames(busy, 1)[0]["scale"] == pytest.approx(0.5, abs=0.01), "but not slower and slower"
 
 
 def test_a_comparison_shows_full_images_during_training(busy, monkeypatch):
-    monkeypatch.setattr(screen.PixelBudget, "scale", lambda *_: 0.25)
+    monkeypatch.setattr(pace, "SCALES", (0.25,))
     busy.say("stand", index=2)
     for _ in range(300):
         busy.work()
@@ -83,7 +83,7 @@ def test_the_up_direction_can_be_changed_and_changed_back(page):
         assert np.allclose(session.view.up, up)
         assert abs(session.view.pose[:, 0] @ np.array(up)) < 1e-6, "the horizon is level"
         assert np.allclose(session.view.center, center)
-        assert np.allclose(session.home.up, up)
+        assert np.allclose(session.scene.home.up, up)
     page.say("set", values={"up": "north"})
     page.settle()
     assert "up" in page.notice

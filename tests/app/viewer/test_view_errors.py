@@ -60,8 +60,9 @@ def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(sce
     page.session.train(40, None)
     while page.session.training.is_running:
         page.work()
-    page.loop._status._told_errors = -1e9
-    page.loop._status.tell(0.0)
+    status = page.loop._told[page.kernel]
+    status._told_errors = status._when = -1e9
+    status.tell(is_busy=False)
     *_, last = page.take("errors")
     assert last["psnr"] == page.session.training.errors.psnr
     assert None not in last["psnr"]

@@ -141,7 +141,7 @@ def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, 
 def test_the_settings_are_the_pages(viewer):
     viewer.set(mode="depth", background="#102030", fov=40, crop=[[0, 0, 0], [1, 1, 0.5]])
     session = viewer._session
-    assert session.settings.mode == "depth"
+    assert session.display.mode == "depth"
     assert np.degrees(viewer.view.fov) == pytest.approx(40)
     with pytest.raises(InputError, match="mode is 'x'"):
         viewer.set(mode="x")
@@ -179,7 +179,7 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     threads, others = {*threading.enumerate()}, {*widgets}
     viewer = nerfmac.Viewer(scene, **SETTINGS)
     assert len({*widgets} - others) == 2  # with its layout
-    viewer._hear(viewer, {"kind": "ready", "view": "a", "width": 32, "height": 24}, [])
+    viewer._hear(viewer, {"kind": "ready", "page": "a", "width": 32, "height": 24}, [])
     viewer.train(steps=20)
     viewer.wait(60.0)
     session = weakref.ref(viewer._session)

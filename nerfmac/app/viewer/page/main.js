@@ -34,22 +34,20 @@ function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
+  const link = new Link(model, signal);
+  const settings = new Settings(link, signal);
+  const warp = Warp.begin(parts.warp);
+  const motion = new Motion({ link, warps: warp !== null });
   // End-to-end tests read this record: when images were drawn and their latencies, when the frames
   // of the kernel arrived, the requested view, and the shown view.
   const record = {
-    frames: [], latencies: [], answered: [], received: [], view: null, pose: null, lastFrame: null,
+    frames: [], latencies: [], answered: [], received: [], pose: null, lastFrame: null,
+    get view() { return motion.view; },
   };
   parts.root.nerfmac = record;
-  const link = new Link(model, signal);
-  const settings = new Settings(link, signal);
-  const page = Math.random().toString(36).slice(2);
-  const warp = Warp.begin(parts.warp);
-  const motion = new Motion({ link, page, warps: warp !== null });
-  motion.onMove(() => (record.view = motion.view));
   const image = new Image({ canvas: parts.frame, link, record, motion, warp });
   const reset = (t) => link.send({ kind: "reset", t });
   settings.onChange((name, value) => {
-    if (name === "fov") motion.zoom((value * Math.PI) / 180);
     if (name === "background" && warp) warp.backdrop = channelsOf(value);
   });
   const seen = buildSeen({ parts, image, link, settings, motion });
@@ -61,11 +59,11 @@ function render({ model, el }) {
   showSharpness(parts.status, image);
   showStillUntilLive({ model, parts, image, link, signal });
   watchKernel(link, signal);
-  const leave = tellVisible(parts.area, link, page, signal);
-  tellSize({ area: parts.area, image, link, page, signal });
+  tellVisible(parts.area, link, signal);
+  tellSize({ model, area: parts.area, image, link, motion, signal });
   return () => {
     motion.stop();
-    leave();
+    link.post({ kind: "leave" });
     ending.abort();
     for (const part of [image, seen.overlay, seen.compare]) part.close();
     parts.root.remove();
@@ -97,7 +95,7 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
   const training = buildTraining(link, settings, signal);
   const view = buildView({ link, settings, seen, motion });
   const { pathLine, film, overlay } = seen;
-  const path = buildPath({ link, motion, film, badge: parts.badge, record, signal });
+  const path = buildPath({ link, settings, motion, film, badge: parts.badge, record, signal });
   const showFilm = (isOpen) => {
     film.isShown = pathLine.isOpen = isOpen;
     overlay.refresh();
@@ -147,11 +145,16 @@ function targetsOf(area, image, link, overlay) {
  *
  * JupyterLab usually delivers messages while a cell runs. However, messages that are sent
  * immediately after the view is created wait for the end of the cell. Therefore, `ready` is repeated
- * until the kernel answers. The kernel recognizes repeated messages by the name `page`.
+ * until the kernel answers. The kernel recognizes repeated messages by the name of the page. A kernel
+ * that does not know the page asks for the message `again`.
  */
-function tellSize({ area, image, link, page, signal }) {
+function tellSize({ model, area, image, link, motion, signal }) {
   let size = null;
-  const tell = () => link.post({ kind: "ready", page, warps: image.warp !== null, ...size });
+  const tell = () => link.post({
+    kind: "ready", warps: image.warp !== null, ...size,
+    view: motion.view ? motion.place() : model.get("place"), // if the page was open before
+  });
+  link.on("again", tell);
   const again = setInterval(() => {
     if (link.isLive) clearInterval(again);
     else if (size) tell();

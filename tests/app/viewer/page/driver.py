@@ -10,6 +10,7 @@ from PIL import Image
 from playwright.sync_api import ConsoleMessage, Page
 
 from nerfmac.app.paths import View as Pose
+from nerfmac.app.viewer.settings import RANGES
 
 POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 """A camera at (5, 1, 2) that looks along -x; to its right is +y, above is +z."""
@@ -17,7 +18,7 @@ POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 LENS = [0.75, 1.0, 0.45, 0.55]
 
 VIEW = {"pose": POSE, "center": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
-"""The view of the page after the first frame, in the format of the kernel's messages."""
+"""The first view of the page, in the format of the kernel's messages."""
 
 START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["center"]), np.array(VIEW["up"]), VIEW["fov"])
 """The same, to be moved as the page should move it."""
@@ -26,7 +27,7 @@ STATE: dict[str, Any] = {
     "kind": "state",
     "settings": {
         "mode": "color", "background": "#102030", "resolution": None, "up": "scene",
-        "fov": 40.0, "exposure": 0.5, "share": 0.7,
+        "exposure": 0.5, "share": 0.7,
         "rate": 2.0, "rays": 4096, "steps": 900, "seconds": None, "crop": None,
     },
     "training": {
@@ -40,8 +41,8 @@ STATE: dict[str, Any] = {
     "pace": None, "video": None, "notice": None,
     "export": None, "exported": None,
     "scene": {
-        "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
-        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "center": [0.4, 0.7, 1.9], "subject": None,
+        "name": "balls", "extent": 2.0,
+        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "subject": None,
         "frustum": 0.1,
         "extra_modes": [],
     },
@@ -87,9 +88,12 @@ class View:
         return self
 
     def live(self, **changes: Any) -> "View":
-        """Wait until the view has said that it is there, and send it the state."""
+        """Wait until the view has said that it is there, and send it a view and the state."""
         self.wait_for("ready")
+        self.go()
+        self.say({"kind": "ranges", "ranges": RANGES})
         self.state(**changes)
+        self.run("sent = sent.filter(({ kind }) => kind !== 'move')")  # the answer to `go`
         return self
 
     def run(self, script: str, argument: Any = None) -> Any:
@@ -109,12 +113,16 @@ class View:
                 state[name] = change
         self.say(state)
 
+    def go(self, **changes: Any) -> None:
+        """Ask the page to go to a view."""
+        self.say({"kind": "go", "view": VIEW, "moving": False, **changes})
+
     def frame(self, number: int = 1, colors=((200, 30, 30), (30, 30, 200)), **changes: Any) -> None:
         """Send a frame of 640 x 480; does not wait until it is drawn."""
         content = {
             "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
             "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, "step": 12345,
-            "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
+            "depth": None, **changes,
         }  # fmt: skip
         self.say(content, jpeg(colors))
 

@@ -25,7 +25,9 @@ window.model = {
   on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
   off: (name, handler) => handlers.set(name, handlers.get(name).filter((one) => one !== handler)),
   send: (content) => {
-    window.sent.push(JSON.parse(JSON.stringify(content)));
+    const { page, ...rest } = JSON.parse(JSON.stringify(content));
+    window.page = page;
+    window.sent.push(rest);
     // Otherwise, the page would be disabled as soon as a test takes longer than two seconds.
     if (content.kind === "ping") setTimeout(() => window.say({ kind: "pong" }, []));
   },

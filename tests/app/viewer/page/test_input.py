@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.app.viewer.page.driver import START
+from tests.app.viewer.page.driver import START, VIEW
 
 HEIGHT = 480  # of the image; travel is in units of it
 FIRE = """async () => {
@@ -185,22 +185,29 @@ def test_a_double_click_looks_at_that_place_of_the_image(shown, aspect, place):
     assert shown.sent("move") == []
 
 
-OTHERS = START.orbit(0.2, 0.1)
-
-
-def test_a_page_at_rest_follows_another_page_but_not_while_it_moves_itself(shown):
-    shown.show(2, view=OTHERS.to_json(), mover="another")
+def test_the_page_goes_where_the_kernel_asks_and_ignores_what_is_for_another_page(shown):
+    other = {**VIEW, "center": [2.0, 1.0, 2.0]}
     drag(shown, end=False)
-    mine = shown.wait_for("move")["page"]
-    for number, mover in enumerate((mine, None, "another"), 3):
-        shown.show(number, view=START.to_json(), mover=mover)
+    shown.say({"kind": "go", "view": other, "moving": False, "page": "another"})
+    assert shown.moves()["center"] == VIEW["center"]
+    shown.say({"kind": "go", "view": other, "moving": False, "page": shown.run("page")})
+    assert shown.moves()["center"] == other["center"]
+    assert shown.moves()["moving"][-1] is True, "the button is still down"
     shown.page.mouse.up()
-    assert shown.has_moved(OTHERS.orbit(130 / HEIGHT, -40 / HEIGHT))
-    shown.show(6, version=1, view=START.to_json(), pose=START.to_json()["pose"])  # of the kernel
-    shown.forget()
+    assert shown.moves()["moving"][-1] is False
+    shown.go(moving=True, compared=3)
+    (*_, move) = shown.sent("move")
+    assert (move["moving"], move["compared"]) == (True, 3)
+
+
+def test_a_page_that_the_kernel_has_forgotten_introduces_itself_with_its_view(shown):
     drag(shown)
-    assert shown.has_moved(START.orbit(130 / HEIGHT, -40 / HEIGHT))
-    assert {each["version"] for each in shown.sent("move") if "pose" in each} == {1}
+    moves = shown.moves()
+    shown.say({"kind": "again"})
+    (*_, ready) = shown.sent("ready")
+    assert [ready["view"][name] for name in ("pose", "center")] == [
+        moves[name] for name in ("pose", "center")
+    ]
 
 
 @pytest.fixture

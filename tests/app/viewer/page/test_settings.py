@@ -1,6 +1,10 @@
 """Controls set the kernel's settings and show their values, except while a user holds them."""
 
+import math
+
 import pytest
+
+from tests.app.viewer.page.driver import VIEW
 
 
 def values(view):
@@ -21,7 +25,6 @@ def panel(view):
     ("label", "shown", "place", "name", "value"),
     [
         ("Background", "#102030", "#abcdef", "background", "#abcdef"),
-        ("Field of view", "40", "75", "fov", 75),
         ("Exposure", "0.5", "-1.5", "exposure", -1.5),
     ],
 )
@@ -29,6 +32,19 @@ def test_a_control_shows_and_sets_its_setting(panel, label, shown, place, name, 
     assert panel.control(label).input_value() == shown
     panel.control(label).fill(place)
     assert values(panel) == [{name: value}]
+
+
+def test_the_field_of_view_belongs_to_the_view_and_a_range_to_the_kernel(panel):
+    slider = panel.control("Field of view")
+    assert slider.input_value() == "52", "0.9 radians"
+    panel.go(view={**VIEW, "fov": 0.5})
+    assert slider.input_value() == "29"
+    panel.forget()
+    slider.fill("75")
+    panel.settle()
+    (move,) = panel.sent()
+    assert (move["kind"], move["fov"]) == ("move", pytest.approx(math.radians(75.0)))
+    assert [slider.get_attribute(end) for end in ("min", "max")] == ["10", "120"]
 
 
 def test_a_slider_of_training_has_its_own_scale(view):
@@ -40,7 +56,7 @@ def test_a_slider_of_training_has_its_own_scale(view):
         ("Learning rate", "0.3", "-1", "rate", 0.1),
         ("Learning rate", "-1", "0.5", "rate", 3.16),
         ("Most rays a step", "12", "10", "rays", 1024),
-        ("Most rays a step", "10", "17", "rays", None),
+        ("Most rays a step", "10", "21", "rays", None),
     ):
         assert view.control(label).input_value() == before
         view.control(label).fill(place)
@@ -79,11 +95,11 @@ def test_an_older_value_under_way_does_not_move_the_control_back(panel):
 
 
 def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
-    slider = panel.control("Field of view")
-    slider.fill("110")
-    panel.state(settings={"fov": 90.0})
+    slider = panel.control("Exposure")
+    slider.fill("4")
+    panel.state(settings={"exposure": 3.0})
     panel.page.wait_for_function(
-        "document.querySelector('[aria-label=\"Field of view\"]').value === '90'"
+        "document.querySelector('[aria-label=\"Exposure\"]').value === '3'"
     )
 
 

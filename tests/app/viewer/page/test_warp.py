@@ -102,7 +102,9 @@ def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, leas
 
 
 def test_another_field_of_view_is_shown_at_once(scene):
-    scene.state(settings={"fov": 46.0})
+    scene.button("View panel").click()
+    scene.control("Field of view").fill("46")
+    scene.button("View panel").click()
     scene.settle()
     assert decibels(shown_image(scene), START.with_fov(math.radians(46.0))) > 33.5
 

@@ -16,19 +16,23 @@ const TEXTS = {
 const source = JSON.parse(document.getElementById("source").textContent);
 const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
 const { default: viewer } = await import(address);
-history.replaceState(null, "", location.pathname); // the token is now in a cookie
+let { state: place } = history; // view of this page, also after the page is loaded again
+history.replaceState(place, "", location.pathname); // the token is now in a cookie
+addEventListener("pagehide", () => history.replaceState(place, ""));
 
 function connect() {
   const handlers = new Map();
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/messages`);
   socket.binaryType = "arraybuffer";
   const model = {
-    get: (name) => (name === "texts" ? TEXTS : undefined),
+    get: (name) => ({ texts: TEXTS, place: place ?? undefined })[name],
     on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
     off: (name, handler) => {
       handlers.set(name, (handlers.get(name) ?? []).filter((each) => each !== handler));
     },
     send: (content) => {
+      const { kind, pose, center, fov } = content;
+      if (kind === "move" && pose) place = { pose, center, fov };
       if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(content));
     },
   };

@@ -56,26 +56,29 @@ export function makeChoice({ label, choices, onChange }) {
 }
 
 /**
- * A slider. `toPosition` and `toValue` convert the value to the position of the thumb and back. By
- * default, the position is the value. `toText` converts the value to text.
+ * A slider for the values of `limit(low, high)`, by default from 0 to 1. `toPosition` and `toValue`
+ * convert the value to the position of the thumb and back. By default, the position is the value.
+ * `toText` converts the value to text. With `hasNone`, the right end means null, or no limit.
  */
 export function makeSlider({
-  label, min, max, step, onInput, toText = String, toValue = (place) => place,
-  toPosition = (value) => value, title = label,
+  label, step, onInput, toText = String, toValue = (place) => place,
+  toPosition = (value) => value, title = label, hasNone = false,
 }) {
   const input = make("input", {
-    type: "range", min, max, step, title, "aria-label": label, class: "nerfmac-range",
+    type: "range", min: 0, max: 1, step, title, "aria-label": label, class: "nerfmac-range",
   });
+  const textOf = (value) => (value === null ? "no limit" : toText(value));
   const output = make("output", { class: "nerfmac-value" });
   let isHeld = false;
   const write = (value) => {
-    const place = Number(input.value);
-    input.style.setProperty("--nerfmac-fill", `${((place - min) / (max - min)) * 100}%`);
-    output.textContent = toText(value);
-    input.setAttribute("aria-valuetext", toText(value));
+    const { min, max } = input;
+    input.style.setProperty("--nerfmac-fill", `${((input.value - min) / (max - min)) * 100}%`);
+    output.textContent = textOf(value);
+    input.setAttribute("aria-valuetext", textOf(value));
   };
   const report = () => {
-    const value = toValue(Number(input.value));
+    const isNone = hasNone && input.value === input.max;
+    const value = isNone ? null : toValue(Number(input.value));
     write(value);
     onInput(value);
   };
@@ -84,14 +87,21 @@ export function makeSlider({
     input.addEventListener(type, () => (isHeld = false));
   }
   input.addEventListener("input", report);
+  let shown = 0;
   const show = (value) => {
-    input.value = toPosition(value);
+    shown = value;
+    input.value = value === null ? input.max : toPosition(value);
     write(value);
+  };
+  const limit = (low, high) => {
+    input.min = toPosition(low);
+    input.max = toPosition(high) + (hasNone ? step : 0);
+    show(shown); // the browser has clipped it to the earlier range
   };
   const caption = make("span", { text: label, class: "nerfmac-label" });
   const head = make("span", { class: "nerfmac-head" }, caption, output);
   const element = make("label", { class: "nerfmac-field" }, head, input);
-  return { element, input, show, isBusy: () => isHeld };
+  return { element, input, show, limit, isBusy: () => isHeld };
 }
 
 /** A collapsed section "More" with settings that are rarely used. */
@@ -143,11 +153,11 @@ export function makeColor({ label, onInput }) {
 
 /**
  * A text field for a number. An empty field is reported as null. Text that is not a number in the
- * range is marked as invalid and not reported. The control is busy while the user types.
+ * range of `limit(min, max)` is marked as invalid and not reported. The control is busy while the user types.
  */
-export function makeNumber({ label, title = label, min, max = null, whole = false, onChange }) {
+export function makeNumber({ label, title = label, whole = false, onChange }) {
   const input = make("input", {
-    type: "number", min, max, step: whole ? 1 : "any", "aria-label": label, title,
+    type: "number", step: whole ? 1 : "any", "aria-label": label, title,
     placeholder: "none", class: "nerfmac-input nerfmac-number",
   });
   let isTyped = false;
@@ -158,7 +168,8 @@ export function makeNumber({ label, title = label, min, max = null, whole = fals
   });
   input.addEventListener("blur", () => (isTyped = false));
   const show = (value) => (input.value = value ?? "");
-  return { element: input, input, show, isBusy: () => isTyped };
+  const limit = (min, max) => Object.assign(input, { min, max });
+  return { element: input, input, show, limit, isBusy: () => isTyped };
 }
 
 /** A text field with one line. */

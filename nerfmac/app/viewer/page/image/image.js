@@ -73,7 +73,6 @@ export class Image {
   show(bitmap, content, inverses = null) {
     this.shown?.bitmap.close();
     this.shown = { bitmap, content };
-    if (content) this.motion.receive(content);
     if (inverses) this.warp.load(bitmap, content, inverses);
     this.redraw();
     if (!content) return;

@@ -11,6 +11,7 @@ export class Link {
   /** After `signal` aborts, messages are neither sent nor received. */
   constructor(model, signal) {
     this.model = model;
+    this.page = Math.random().toString(36).slice(2); // name of this page in all messages
     this.isLive = false; // whether a message from a kernel has arrived
     this.isAnswering = true; // see pulse.js
     this.heard = 0; // arrival time of the last message
@@ -43,6 +44,7 @@ export class Link {
   }
 
   receive(content, buffers) {
+    if (content.page && content.page !== this.page) return; // for another page of the viewer
     this.heard = performance.now();
     if (!this.isAnswering) {
       this.isAnswering = true;
@@ -68,7 +70,7 @@ export class Link {
     const isHeard = isFirst || (this.isLive && this.isAnswering);
     if (!isHeard || this.isClosed) return;
     try {
-      this.model.send(content);
+      this.model.send({ ...content, page: this.page });
     } catch {
       if (this.isLive) this.fallSilent(); // JupyterLab has detected the end of the kernel
     }

@@ -34,17 +34,17 @@ export function watchKernel(link, signal) {
 }
 
 /**
- * Notify the kernel when `area` becomes at least partly visible and when it becomes invisible.
- * Returns a function that the caller must call before the view is removed.
+ * Notify the kernel when `area` becomes at least partly visible, when it becomes invisible, and when
+ * the page is closed.
  */
-export function tellVisible(area, link, page, signal) {
+export function tellVisible(area, link, signal) {
   let isInWindow = true;
   let told = true;
   const tell = () => {
     const isVisible = isInWindow && !document.hidden;
     if (isVisible === told || !link.isLive || !link.isAnswering) return;
     told = isVisible;
-    link.post({ kind: "visible", page, is_visible: isVisible });
+    link.post({ kind: "visible", is_visible: isVisible });
   };
   const observer = new IntersectionObserver((entries) => {
     isInWindow = entries.at(-1).isIntersecting;
@@ -52,11 +52,8 @@ export function tellVisible(area, link, page, signal) {
   });
   observer.observe(area);
   document.addEventListener("visibilitychange", tell, { signal });
+  window.addEventListener("pagehide", () => link.post({ kind: "leave" }), { signal });
   link.on("live", tell);
   link.on("answering", tell);
   signal.addEventListener("abort", () => observer.disconnect());
-  return () => {
-    isInWindow = false;
-    tell();
-  };
 }

@@ -1,7 +1,7 @@
 /**
  * Settings of the kernel, and the controls that show and change them.
  *
- * Every control that is bound to a setting shows the value in the kernel, except while the user is
+ * The kernel also sends the ranges of the controls. Every control that is bound to a setting shows the value in the kernel, except while the user is
  * changing the control. A value that was just sent is shown for ECHO_TIME, because older values
  * from the kernel may still arrive.
  */
@@ -17,6 +17,12 @@ export class Settings {
     this.sent = new Map(); // name -> {value, timer}
     this.listeners = [];
     this.retry = 0; // timer that updates a control after the user has released it
+    this.ranges = null; // lowest and highest value, by name
+    this.unlimited = []; // [name, control] until the ranges have arrived
+    link.on("ranges", ({ ranges }) => {
+      this.ranges = ranges;
+      for (const [name, control] of this.unlimited.splice(0)) this.limit(name, control);
+    });
     link.on("state", ({ settings }) => this.receive(settings));
     signal.addEventListener("abort", () => {
       for (const { timer } of this.sent.values()) clearTimeout(timer);
@@ -24,8 +30,15 @@ export class Settings {
     });
   }
 
+  /** Give `control` the range `name` of the kernel. */
+  limit(name, control) {
+    if (this.ranges) control.limit(...this.ranges[name]);
+    else this.unlimited.push([name, control]);
+  }
+
   /** Make `control` show the setting `name` from now on. */
   bind(name, control) {
+    if (control.limit) this.limit(name, control);
     this.bound.set(name, [...(this.bound.get(name) ?? []), control]);
     return control;
   }

@@ -9,8 +9,8 @@
  * a last message reports the end of all holds. A hold without motion sends no message, because a
  * click is not a motion.
  *
- * The kernel or another page of the same viewer may also change the view. The next frame then has a
- * newer `version` or another `mover`, and this page uses the view of the frame.
+ * Only the page changes its view. If the kernel asks it to `go` to another view, for example to that of
+ * a training camera, the page reports the move like any other.
  */
 
 import { travelView } from "./navigation.js";
@@ -22,13 +22,11 @@ function atRest() {
 }
 
 export class Motion {
-  /** `page`: the identifier of this page in messages. */
-  constructor({ link, page, warps }) {
-    Object.assign(this, { link, page });
+  constructor({ link, warps }) {
+    this.link = link;
+    this.view = null; // see navigation.js; null until the kernel has sent one
     this.interval = warps ? INTERVAL : 0;
     this.told = -Infinity; // time of the last message to the kernel
-    this.view = null; // see navigation.js; null until the kernel has sent one
-    this.version = -1; // version of the kernel's view that the page has moved
     this.holders = new Set();
     this.travel = atRest();
     this.time = null; // time of the newest event that has not moved the view yet
@@ -36,7 +34,9 @@ export class Motion {
     this.isTold = false; // whether the last message reported a moving camera
     this.listeners = [];
     this.beforeMessage = () => {}; // keys.js adds the time for which keys were held
+    this.onGo = () => {};
     link.collect((isUrgent) => this.message(isUrgent));
+    link.on("go", (asked) => this.go(asked));
   }
 
   /** Call `listener(time)` after each move on this page, with the time of its event. */
@@ -44,17 +44,22 @@ export class Motion {
     this.listeners.push(listener);
   }
 
-  /** Adopt a frame's view if the kernel or another page has changed the view. */
-  receive({ view, version, mover }) {
-    const isOthers = mover !== null && mover !== this.page && this.holders.size === 0;
-    if (version > this.version || isOthers) Object.assign(this, { view, version });
+  /** Go to a view of the kernel. The next frame shows it. `compared`: the photo next to the view. */
+  go({ view, compared, moving }) {
+    this.view = view;
+    this.onGo();
+    const isMoving = moving || this.holders.size > 0;
+    this.isTold = isMoving;
+    this.link.send({ kind: "move", moving: isMoving, compared, ...this.place() });
   }
 
-  /** Change the vertical field of view in radians. The kernel receives it as a setting. */
+  /** Change the vertical field of view in radians. */
   zoom(fov) {
-    if (this.view === null || this.view.fov === fov) return;
+    if (this.view === null) return;
     this.view = { ...this.view, fov };
-    for (const listener of this.listeners) listener(null);
+    this.untold = performance.now();
+    this.wake();
+    for (const listener of this.listeners) listener(this.untold);
   }
 
   /** Add the motion (orbit, pan, dolly, walk) of an event at `time`. */
@@ -132,7 +137,7 @@ export class Motion {
   }
 
   place() {
-    const { page, version, view: { pose, center } } = this;
-    return { page, version, pose, center };
+    const { pose, center, fov } = this.view;
+    return { pose, center, fov };
   }
 }

@@ -18,7 +18,7 @@ const MOVES = [
  * Closing ends the playback. `film` is the frame of the video over
  * the image, and `badge` an element over the image. main.js describes `record`.
  */
-export function buildPath({ link, motion, film, badge, record, signal }) {
+export function buildPath({ link, settings, motion, film, badge, record, signal }) {
   const say = (action, index, more = {}) => link.send(
     index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index, ...more },
   );
@@ -39,9 +39,9 @@ export function buildPath({ link, motion, film, badge, record, signal }) {
     label: "Move", choices: MOVES, onChange: (name) => link.send({ kind: "follow", name }),
   });
   const go = (at) => link.later("scrub", { kind: "scrub", at, t: performance.now() });
-  const video = buildVideo({ link, film, record, signal });
+  const video = buildVideo({ link, settings, film, record, signal });
   const scrub = makeSlider({
-    label: "Along the path", min: 0, max: 1, step: 0.001,
+    label: "Along the path", step: 0.001,
     toText: (value) => `${digits(value * video.seconds, 2)} of ${digits(video.seconds, 3)} s`,
     onInput: (at) => {
       play.stop();
@@ -64,7 +64,7 @@ export function buildPath({ link, motion, film, badge, record, signal }) {
     shown = now;
     list.replaceChildren(...keyframes.map((keyframe, index) => {
       const before = keyframes[index - 1]?.time;
-      return buildKeyframe(keyframe, index, (keyframe.time - before) * video.seconds, say);
+      return buildKeyframe(keyframe, index, (keyframe.time - before) * video.seconds, say, settings);
     }));
   });
   const element = make(
@@ -129,14 +129,15 @@ function buildPlay({ link, motion, video, scrub, go, badge, signal }) {
 }
 
 /** A keyframe in the list. Without a time of its own, it has `seconds` after the previous keyframe. */
-function buildKeyframe({ fov, seconds: own }, index, seconds, say) {
+function buildKeyframe({ fov, seconds: own }, index, seconds, say, settings) {
   const number = index + 1;
   const time = makeNumber({
-    label: `Seconds to keyframe ${number}`, min: 0.1, max: 3600,
+    label: `Seconds to keyframe ${number}`,
     title: `Seconds from keyframe ${index} to keyframe ${number}. If empty, the camera moves at an`
       + " even speed",
     onChange: (value) => say("time", index, { seconds: value }),
   });
+  settings.limit("video_seconds", time);
   time.show(own);
   time.input.placeholder = digits(seconds, 2);
   const unit = make("span", { text: "s", class: "nerfmac-unit" });

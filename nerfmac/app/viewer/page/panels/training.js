@@ -7,8 +7,6 @@ import {
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped } from "../controls/numbers.js";
 
-const LEAST_RAYS = 6; // minimum of the limit on rays per step, as a base-2 logarithm
-const MOST_RAYS = 16;
 const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
   ["lenses", "Lenses", "Refine each camera's focal length and distortion"],
@@ -145,12 +143,12 @@ function buildRefine(link) {
 
 function buildLimits(settings) {
   const steps = settings.bind("steps", makeNumber({
-    label: "Stop after steps", min: 1, whole: true,
+    label: "Stop after steps", whole: true,
     title: "Total number of steps at which training stops. If empty, there is no limit",
     onChange: (value) => settings.set("steps", value),
   }));
   const seconds = settings.bind("seconds", makeNumber({
-    label: "Stop after seconds", min: 1,
+    label: "Stop after seconds",
     title: "Total training time at which training stops. If empty, there is no limit",
     onChange: (value) => settings.set("seconds", value),
   }));
@@ -163,24 +161,22 @@ function buildLimits(settings) {
 
 function buildSliders(settings) {
   const share = settings.bind("share", makeSlider({
-    label: "Training share", min: 0, max: 1, step: 0.05,
+    label: "Training share", step: 0.05,
     title: "Fraction of the device time for training. A lower value makes the viewer smoother",
     toText: (value) => `${Math.round(100 * value)} %`,
     onInput: (value) => settings.set("share", value),
   }));
   const rate = settings.bind("rate", makeSlider({
-    label: "Learning rate", min: -1, max: 1, step: 0.05,
+    label: "Learning rate", step: 0.05,
     title: "Factor for the learning rate. A higher value trains faster, but training may diverge",
-    toPosition: (value) => Math.log10(value), toText: (value) => `× ${digits(value, 2)}`,
+    toPosition: Math.log10, toText: (value) => `× ${digits(value, 2)}`,
     toValue: (place) => Number((10 ** place).toPrecision(3)),
     onInput: (value) => settings.set("rate", value),
   }));
   const rays = settings.bind("rays", makeSlider({
-    label: "Most rays a step", min: LEAST_RAYS, max: MOST_RAYS + 1, step: 1,
+    label: "Most rays a step", step: 1, hasNone: true,
     title: "Maximum number of rays per training step. At the right end, there is no limit",
-    toPosition: (value) => (value === null ? MOST_RAYS + 1 : Math.log2(value)),
-    toValue: (place) => (place > MOST_RAYS ? null : 2 ** place),
-    toText: (value) => (value === null ? "no limit" : grouped(value)),
+    toPosition: Math.log2, toValue: (place) => 2 ** place, toText: grouped,
     onInput: (value) => settings.set("rays", value),
   }));
   return make("div", { class: "nerfmac-group" }, share.element, rate.element, rays.element);

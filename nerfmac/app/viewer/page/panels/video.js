@@ -12,7 +12,7 @@ const AS_SHOWN = "as shown";
  * length, and `open(isOpen)` must be called when the panel is opened or closed.
  * `film` shows the frame of the video, and `record.lastFrame` contains the size of the shown image.
  */
-export function buildVideo({ link, film, record, signal }) {
+export function buildVideo({ link, settings, film, record, signal }) {
   let pace = null; // seconds per pixel
   let isOpen = false;
   let measured = null; // the path whose pace was requested last
@@ -20,8 +20,10 @@ export function buildVideo({ link, film, record, signal }) {
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
   const onChange = () => update();
-  const length = makeNumber({ label: "Seconds of video", min: 0.1, max: 3600, onChange });
-  const rate = makeNumber({ label: "Frames per second", min: 1, max: 240, onChange });
+  const length = makeNumber({ label: "Seconds of video", onChange });
+  const rate = makeNumber({ label: "Frames per second", onChange });
+  settings.limit("video_seconds", length);
+  settings.limit("fps", rate);
   length.show(5);
   rate.show(24);
   const size = makeSelect({ label: "Size", choices: [[AS_SHOWN, AS_SHOWN]], onChange });

@@ -13,8 +13,6 @@ const UP = [
   ["scene", "of the scene"], ["view", "of this view"], ["x", "+x"], ["-x", "−x"], ["y", "+y"],
   ["-y", "−y"], ["z", "+z"], ["-z", "−z"],
 ];
-const LEAST_PIXELS = 128; // lowest limit of the resolution
-const MOST_PIXELS = 4096;
 
 /** Create the panel. `seen` contains the layers over the frame, see main.js. */
 export function buildView({ link, settings, seen, motion }) {
@@ -28,7 +26,7 @@ export function buildView({ link, settings, seen, motion }) {
     control.show(layer.isShown);
     return control.element;
   };
-  const [often, rarely] = buildAppearance(link, settings);
+  const [often, rarely] = buildAppearance(link, settings, motion);
   const photo = makeButton({
     text: "Compare with photo", title: "Stand in the nearest training camera",
     name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
@@ -43,28 +41,27 @@ export function buildView({ link, settings, seen, motion }) {
 }
 
 /** Controls of the image, as [controls that are used often, controls that are used rarely]. */
-function buildAppearance(link, settings) {
+function buildAppearance(link, settings, motion) {
   const set = (name) => (value) => settings.set(name, value);
+  const fov = makeSlider({
+    label: "Field of view", step: 1, onInput: (value) => motion.zoom((value * Math.PI) / 180),
+    toText: (value) => `${Math.round(value)}°`,
+  });
+  settings.limit("fov", fov);
+  motion.onGo = () => !fov.isBusy() && fov.show((motion.view.fov * 180) / Math.PI);
   const controls = {
     mode: makeSelect({ label: "Mode", choices: VIEW_MODES, onChange: set("mode") }),
     background: makeColor({ label: "Background", onInput: set("background") }),
-    fov: makeSlider({
-      label: "Field of view", min: 10, max: 120, step: 1, onInput: set("fov"),
-      toText: (value) => `${Math.round(value)}°`,
-    }),
     exposure: makeSlider({
-      label: "Exposure", min: -4, max: 4, step: 0.1, onInput: set("exposure"),
+      label: "Exposure", step: 0.1, onInput: set("exposure"),
       toText: (value) => `${value > 0 ? "+" : ""}${value.toFixed(1)} stops`,
     }),
   };
-  const most = Math.log2(MOST_PIXELS);
   controls.resolution = makeSlider({
-    label: "Maximum resolution", min: Math.log2(LEAST_PIXELS), max: most + 0.5, step: 0.5,
+    label: "Maximum resolution", step: 0.5, hasNone: true,
     title: "Maximum length of the longer side of the image. At the right end, there is no limit",
-    toPosition: (value) => (value === null ? most + 0.5 : Math.log2(value)),
-    toValue: (place) => (place > most ? null : Math.round(2 ** place)),
-    toText: (value) => (value === null ? "no limit" : `${value} pixels`),
-    onInput: set("resolution"),
+    toPosition: Math.log2, toValue: (place) => Math.round(2 ** place),
+    toText: (value) => `${value} pixels`, onInput: set("resolution"),
   });
   controls.up = makeSelect({ label: "Up direction", choices: UP, onChange: set("up") });
   link.on("state", ({ scene }) => { // the outputs of the field are known when the page opens
@@ -75,6 +72,6 @@ function buildAppearance(link, settings) {
     }
   });
   for (const [name, control] of Object.entries(controls)) settings.bind(name, control);
-  const { mode, background, fov, exposure, resolution, up } = controls;
+  const { mode, background, exposure, resolution, up } = controls;
   return [[mode, fov], [background, exposure, resolution, up]].map((some) => some.map(({ element }) => element));
 }

@@ -1,0 +1,62 @@
+"""`Flow` limits the number of images on the way to a page."""
+
+import time
+from collections import deque
+
+MAX_UNANSWERED = 2
+"""Maximum number of images that have been sent but not yet acknowledged by the page."""
+LOST = 1.0
+"""Time in seconds after which one more image is sent to a page that does not acknowledge images.
+
+A running cell may delay the acknowledgments. Therefore, the interval between two images increases
+up to `MAX_LOST`.
+"""
+MAX_LOST = 10.0
+GONE = 60.0
+"""Time in seconds without a message, after which a page that does not acknowledge images counts as
+closed, for example because its computer sleeps."""
+
+
+class Flow:
+    """Images that a page has not acknowledged yet."""
+
+    def __init__(self) -> None:
+        self._unanswered: deque[int] = deque()
+        # These are values of time.monotonic() for the last image that was sent and the last message
+        # that arrived.
+        self._sent, self._heard = 0.0, time.monotonic()
+        self._number = 0
+
+    def hear(self) -> None:
+        """Record that a message from the page has arrived."""
+        self._heard = time.monotonic()
+
+    def acknowledge(self, number: int) -> None:
+        """Record that the page has drawn image `number` and all images before it."""
+        while self._unanswered and self._unanswered[0] <= number:
+            self._unanswered.popleft()
+
+    def send(self) -> int:
+        """Record that an image is sent to the page and return its number."""
+        self._number += 1
+        # A page that does not acknowledge images receives one image at a time.
+        while len(self._unanswered) >= MAX_UNANSWERED:
+            self._unanswered.popleft()
+        self._unanswered.append(self._number)
+        self._sent = time.monotonic()
+        return self._number
+
+    @property
+    def wait(self) -> float:
+        """Time in seconds until another image may be sent."""
+        if len(self._unanswered) < MAX_UNANSWERED:
+            return 0.0
+        silence = self._sent - self._heard
+        due = self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
+        return max(due - time.monotonic(), 0.0)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the page counts as closed."""
+        is_silent = time.monotonic() > self._heard + GONE
+        return is_silent and len(self._unanswered) >= MAX_UNANSWERED

@@ -1,0 +1,182 @@
+"""Images fill the time that they have, and training gets its share; on a simulated clock."""
+
+import random
+
+import pytest
+
+from nerfmac.app.viewer.pace import (
+    FIRST_PIXELS,
+    GROWTH,
+    HAZE_PIXELS,
+    HAZE_STEPS,
+    LATE,
+    MAX_WAIT,
+    MIDDLE,
+    MIN_FRACTION,
+    SCALES,
+    STRIP,
+    Drawing,
+    Kind,
+    Pace,
+)
+
+FULL = 1280, 720
+PIXELS = FULL[0] * FULL[1]
+NOTHING = 0.0, 0.0
+
+
+class Device:
+    """A device that needs `fixed` seconds for each drawing, and `cost` for each pixel."""
+
+    def __init__(self, cost, fixed=0.0, noise=lambda: 1.0):
+        self.pace, self.cost, self.fixed, self.noise = Pace(), cost, fixed, noise
+        self.shown = NOTHING
+        self.strips = []  # Seconds of the strips of the last image.
+
+    def draw(self, kind, *, training=False, step=HAZE_STEPS):
+        """Draw the next image, and return its scale."""
+        scale = self.pace.scale(kind, "rgb", PIXELS, step, self.shown)
+        width, height = (max(round(scale * side), 1) for side in FULL)
+        drawing, self.strips = Drawing(kind), []
+        while height > 0:
+            rows = self.pace.rows(drawing, "rgb", width, height)
+            seconds = (self.fixed + self.cost * rows * width) * self.noise()
+            self.pace.drawn(drawing, "rgb", rows * width, seconds, training=training)
+            self.strips.append(seconds)
+            height -= rows
+        self.shown = scale, sum(self.strips)
+        return scale
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.008, 0.1])
+@pytest.mark.parametrize("cost", [3e-9, 5e-8, 2e-7, 1e-6])
+@pytest.mark.parametrize("kind", [Kind.MOVING, Kind.WARPED])
+def test_images_come_to_fill_their_time_and_do_not_swing(kind, cost, fixed):
+    device = Device(cost, fixed)
+    scale = [device.draw(kind) for _ in range(60)][-20:]
+    assert len(set(scale)) == 1
+    seconds, longest = kind.value
+    allowed, least = max(seconds, 2.0 * fixed), SCALES[3]  # an eighth of the pixels
+    if scale[0] == pytest.approx(least):
+        assert device.shown[1] <= LATE * max(longest, allowed)
+    else:
+        assert device.shown[1] <= LATE * allowed
+        double = fixed + 2.0 * cost * PIXELS * scale[0] ** 2
+        assert scale[0] == 1.0 or double > 0.95 * allowed
+
+
+@pytest.mark.parametrize("cost", [5e-8, 1e-6])
+def test_a_resting_image_is_full_and_no_strip_is_long_after_the_first_ones(cost):
+    device = Device(cost, fixed=0.002)
+    assert device.draw(Kind.WARPED) < MIDDLE
+    assert [device.draw(Kind.RESTING) for _ in range(2)] == [MIDDLE, 1.0]
+    assert max(device.strips) <= LATE * max(STRIP, 0.002 + 4 * 1280 * cost)
+    assert len(device.strips) < 4 * sum(device.strips) / STRIP + 2, "nor too short"
+
+
+def test_an_image_of_unknown_cost_has_few_pixels_and_the_next_one_few_times_as_many():
+    device = Device(1e-9)
+    before = FIRST_PIXELS / (2 * GROWTH)
+    for _ in range(4):
+        pixels = PIXELS * device.draw(Kind.WARPED) ** 2
+        assert pixels <= 1.1 * 2 * GROWTH * before
+        before = pixels
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("is_spiky", [False, True])
+def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
+    dice = random.Random(seed)
+    device = Device(5e-8, fixed=0.005)
+    for _ in range(30):
+        device.draw(Kind.MOVING)
+    device.noise = lambda: (
+        dice.choices([5.0, 1.0], [0.15, 0.85])[0] if is_spiky else dice.lognormvariate(0.0, 0.4)
+    )
+    scales = [device.draw(Kind.MOVING) for _ in range(500)]
+    assert min(scales) ** 2 >= 0.99 * MIN_FRACTION
+    assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
+
+
+def test_one_late_image_changes_nothing():
+    device = Device(1e-7)
+    scale = [device.draw(Kind.WARPED) for _ in range(60)][-1]
+    for _ in range(20):
+        device.noise = lambda: 100.0  # a compiler ran
+        assert device.draw(Kind.WARPED) == scale
+        device.noise = lambda: 1.0
+        assert device.draw(Kind.WARPED) == scale
+
+
+@pytest.mark.parametrize("haze", [0.6, 0.9])
+def test_images_stay_in_time_while_training_removes_haze(haze):
+    device, times = Device(0.0), []
+    for image in range(30):
+        device.cost, device.shown = 1.5e-6 + 1.4e-5 * haze**image, NOTHING
+        device.draw(Kind.TRAINED, training=True)
+        times.append(sum(device.strips))
+    assert max(times[5:]) <= Kind.TRAINED.value[1]
+    assert times[-1] > 0.4 * Kind.TRAINED.value[0]
+
+
+def test_haze_limits_an_image_and_after_it_a_known_image_does_not_become_coarser():
+    device = Device(1e-6)
+    for _ in range(9):
+        device.draw(Kind.WARPED)
+    assert PIXELS * device.draw(Kind.TRAINED, training=True, step=5) ** 2 <= 1.01 * HAZE_PIXELS
+    device.shown = 1.0, 0.1
+    assert device.draw(Kind.TRAINED, training=True) == 1.0
+    device.shown = 1.0, 3.2
+    assert device.draw(Kind.TRAINED, training=True) == pytest.approx(0.5, abs=0.01)
+
+
+def divide(pace, seconds, image, slices, *, share, is_moving=False, trained=60.0):
+    """Train and draw for so many seconds; return the training time and the waits between images."""
+    clock = begin = training = 0.0
+    waits = []
+    while clock < seconds:
+        allowed = pace.training_time(share, is_moving=is_moving, trained=trained)
+        if allowed:
+            spent = max(slices(), allowed)
+            pace.trained(spent)
+            training += spent
+        else:
+            waits.append(clock - begin)
+            spent = image()
+            pace.served(spent)
+            begin = clock + spent
+        clock += spent
+    return training / clock, waits
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.95])
+@pytest.mark.parametrize("is_moving", [False, True])
+def test_training_gets_its_share_whatever_a_slice_takes(share, is_moving):
+    dice = random.Random(5)
+    drawn, slices = (lambda: dice.uniform(0.02, 0.06)), (lambda: dice.uniform(0.005, 0.02))
+    got, _ = divide(Pace(), 100.0, drawn, slices, share=share, is_moving=is_moving)
+    assert got == pytest.approx(0.5 * share if is_moving else share, abs=0.05)
+
+
+@pytest.mark.parametrize(("image", "least"), [(0.05, 0.95), (0.15, 0.9), (3.0, 0.35)])
+def test_a_page_that_is_only_watched_costs_little_and_is_served_in_time(image, least):
+    got, waits = divide(Pace(), 300.0, lambda: image, lambda: 0.1, share=None)
+    assert got >= least
+    assert max(waits) <= MAX_WAIT + 0.1
+    _, waits = divide(Pace(), 100.0, lambda: 3.0, lambda: 0.1, share=None, trained=1.0)
+    assert max(waits) < 0.75, "images change fastest at the start"
+
+
+def test_a_start_makes_an_image_due_and_a_user_is_served_again_at_once():
+    pace = Pace()
+    divide(pace, 50.0, lambda: 3.0, lambda: 0.1, share=None)
+    pace.served(3.0)
+    assert pace.training_time(None, is_moving=False, trained=60.0) > 0.0
+    wait = 0.0
+    while allowed := pace.training_time(0.7, is_moving=True, trained=60.0):
+        pace.trained(allowed)
+        wait += allowed
+    assert wait < 0.15
+    pace.served(3.0)
+    pace.restart()
+    assert pace.training_time(None, is_moving=False, trained=60.0) == 0.0
