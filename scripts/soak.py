@@ -124,7 +124,7 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
                 seen.set()
 
         viewer._session.send = hear
-        viewer._hear(viewer, FIRST_PAGE, [])
+        viewer._loop.post(FIRST_PAGE)
         if not has_image.wait(PATIENCE):
             raise SystemExit(f"viewer {number} sends no image")
         viewer.close()

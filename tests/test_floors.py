@@ -15,6 +15,7 @@ PACKAGE = ROOT / "nerfmac"
 LONGEST = 400  # lines of a file, without the docstrings of its functions
 LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 MOST_PARAMETERS = 7  # of a function, without self and cls
+MOST_METHODS = 15  # Maximum number of methods of a class of the viewer.
 OVERLOADED = {}
 """Functions that have more parameters; those without a reason are to be changed."""
 CEILINGS = {
@@ -306,6 +307,32 @@ def test_a_planted_line_counts_and_comments_and_docstrings_do_not(tmp_path):
     (tmp_path / "nerfmac/app/scenes").mkdir(parents=True)
     (tmp_path / "nerfmac/app/scenes/a.py").write_text(source)
     assert sizes(tmp_path / "nerfmac") == {"scenes": 3}
+
+
+def large_classes(folder: Path) -> list[str]:
+    """Return the classes with more than `MOST_METHODS` methods. A property and its setter are one
+    method."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+                names = {each.name for each in node.body if isinstance(each, functions)}
+                if len(names) > MOST_METHODS:
+                    found.append(f"{path.name}: {node.name}, {len(names)} methods")
+    return found
+
+
+def test_no_class_of_the_viewer_has_many_methods():
+    assert large_classes(PACKAGE / "app" / "viewer") == []
+
+
+def test_a_planted_class_with_many_methods_is_found(tmp_path):
+    methods = "".join(f"    def f{i}(self): ...\n" for i in range(MOST_METHODS))
+    (tmp_path / "a.py").write_text(f"class A:\n{methods}    @f0.setter\n    def f0(self): ...\n")
+    assert large_classes(tmp_path) == []
+    (tmp_path / "a.py").write_text(f"class A:\n{methods}    async def more(self): ...\n")
+    assert large_classes(tmp_path) == [f"a.py: A, {MOST_METHODS + 1} methods"]
 
 
 def overloaded(package: Path) -> list[str]:

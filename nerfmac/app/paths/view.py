@@ -1,7 +1,5 @@
-"""`View`, the camera of the viewer, and its moves by pointer and keys. The scene follows the
-pointer. Pointer motion is relative to the image height, with x right and y down. The first rotation
-makes the horizon level. All limits are chosen so that the view can still be rendered and moved back
-after any move."""
+"""`View`, the camera of the viewer and the point that it orbits. The page of the viewer moves the
+camera by pointer and keys (`page/motion/navigation.js`), with the same limits."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +17,6 @@ from nerfmac.geometry import Camera, Sphere, focal_length
 
 Vector = npt.NDArray[np.float64]
 
-STEEPEST = math.radians(89.0)  # Maximum elevation of an orbiting view, in radians.
 CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32
@@ -74,8 +71,9 @@ class View:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
             view = cls._of(camera, np.array(subject.center), up)
             filling = subject.radius / (FILLED * math.tan(0.5 * view.fov))
-            nearer = min(max(filling / view.distance, NEAREST), 1.0)
-            return view.dolly(math.log(nearer))
+            distance = max(min(max(filling, NEAREST * view.distance), view.distance), CLOSEST)
+            origin = view.center + distance * view.pose[:, 2]
+            return replace(view, pose=np.c_[view.pose[:, :3], origin])
         camera = orbit(cameras, up=up, frames=1)[0]
         pose = camera.pose.astype(np.float64)
         distance = abs(float((pose[:, 3] - center_of(cameras)) @ pose[:, 2]))
@@ -91,39 +89,6 @@ class View:
         """Distance from the camera to the center in scene units, at least `CLOSEST`."""
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
-    def orbit(self, right: float, down: float) -> Self:
-        """Rotate around the center, by pi radians per image height of pointer motion. After the
-        rotation, the horizon is level, and the elevation is at most `STEEPEST`."""
-        right, down = _number("right", right), _number("down", down)
-        heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
-        angle = -math.pi * right
-        heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
-        elevation += math.pi * min(max(down, -1.0), 1.0)
-        rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
-        # The center stays at the same pixel.
-        origin = self.center + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.center))
-        return replace(self, pose=np.c_[rotation, origin])
-
-    def pan(self, right: float, down: float) -> Self:
-        """Move parallel to the image, so that points at the center distance follow the pointer."""
-        height = 2.0 * self.distance * math.tan(0.5 * self.fov)
-        right, down = _number("right", right), _number("down", down)
-        return self._moved(-right * height, down * height, 0.0)
-
-    def dolly(self, log_factor: float) -> Self:
-        """Multiply the distance to the center by exp(`log_factor`). At the distance `CLOSEST`, the
-        camera continues to move, and the center moves with it."""
-        log_factor = _number("log_factor", log_factor)
-        wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
-        moved = self._moved(0.0, 0.0, self.distance - wanted)
-        return moved._centered(CLOSEST) if wanted < CLOSEST else replace(moved, center=self.center)
-
-    def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
-        """Move along the camera axes for times in seconds, at a speed in scene units per second."""
-        speed = _number("speed", speed)
-        seconds = {"right": right, "up": up, "forward": forward}
-        return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
-
     def look_at(self, point: npt.ArrayLike) -> Self:
         """Rotate the camera towards a scene position (3,), with a level horizon. The position
         becomes the center, but at a distance of at most `FARTHEST`."""
@@ -135,13 +100,13 @@ class View:
                 f"the camera is at the point {point.tolist()} and cannot look at it; choose another"
             )
         center = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
-        rotation = self._level(*self._direction(back, 1e-9))
-        return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
+        pose = np.c_[self._level(back / distance), self.pose[:, 3]]
+        return replace(self, pose=pose, center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
         """Return a view with the pose (3, 4) of a camera and the same distance to the center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
-        return moved._centered(self.distance)
+        return replace(moved, center=moved.pose[:, 3] - self.distance * moved.pose[:, 2])
 
     def with_fov(self, fov: float) -> Self:
         """Return this view with another vertical field of view in radians, between 0 and pi."""
@@ -156,40 +121,14 @@ class View:
         """Return the undistorted camera for an image of `width` x `height` square pixels."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
-    def _centered(self, distance: float) -> Self:
-        return replace(self, center=self.pose[:, 3] - distance * self.pose[:, 2])
-
-    def _moved(self, right: float, up: float, forward: float) -> Self:
-        """Move camera and center along the camera axes in scene units, within `FARTHEST`."""
-        limit = max(FARTHEST, float(np.linalg.norm(self.pose[:, 3])))
-        along = np.clip(np.array([right, up, -forward]), -2.0 * limit, 2.0 * limit)
-        origin = self.pose[:, 3] + self.pose[:, :3] @ along
-        origin *= min(1.0, limit / max(float(np.linalg.norm(origin)), CLOSEST))
-        center = self.center + origin - self.pose[:, 3]
-        return replace(self, pose=np.c_[self.pose[:, :3], origin], center=center)
-
-    def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
-        """Return the horizontal unit vector and the elevation in radians of a vector from the scene
-        to the camera. If `back` is nearly vertical (`min_slope`), the horizontal vector follows
-        from the camera axes, so that the camera rotates as little as possible."""
-        height = float(back @ self.up)
-        level = back - height * self.up
-        length = float(np.linalg.norm(level))
-        if length > min_slope * abs(height):
-            return level / length, math.atan2(height, length)
-        level = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
-        aside = np.cross(self.pose[:, 0], self.up)
-        level = max(level, aside, key=lambda side: float(side @ side))
-        return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
-
-    def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) of a camera without roll, from the horizontal direction
-        `heading` and the `elevation` in radians of its backward axis."""
-        back = math.cos(elevation) * heading + math.sin(elevation) * self.up
-        right = np.cross(self.up, heading)
+    def _level(self, back: Vector) -> npt.NDArray[np.float64]:
+        """Return the rotation (3, 3) of a camera without roll that has the backward axis `back`, a
+        unit vector. If `back` is vertical, the camera rotates as little as possible."""
+        level = back - (back @ self.up) * self.up
+        if not np.linalg.norm(level) > 1e-9:
+            own = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
+            level = max(
+                own, np.cross(self.pose[:, 0], self.up), key=lambda side: float(side @ side)
+            )
+        right = np.cross(self.up, level / np.linalg.norm(level))
         return np.stack([right, np.cross(back, right), back], axis=1)
-
-
-def _number(name: str, value: float) -> float:
-    checks.number(name, value)
-    return float(value)

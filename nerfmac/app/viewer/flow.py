@@ -6,12 +6,8 @@ from collections import deque
 MAX_UNANSWERED = 2
 """Maximum number of images that have been sent but not yet acknowledged by the page."""
 LOST = 1.0
-"""Time in seconds after which one more image is sent to a page that does not acknowledge images.
-
-A running cell may delay the acknowledgments. Therefore, the interval between two images increases
-up to `MAX_LOST`.
-"""
-MAX_LOST = 10.0
+"""Time in seconds after which one more image is sent to a page that does not acknowledge images,
+because a running cell may delay the acknowledgments."""
 GONE = 60.0
 """Time in seconds without a message, after which a page that does not acknowledge images counts as
 closed, for example because its computer sleeps."""
@@ -22,9 +18,7 @@ class Flow:
 
     def __init__(self) -> None:
         self._unanswered: deque[int] = deque()
-        # These are values of time.monotonic() for the last image that was sent and the last message
-        # that arrived.
-        self._sent, self._heard = 0.0, time.monotonic()
+        self._sent, self._heard = 0.0, time.monotonic()  # Last image and last message.
         self._number = 0
 
     def hear(self) -> None:
@@ -51,9 +45,7 @@ class Flow:
         """Time in seconds until another image may be sent."""
         if len(self._unanswered) < MAX_UNANSWERED:
             return 0.0
-        silence = self._sent - self._heard
-        due = self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
-        return max(due - time.monotonic(), 0.0)
+        return max(self._sent + LOST - time.monotonic(), 0.0)
 
     @property
     def is_gone(self) -> bool:

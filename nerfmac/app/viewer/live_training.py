@@ -1,6 +1,5 @@
 """`LiveTraining` trains a run in slices and can be started and paused."""
 
-import math
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -32,7 +31,8 @@ class LiveTraining:
         self._reports: Generator[Report | None] | None = None
         self.errors = ViewErrors(len(self.run.scene.cameras))
         self._last: Report | None = None
-        self._speed = _Speed()
+        self._first: tuple[float, float] | None = None
+        """Value of `time.monotonic()` and progress of the first report since the last start."""
 
     @property
     def is_running(self) -> bool:
@@ -54,7 +54,7 @@ class LiveTraining:
             )
         self.run.images()
         self._reports = self._train()
-        self._speed = _Speed()
+        self._first = None
         self.failure = None
         self.is_resting.clear()
 
@@ -89,7 +89,7 @@ class LiveTraining:
             raise
         if report is not None:
             self._last = report
-            self._speed.see(report.progress)
+            self._first = self._first or (time.monotonic(), report.progress)
             if report.errors is not None and not report.is_skipped:
                 self.errors.add(report.errors)
 
@@ -124,12 +124,21 @@ class LiveTraining:
             "step": state.step,
             "seconds": state.train_seconds,
             "progress": min(progress, 1.0) if has_end else None,
-            "left": self._speed.remaining(progress) if has_end and self.is_running else None,
+            "left": self._remaining(progress) if has_end and self.is_running else None,
             "loss": last.loss if last else None,
             "psnr": last.psnr if last else None,
             "rays": state.rays,
             "refine": {name: getattr(self.run.config.refine, name) for name in REFINED},
         }
+
+    def _remaining(self, progress: float) -> float | None:
+        """Return the estimated time in seconds until progress is 1, or None if unknown."""
+        begin, first = self._first or (0.0, progress)
+        return (
+            (1.0 - progress) * (time.monotonic() - begin) / (progress - first)
+            if progress > first
+            else None
+        )
 
     def _train(self) -> Generator[Report | None]:
         """Yield None during the preparation and reports during the training."""
@@ -149,24 +158,3 @@ class LiveTraining:
         for _ in self._training.prepare():
             self.message = "compiling kernels"
             yield
-
-
-class _Speed:
-    """Training progress per second of wall-clock time, including the time for images."""
-
-    def __init__(self) -> None:
-        self._recent: list[tuple[float, float]] = []
-
-    def see(self, progress: float) -> None:
-        now = time.monotonic()
-        self._recent = [*(pair for pair in self._recent if pair[0] > now - 10.0), (now, progress)]
-
-    def remaining(self, progress: float) -> float | None:
-        """Return the estimated time in seconds until progress is 1, or None if unknown."""
-        if len(self._recent) < 2:
-            return None
-        (first, begin), (last, end) = self._recent[0], self._recent[-1]
-        if not end > begin:
-            return None
-        seconds = (1.0 - progress) * (last - first) / (end - begin)
-        return seconds if math.isfinite(seconds) else None

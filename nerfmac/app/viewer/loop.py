@@ -25,9 +25,6 @@ from nerfmac.training.measured import DivergedError
 
 log = logging.getLogger("nerfmac")
 
-PATIENCE = 3.0
-"""Maximum time in seconds to wait for the first image on a page before images are read and kernels
-are compiled."""
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
 KEPT_SIZE = 320, 240
@@ -43,12 +40,15 @@ class Loop:
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
         self._told: dict[OpenPage, Status] = {}  # In the order in which the pages take turns.
-        self._begun = time.monotonic()
         self._was_running = False
         self._unkept: bytes | None = None  # Last finished image until it is stored.
 
     def post(self, message: Message) -> None:
-        """Queue `message` and wake the worker."""
+        """Queue `message` and wake the worker. A `ping` is answered at once, because the worker may
+        be busy for seconds."""
+        if message.get("kind") == "ping":
+            self._session.send({"kind": "pong"}, [])
+            return
         self._messages.append(message)
         self._worker.wake(self)
 
@@ -63,7 +63,7 @@ class Loop:
         if training.is_running:
             seconds = self._training_time(wanted)
         waiting = next((page for page in self._told if page.photos is not None), None)
-        is_preparing = training.is_preparing and self._has_shown
+        is_preparing = training.is_preparing and any(page.screen.shown for page in self._told)
         is_busy = any((wanted, waiting, jobs.is_waiting, training.is_running, is_preparing))
         if wanted and not seconds:
             self._draw(*wanted)
@@ -75,7 +75,7 @@ class Loop:
             self._train(seconds)
         elif is_preparing:
             training.failure = self._attempt(training.prepare) or training.failure
-        pause = min((each.tell(is_busy=is_busy) for each in self._told.values()), default=math.inf)
+        pause = min((each.tell() for each in self._told.values()), default=math.inf)
         if is_busy:
             return 0.0
         self._attempt(self._rest)
@@ -109,21 +109,15 @@ class Loop:
         if wanted := self._next_page():
             self._draw(*wanted)
         for status in self._told.values():
-            status.tell(is_busy=True)
+            status.tell()
 
     def _next_page(self) -> tuple[OpenPage, Kind] | None:
         """Return the page that has waited longest for an image, and the kind of the image."""
-        training = self._session.training.is_running
+        is_running = self._session.training.is_running
         for page in self._told:
-            if kind := page.wanted(training=training):
+            if (page.is_visible or not is_running) and (kind := page.wanted()):
                 return page, kind
         return None
-
-    @property
-    def _has_shown(self) -> bool:
-        """Whether the preparation of training may start."""
-        has_shown = any(page.screen.shown for page in self._told)
-        return has_shown or time.monotonic() > self._begun + PATIENCE
 
     def _training_time(self, wanted: tuple[OpenPage, Kind] | None) -> float:
         """Return the time in seconds for which training may run before a page must be served."""
@@ -143,8 +137,7 @@ class Loop:
         self._told[page] = self._told.pop(page)  # The other pages are next.
 
         def draw() -> None:
-            image = page.draw(kind, training=session.training.is_running)
-            if image is not None and image.message["still"]:
+            if (image := page.draw(kind)) is not None and image.message["still"]:
                 self._unkept = image.jpeg
 
         if self._attempt(lambda: retried(draw, on_failure=page.screen.invalidate)):

@@ -36,7 +36,6 @@ message contains the same `t`.
     video           name, seconds, fps, width, height of the video. If a file with the name of this
                     message, or of one of the messages save, save_run, and export, exists, a number
                     is appended to the name
-    estimate        measure the rendering time of the video
     cancel          cancel the video
 
 The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
@@ -77,7 +76,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.open_page import Message, OpenPage
 from nerfmac.app.viewer.path_editor import free_path
 from nerfmac.app.viewer.session import Session
-from nerfmac.common import Fields, InputError, checks, user_path
+from nerfmac.common import Fields, InputError, user_path
 
 MAX_SKEW = 1e-3
 """Tolerance on the entries of |R^T R - I| for a rotation R from the page. A larger deviation
@@ -112,10 +111,7 @@ def _ready(session: Session, page: OpenPage | None, message: Fields) -> None:
 
 
 def _size(_session: Session, page: OpenPage, message: Fields) -> None:
-    width, height = message.count("width"), message.count("height")
-    for name, value in (("width", width), ("height", height)):
-        checks.number(name, value, low=1, high=2**16)
-    page.screen.resize(width, height)
+    page.screen.resize(message.count("width"), message.count("height"))
 
 
 def _move(session: Session, page: OpenPage, message: Fields) -> None:
@@ -203,20 +199,11 @@ def _export(session: Session, page: OpenPage, message: Fields) -> None:
     session.jobs.begin_export(message.text("what"), file, crop, page.display.color)
 
 
-def _cancel_export(session: Session, _page: OpenPage, _message: Fields) -> None:
-    if session.jobs.export is not None:
-        session.jobs.export.cancel()
-
-
 def _video(session: Session, page: OpenPage, message: Fields) -> None:
     size = message.count("width"), message.count("height")
-    name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
-    session.begin_video(str(free_path(user_path(name))), (seconds, fps, size), page).start()
-
-
-def _cancel(session: Session, _page: OpenPage, _message: Fields) -> None:
-    if session.jobs.path_editor.video is not None:
-        session.jobs.path_editor.video.cancel()
+    shape = message.number("seconds"), message.number("fps"), size
+    file = str(free_path(user_path(message.text("name"))))
+    session.jobs.begin_video(file, shape, *session.images(page)).start()
 
 
 HANDLERS: dict[str, Callable[[Session, OpenPage, Fields], object]] = {
@@ -242,10 +229,9 @@ HANDLERS: dict[str, Callable[[Session, OpenPage, Fields], object]] = {
     "save": _save,
     "save_run": _save_run,
     "export": _export,
-    "cancel_export": _cancel_export,
+    "cancel_export": lambda session, *_: session.jobs.export and session.jobs.export.cancel(),
     "measure": lambda session, *_: session.jobs.measure(),
     "load": lambda session, _, message: session.jobs.path_editor.load(message.text("name")),
-    "estimate": lambda session, page, _: session.jobs.estimate(*session.images(page)),
     "video": _video,
-    "cancel": _cancel,
+    "cancel": lambda session, *_: session.jobs.path_editor.cancel(),
 }

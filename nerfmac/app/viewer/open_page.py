@@ -8,7 +8,7 @@ with such a message.
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run
 from nerfmac.app.viewer.images import PhotoComparison
-from nerfmac.app.viewer.pace import Kind, Pace
+from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.settings import Display, hex_color
@@ -36,23 +36,15 @@ TOUCH = 10.0
 PHOTOS = 8  # Number of thumbnails in a message.
 
 
-@dataclass(frozen=True)
-class Opened:
-    """Facts about a page that do not change while it is open."""
-
-    name: str
-    warps: bool  # Whether the page warps images by their depth between two images of the kernel.
-    send: Send
-
-
 class OpenPage:
     """View, content, and image area of a page. Only the worker thread may use it."""
 
-    def __init__(self, opened: Opened, run: Run, pace: Pace, view: View, display: Display) -> None:
-        self.name, self._send, self._run = opened.name, opened.send, run
+    def __init__(
+        self, name: str, screen: Screen, run: Run, view: View, display: Display, send: Send
+    ) -> None:
+        self.name, self.screen, self._run, self._send = name, screen, run, send
         self.view, self.display = view, display
         self.crop: Box | None = None
-        self.screen = Screen(pace, warps=opened.warps)
         self.is_visible = True
         self.comparison: PhotoComparison | None = None
         self.asked: float | None = None  # `t` of the latest message that no image has answered.
@@ -136,19 +128,14 @@ class OpenPage:
             self._target = Target(self.view, options, camera, subject, resolution)
         return self._target
 
-    def wanted(self, *, training: bool) -> Kind | None:
+    def wanted(self) -> Kind | None:
         """Return why the page wants an image now, or None."""
         target = self.target()
-        if target is self.undrawable or (training and not self.is_visible):
-            return None
-        state, moving = self._run.state, self.held > 0.0
-        return self.screen.kind(target, state, moving=moving, training=training)
+        return None if target is self.undrawable else self.screen.kind(target, moving=self.held > 0)
 
-    def draw(self, kind: Kind, *, training: bool) -> ScreenImage | None:
+    def draw(self, kind: Kind) -> ScreenImage | None:
         """Draw a strip of the next image. If it was the last one, send and return the image."""
-        run, target = self._run, self.target()
-        image = self.screen.draw(run.trainer, target, run.state, kind, training=training)
-        if image is None:
+        if (image := self.screen.draw(self.target(), kind)) is None:
             return None
         comparison, is_measured = self.comparison, image.is_full and self.display.mode == "color"
         answer = {

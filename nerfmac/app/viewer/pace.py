@@ -61,8 +61,9 @@ MAX_KEPT = 0.8
 """Maximum time in seconds for an image during training that is as large as the last image. Images
 with the same content become smaller only if they would take longer."""
 BREATH = 0.5
-"""Idle time after an image for a page that warps images, as a fraction of the drawing time on a
-CPU, because the page and the kernel often share the CPU."""
+"""Idle time after an image for a page that warps images on a CPU, because the page and the kernel
+often share the CPU, as a fraction of the drawing time. The maximum time is `MAX_BREATH` seconds."""
+MAX_BREATH = 0.075
 SLICE = {True: 0.02, False: 0.1}
 """Training time in seconds between two checks for messages, while a camera moves (True) or not."""
 MIN_SLICE = 0.005  # Minimum training time in seconds between two images.
@@ -193,9 +194,10 @@ class Pace:
         """Record the drawing time in seconds of a strip with `pixels` pixels."""
         self._costs[output].add(drawing, pixels, seconds, training=training)
 
-    def breath(self, seconds: float) -> float:
-        """Return the idle time in seconds after an image for a page that warps images."""
-        return BREATH * min(seconds, Kind.WARPED.value[0])
+    def seconds_per_pixel(self, output: str) -> float | None:
+        """Return the drawing time per pixel of a large image, or None if it is unknown."""
+        largest = max(self._costs[output].recent, key=lambda each: each.pixels, default=None)
+        return float(f"{largest.seconds / largest.pixels:.2g}") if largest else None
 
     def restart(self) -> None:
         """Make the next image due, because training has started or stopped."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
@@ -66,10 +66,6 @@ class VideoJob:
         the video, or the exception that stopped the job."""
         threading.Thread(target=self._run, name="nerfmac video", daemon=True).start()
         return self
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the result for at most `seconds` seconds."""
-        wait([self.result], seconds)
 
     def cancel(self) -> None:
         """Stop rendering before the next strip."""
@@ -153,13 +149,10 @@ class PathEditor:
     @property
     def seconds(self) -> float:
         """Duration of the film in seconds, if the user does not choose another one."""
-        name = self._move[0] if self._move else KEYFRAMES
-        if name in SPLITS:
+        if self._move and self._move[0] in SPLITS:
             return TOUR_SECONDS
-        if name in MOVES:
-            return MOVES[name].seconds
-        if len(self._keyframes.keyframes) < 2:
-            return MOVES["orbit"].seconds
+        if self._move or len(self._keyframes.keyframes) < 2:
+            return MOVES[self._move[0] if self._move else "orbit"].seconds
         return self._keyframes.seconds or DEFAULT_SECONDS
 
     @cached_property
@@ -193,6 +186,11 @@ class PathEditor:
         """Replace the keyframes with the camera path in a JSON file; see `run.load_path`."""
         self.path = load_path(self._run, _file(name, ".json"))
 
+    def cancel(self) -> None:
+        """Cancel the video, if there is one."""
+        if self.video is not None:
+            self.video.cancel()
+
     @property
     def is_rendering(self) -> bool:
         """Whether a video is being rendered."""
@@ -219,6 +217,8 @@ class PathEditor:
             if len(self.followed.keyframes) > 1:
                 line = self.followed.polyline(LINE_POINTS).round(4).tolist()
             self._line = self.followed, line
+        is_path = len(self.path.keyframes) > 1
+        times = self.path.times.tolist() if is_path else [0.0] * len(self.path.keyframes)
         keyframes = [
             {
                 "pose": [float(x) for x in keyframe.pose.ravel()],
@@ -226,7 +226,7 @@ class PathEditor:
                 "seconds": keyframe.seconds,
                 "time": time,
             }
-            for keyframe, time in zip(self.path.keyframes, self._times(), strict=True)
+            for keyframe, time in zip(self.path.keyframes, times, strict=True)
         ]
         job, video = self.video, None
         if job is not None and not job.result.done():
@@ -241,14 +241,6 @@ class PathEditor:
             "closed": is_closed,
             "video": video,
         }
-
-    def _times(self) -> list[float]:
-        """Return the time of each keyframe of the user, as a fraction of the film."""
-        return (
-            self.path.times.tolist()
-            if len(self.path.keyframes) > 1
-            else [0.0] * len(self.path.keyframes)
-        )
 
 
 def free_path(path: Path) -> Path:

@@ -9,7 +9,8 @@ import numpy as np
 
 from nerfmac.app.viewer.flow import Flow
 from nerfmac.app.viewer.images import Drawn, Images
-from nerfmac.app.viewer.pace import Drawing, Kind, Pace
+from nerfmac.app.viewer.live_training import LiveTraining
+from nerfmac.app.viewer.pace import BREATH, MAX_BREATH, Drawing, Kind, Pace
 from nerfmac.app.viewer.screen_image import (
     JPEG_QUALITY,
     ScreenImage,
@@ -21,7 +22,6 @@ from nerfmac.app.viewer.screen_image import (
 from nerfmac.backend import current_device
 from nerfmac.geometry import Camera
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 
 MAX_SIDE = 3840  # Maximum length of the longer side of an image in pixels.
 
@@ -46,13 +46,13 @@ class _Job:
 class Screen:
     """Image area of a page. Only the worker thread may use a `Screen`."""
 
-    def __init__(self, pace: Pace, *, warps: bool) -> None:
+    def __init__(self, training: LiveTraining, pace: Pace, *, warps: bool) -> None:
         self.shown: ScreenImage | None = None
         self.flow = Flow()
         self._shown_state: TrainState | None = None
         self._shown_seconds = 0.0  # Drawing time of the shown image.
         self._size = 1, 1
-        self._pace, self._warps = pace, warps
+        self._training, self._pace, self._warps = training, pace, warps
         self._next = 0.0  # Earliest time.monotonic() for the next image of a moving camera.
         self._job: _Job | None = None
 
@@ -76,30 +76,27 @@ class Screen:
         """Seconds until another image may be sent to the page."""
         return max(self.flow.wait, self._next - time.monotonic())
 
-    def kind(
-        self, target: Target, state: TrainState, *, moving: bool, training: bool
-    ) -> Kind | None:
+    def kind(self, target: Target, *, moving: bool) -> Kind | None:
         """Return why the next image must be drawn, or None if the page is up to date or must not
         receive an image yet."""
         if self.flow.wait > 0.0 or (moving and time.monotonic() < self._next):
             return None
         if self.shown is None or self.shown.target is not target:
             return Kind.WARPED if self._warps else Kind.MOVING
-        if training and target.training_camera is None:
+        state = self._training.run.state
+        if self._training.is_running and target.training_camera is None:
             return None if state is self._shown_state else Kind.TRAINED
         # An untrained field is haze. At full resolution, it takes long and shows no additional
         # detail.
         is_done = (self.shown.is_full or state.step == 0) and state is self._shown_state
         return None if is_done or moving else Kind.RESTING
 
-    def draw(
-        self, trainer: Trainer, target: Target, state: TrainState, kind: Kind, *, training: bool
-    ) -> ScreenImage | None:
+    def draw(self, target: Target, kind: Kind) -> ScreenImage | None:
         """Draw a strip of the next image, and return the image if the strip was the last one."""
-        job, pace = self._job, self._pace
-        is_old = job is None or job.target is not target or job.is_training != training
-        if job is None or is_old or (job.state is not state and not training):
-            job = self._job = self._begin(trainer, target, state, kind, training=training)
+        job, pace, is_training = self._job, self._pace, self._training.is_running
+        is_old = job is None or job.target is not target or job.is_training != is_training
+        if job is None or is_old or (job.state is not self._training.run.state and not is_training):
+            job = self._job = self._begin(target, kind)
         width, output = job.camera.lens.width, target.options.output
         rows = pace.rows(job.drawing, output, width, job.camera.lens.height - job.rows)
         start = time.perf_counter()
@@ -108,28 +105,27 @@ class Screen:
         seconds = time.perf_counter() - start
         job.rows += rows
         job.seconds += seconds
-        pace.drawn(job.drawing, output, rows * width, seconds, training=training)
+        pace.drawn(job.drawing, output, rows * width, seconds, training=is_training)
         if job.rows < job.camera.lens.height:
             return None
         self._job = None
         return self._finish(job)
 
-    def _begin(
-        self, trainer: Trainer, target: Target, state: TrainState, kind: Kind, *, training: bool
-    ) -> _Job:
+    def _begin(self, target: Target, kind: Kind) -> _Job:
         full_size = width, height = target.full_size(*self._size)
         shown = (self.shown.scale, self._shown_seconds) if self.shown else (0.0, 0.0)
-        output = target.options.output
+        output, state = target.options.output, self._training.run.state
         scale = self._pace.scale(kind, output, width * height, state.step, shown)
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        images = Images(trainer, state, target.options, target.subject)
-        return _Job(target, state, training, camera, full_size, scale, images, Drawing(kind))
+        images = Images(self._training.run.trainer, state, target.options, target.subject)
+        is_training, drawing = self._training.is_running, Drawing(kind)
+        return _Job(target, state, is_training, camera, full_size, scale, images, drawing)
 
     def _finish(self, job: _Job) -> ScreenImage:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
         lens, is_full = job.camera.lens, job.scale == 1.0
         if self._warps and current_device() == "cpu":
-            self._next = time.monotonic() + self._pace.breath(job.seconds)
+            self._next = time.monotonic() + min(BREATH * job.seconds, MAX_BREATH)
         grid, depth = b"", None
         if self._warps and job.target.training_camera is None:  # Training cameras may be distorted.
             grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)

@@ -13,6 +13,7 @@ import struct
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Any
@@ -44,7 +45,7 @@ class ServedViewer(Viewer):
 
     def hear(self, message: Message) -> None:
         """Handle a message from the page."""
-        self._hear(self, message, [])
+        self._loop.post(message)
 
 
 class Server:
@@ -58,7 +59,6 @@ class Server:
         self.pages: set[_Socket] = set()
         self._early: list[Message] = []  # Messages from before the viewer existed.
         self._error: BaseException | None = None
-        self._has_refused = False
         self._listening, self.port = _listening_socket(host, port)
         # Browsers send cookies to all ports of a host.
         self.cookie = f"nerfmac-token-{self.port}"
@@ -93,12 +93,6 @@ class Server:
         while self.viewer is not None and self._early:
             self.viewer.hear(self._early.pop(0))
 
-    def refuse(self) -> None:
-        """Log the first refused request. A page of an earlier server repeats its requests."""
-        if not self._has_refused:
-            self._has_refused = True
-            log.warning("a page without the current address was refused; open the printed address")
-
     def send(self, content: Message, buffers: list[bytes]) -> None:
         """Send a message to its page or, without `page`, to all pages. Any thread may call this
         method."""
@@ -127,6 +121,12 @@ def _listening_socket(host: str, port: int | None) -> tuple[socket.socket, int]:
     raise InputError(f"port {tried} is not available ({reason}); choose another --port")
 
 
+@cache
+def _warn_of_old_page() -> None:
+    """Log the first refused request. A page of an earlier server repeats its requests."""
+    log.warning("a page without the current address was refused; open the printed address")
+
+
 class _Guarded(RequestHandler):
     """Handler that requires the token of the server, in the address or as a cookie."""
 
@@ -136,7 +136,7 @@ class _Guarded(RequestHandler):
     def prepare(self) -> None:
         given = self.get_query_argument("token", self.get_cookie(self.server.cookie, "")) or ""
         if not compare_digest(given.encode(), self.server.token.encode()):
-            self.server.refuse()
+            _warn_of_old_page()
             raise HTTPError(403)
 
     def write_error(self, status_code: int, **_named: Any) -> None:

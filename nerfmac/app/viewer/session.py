@@ -6,7 +6,7 @@ messages from the pages to actions, and `Status` sends the state to a page.
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import degrees, radians
+from math import radians
 from typing import Any
 
 from nerfmac.app.paths.view import View
@@ -14,9 +14,10 @@ from nerfmac.app.run import Training
 from nerfmac.app.viewer.images import Images
 from nerfmac.app.viewer.jobs import Jobs
 from nerfmac.app.viewer.live_training import LiveTraining
-from nerfmac.app.viewer.open_page import Opened, OpenPage, Send
+from nerfmac.app.viewer.open_page import OpenPage, Send
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.app.viewer.path_editor import Canceled, VideoJob
+from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.settings import Display, Settings, check_ranges, hex_color
 from nerfmac.app.viewer.shown_scene import ShownScene
 from nerfmac.app.viewer.worker import Worker
@@ -30,7 +31,7 @@ class Session:
     def __init__(self, worker: Worker, training: Training, send: Send) -> None:
         self.run = training.run
         self.training, self.scene = LiveTraining(training), ShownScene(training.run)
-        self.jobs, self.pace = Jobs(training.run, worker), Pace()
+        self.jobs, self.pace = Jobs(training.run, worker, self._tell), Pace()
         self.send = send
         self.pages: dict[str, OpenPage] = {}  # By name.
         self.settings = Settings()
@@ -42,8 +43,8 @@ class Session:
 
     def open(self, name: str, *, warps: bool) -> OpenPage:
         """Add a page."""
-        opened = Opened(name, warps, self.send)
-        page = OpenPage(opened, self.run, self.pace, self.view, self.display)
+        screen = Screen(self.training, self.pace, warps=warps)
+        page = OpenPage(name, screen, self.run, self.view, self.display, self.send)
         page.crop = self.settings.crop
         self.pages[name] = page
         return page
@@ -107,13 +108,6 @@ class Session:
         self.training.start()
         self.notice = None
 
-    def begin_video(
-        self, name: str, shape: tuple[float, float, tuple[int, int]], page: OpenPage | None = None
-    ) -> VideoJob:
-        """Create a video job of the current state with the content of `page` or, by default, of the
-        page that was used last. `shape` is described in `Jobs.begin_video`."""
-        return self.jobs.begin_video(name, shape, *self.images(page), self._tell)
-
     def _tell(self, job: VideoJob) -> None:
         """Send the finished video to the pages, or show its error as a notice."""
         error = job.result.exception()
@@ -124,12 +118,12 @@ class Session:
 
     def status(self, page: OpenPage) -> dict[str, Any]:
         """Return the whole state as JSON values for a page."""
-        values = {**vars(self.settings), **vars(page.display), "fov": degrees(page.view.fov)}
         return {
             "kind": "state",
-            "settings": values,
-            "training": {**self.training.status(), **self.jobs.quality()},
+            "settings": {**vars(self.settings), **vars(page.display)},
+            "training": self.training.status(),
             **self.jobs.status(),
+            "pace": self.pace.seconds_per_pixel(page.display.options().output),
             "scene": self.scene.status(),
             "notice": self.notice,
         }

@@ -5,7 +5,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from nerfmac.common import InputError, checks
 from nerfmac.config.rendering import DIAGNOSTICS, EXTRA, Box, Color, RenderOptions
@@ -92,8 +91,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         checks.choice("up", self.up, ("scene", *UP, "view"))
-        numbers: dict[str, Any] = {**vars(self)}
-        check_ranges(**{name: numbers[name] for name in numbers if name in RANGES})
+        check_ranges(**{name: value for name, value in vars(self).items() if name in RANGES})
         object.__setattr__(self, "crop", RenderOptions(crop=self.crop).crop)  # Checks the box.
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from concurrent.futures import wait
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -34,7 +35,6 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.open_page import Message
 from nerfmac.app.viewer.path_editor import VideoJob
 from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.worker import the_worker
@@ -51,6 +51,8 @@ UNSAVED = (
     "another viewer has %d steps of %s that are not saved; save them with "
     "nerfmac.Viewer.unsaved()[0].save(FOLDER), and close that viewer with .close()"
 )
+
+
 SAVED = """<style>
 .nerfmac-saved { display: none; }
 .jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
@@ -127,14 +129,14 @@ class Viewer(anywidget.AnyWidget):
 
         for viewer in self.unsaved():
             log.warning(UNSAVED, viewer._session.training.unsaved_steps, viewer._session.run.name)
-        self._session = self._do(begin)
-        self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
+        self._session = self._worker.submit(begin).result()
+        self._loop = Loop(self._worker, self._session, self._keep)
         self._image: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
         self._worker.add(self._loop)
         self._is_open = True
         self._opened.add(self)
-        self.on_msg(self._hear)
+        self.on_msg(lambda _widget, message, _buffers: self._loop.post(message))
 
     @classmethod
     def unsaved(cls) -> list[Viewer]:
@@ -170,7 +172,7 @@ class Viewer(anywidget.AnyWidget):
 
     @view.setter
     def view(self, view: View) -> None:
-        self._change(lambda: self._session.change_views(lambda _: view))
+        self._do(lambda: self._session.change_views(lambda _: view))
 
     @property
     def path(self) -> CameraPath:
@@ -180,10 +182,7 @@ class Viewer(anywidget.AnyWidget):
 
     @path.setter
     def path(self, path: CameraPath) -> None:
-        def change() -> None:
-            self._session.jobs.path_editor.path = path
-
-        self._change(change)
+        self._do(lambda: setattr(self._session.jobs.path_editor, "path", path))
 
     def set(self, **values: Any) -> None:
         """Change settings on all pages, as with the controls of a page.
@@ -202,7 +201,7 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If a name is unknown or a value is invalid.
         """
-        self._change(lambda: self._session.set(values))
+        self._do(lambda: self._session.set(values))
 
     def refine(self, **switches: bool) -> None:
         """Enable or disable refinements before training starts.
@@ -214,7 +213,7 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If a name is unknown or training has started.
         """
-        self._change(lambda: self._session.training.refine(**switches))
+        self._do(lambda: self._session.training.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
         """Train in the background.
@@ -226,11 +225,11 @@ class Viewer(anywidget.AnyWidget):
         Raises:
             InputError: If the run has already been trained for `steps` steps.
         """
-        self._change(lambda: self._session.train(steps, seconds))
+        self._do(lambda: self._session.train(steps, seconds))
 
     def pause(self) -> None:
         """Stop training after the current step. Call `train` to resume training."""
-        self._change(self._session.training.pause)
+        self._do(self._session.training.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until training has stopped. An interruption (Ctrl-C) ends only the wait, not the
@@ -294,13 +293,14 @@ class Viewer(anywidget.AnyWidget):
         def begin() -> VideoJob:
             editor = self._session.jobs.path_editor
             length = editor.seconds if seconds is None else seconds
-            return self._session.begin_video(str(path), (length, fps, size or editor.sizes[0]))
+            shape = length, fps, size or editor.sizes[0]
+            return self._session.jobs.begin_video(str(path), shape, *self._session.images())
 
         job = self._do(begin).start()
         bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
         try:
             while not job.result.done():
-                job.wait(0.1)
+                wait([job.result], 0.1)
                 bar.update(job.done - bar.n)
             return job.result.result()
         finally:
@@ -337,17 +337,10 @@ class Viewer(anywidget.AnyWidget):
             self._image.update(Image(jpeg, format="jpeg"))
 
     def _do(self, task: Callable[[], T]) -> T:
-        return self._worker.submit(task).result()
-
-    def _change(self, task: Callable[[], None]) -> None:
-        self._do(task)
+        """Run a task on the worker thread, and then the loop."""
+        result = self._worker.submit(task).result()
         self._worker.wake(self._loop)
-
-    def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
-        if message.get("kind") == "ping":
-            self.send({"kind": "pong"})  # Sent here, because the worker may be busy for seconds.
-        else:
-            self._loop.post(message)
+        return result
 
 
 def _hear_while_cells_run(comm: Any) -> None:

@@ -48,7 +48,7 @@ def test_a_keyframe_may_have_a_time_and_the_length_follows(page):
 def test_what_is_played_is_what_is_rendered(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page.open().settle()
-    video = page.session.begin_video("video.mp4", (1.0, 8.0, (16, 12)))
+    video = page.session.jobs.begin_video("video.mp4", (1.0, 8.0, (16, 12)), *page.session.images())
     for at in (0.0, 0.5):
         page.say("scrub", at=at)
         page.settle()
@@ -70,13 +70,11 @@ def test_the_sizes_have_the_shape_of_the_photos(small_run):
     assert len(set(sizes)) == len(sizes)
 
 
-def test_the_time_is_measured_along_the_path_when_the_page_asks(page):
-    page.open().settle()
-    assert page.session.jobs.pace is None
-    page.say("estimate")
+def test_the_time_per_pixel_is_that_of_the_images_of_the_page(page):
+    page.open()
+    assert page.session.pace.seconds_per_pixel("rgb") is None
     page.settle()
-    assert page.notice is None
-    assert 0.0 < page.session.jobs.pace < 1.0
+    assert 0.0 < page.state()["pace"] < 1.0
 
 
 def test_frusta_are_smaller_than_the_subject(small_run):

@@ -25,7 +25,6 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
     (state,) = [message for message, _ in page.messages if message["kind"] == "state"]
     assert state["training"]["step"] == 120
     assert len(state["scene"]["cube"][1]) == 3
-    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.kernel.view.fov))
     message, rgb = page.images()[-1]
     assert message["still"]
     assert message["scale"] == 1.0
@@ -147,7 +146,7 @@ def test_a_page_at_rest_is_told_how_far_its_video_is(page, monkeypatch):
     page.session.jobs.path_editor.video = job = SimpleNamespace(
         result=Future(), done=3, total=8, left=2.5, cancel=lambda: None
     )
-    now = time.monotonic() + 1.0
+    page.kernel.touched = now = time.monotonic() + 1.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     for job.done in (3, 4, 5):
         page.messages.clear()

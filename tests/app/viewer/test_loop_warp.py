@@ -76,15 +76,13 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
 
 def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page):
     page.open(48, 64).settle()
-    session, screen = page.session, page.screen
-    for is_running, change in ((False, session.start), (True, session.training.pause)):
-        screen.shown = None
-        screen._size = 4000, 4  # a strip at a time
-        kind = Kind.RESTING
-        draw = (session.run.trainer, page.kernel.target(), session.run.state, kind)
-        screen._pace.rows = lambda *_: 1
-        assert screen.draw(*draw, training=is_running) is None
+    session, screen, target = page.session, page.screen, page.kernel.target()
+    screen._pace.rows = lambda *_: 1
+    assert screen.draw(target, Kind.RESTING) is None
+    for change in (session.start, session.training.pause):
         partly = screen._job
+        assert screen.draw(target, Kind.RESTING) is None
+        assert screen._job is partly
         change()
-        screen.draw(*draw, training=not is_running)
+        screen.draw(target, Kind.RESTING)
         assert screen._job is not partly

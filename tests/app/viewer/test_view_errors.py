@@ -61,8 +61,8 @@ def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(sce
     while page.session.training.is_running:
         page.work()
     status = page.loop._told[page.kernel]
-    status._told_errors = status._when = -1e9
-    status.tell(is_busy=False)
+    status._when = -1e9
+    status.tell()
     *_, last = page.take("errors")
     assert last["psnr"] == page.session.training.errors.psnr
     assert None not in last["psnr"]

@@ -179,7 +179,7 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     threads, others = {*threading.enumerate()}, {*widgets}
     viewer = nerfmac.Viewer(scene, **SETTINGS)
     assert len({*widgets} - others) == 2  # with its layout
-    viewer._hear(viewer, {"kind": "ready", "page": "a", "width": 32, "height": 24}, [])
+    viewer._loop.post({"kind": "ready", "page": "a", "width": 32, "height": 24})
     viewer.train(steps=20)
     viewer.wait(60.0)
     session = weakref.ref(viewer._session)

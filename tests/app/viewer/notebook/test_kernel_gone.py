@@ -103,14 +103,14 @@ def start_and_watch(desk, sight, delay):
         before = sight.last()["step"]
         tab.wait_for(lambda before=before: sight.last()["step"] > before)
     tab.wait_for(lambda: sight.last()["step"] > 50)
-    assert desk.run("viewer._loop._is_touched") is False
+    assert desk.run("[page.is_touched for page in viewer._session.pages.values()]") == [False]
 
 
 def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
     start_and_watch(desk, sight, 4.0)
     tab = sight.tab
     sight.root.evaluate("root => { root.style.position = 'absolute'; root.style.top = '-9999px' }")
-    tab.wait_for(lambda: not desk.run("viewer._session.screen.is_visible"))
+    tab.wait_for(lambda: not desk.run("[*viewer._session.pages.values()][0].is_visible"))
     before = sight.last()["step"]
     step = desk.run("viewer._session.run.state.step")
     tab.wait_for(lambda: desk.run("viewer._session.run.state.step") > step + 100)

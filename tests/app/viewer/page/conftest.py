@@ -5,9 +5,11 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nerfmac.app import viewer
+from nerfmac.app.paths.view import View as Pose
 from tests.app.viewer.page.driver import View
 
 PAGE = Path(viewer.__file__).parent / "page"
@@ -113,3 +115,16 @@ def call(browser, origin):
 
     yield call_one
     tab.close()
+
+
+@pytest.fixture(scope="module")
+def moved(call):
+    """Return a function that moves a view with a function of navigation.js."""
+
+    def move(view, function, *travel):
+        values = [each if isinstance(each, dict) else np.asarray(each).tolist() for each in travel]
+        moved = call("motion/navigation", function, view.to_json(), *values)
+        pose, center = np.reshape(moved["pose"], (3, 4)), np.array(moved["center"])
+        return Pose(pose, center, np.array(moved["up"]), moved["fov"])
+
+    return move

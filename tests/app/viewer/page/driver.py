@@ -33,11 +33,11 @@ STATE: dict[str, Any] = {
     "training": {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
-        "rays": 2048, "measured": None,
-        "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9},
+        "rays": 2048,
         "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
     "keyframes": [], "move": "keyframes", "path": [], "seconds": 5.0, "closed": True,
+    "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9}, "measured": None,
     "pace": None, "video": None, "notice": None,
     "export": None, "exported": None,
     "scene": {
@@ -63,7 +63,7 @@ def is_trouble(said: ConsoleMessage) -> bool:
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
-UNASKED = ("ack", "ready", "size", "ping", "visible", "estimate")
+UNASKED = ("ack", "ready", "size", "ping", "visible")
 """Kinds of messages that a page sends by itself."""
 
 

@@ -34,13 +34,13 @@ def walked(moves):
     ("button", "keys", "kind"),
     [("left", [], "orbit"), ("right", [], "pan"), ("left", ["Shift"], "pan")],
 )
-def test_a_drag_orbits_or_pans_by_all_its_travel(shown, button, keys, kind):
+def test_a_drag_orbits_or_pans_by_all_its_travel(shown, moved, button, keys, kind):
     for key in keys:
         shown.page.keyboard.down(key)
     drag(shown, button)
     for key in keys:
         shown.page.keyboard.up(key)
-    assert shown.has_moved(getattr(START, kind)(130 / HEIGHT, -40 / HEIGHT))
+    assert shown.has_moved(moved(START, f"{kind}View", 130 / HEIGHT, -40 / HEIGHT))
 
 
 def test_a_click_is_no_motion(shown):
@@ -75,7 +75,7 @@ def test_whatever_takes_the_pointer_away_ends_the_motion(shown, how):
     assert shown.moves()["count"] == count
 
 
-def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
+def test_the_wheel_comes_closer_and_rests_after_a_while(shown, moved):
     shown.run(  # Both at once: on a busy machine, the wheel would come to rest between the two.
         """() => {
           for (const deltaY of [-120, -60])
@@ -86,7 +86,7 @@ def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
     shown.page.wait_for_function(
         "sent.filter((each) => each.kind === 'move').at(-1)?.moving === false"
     )
-    assert shown.has_moved(START.dolly(-180 * 0.0015))
+    assert shown.has_moved(moved(START, "dollyView", -180 * 0.0015))
     moves = shown.moves()
     assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
 
@@ -101,14 +101,14 @@ def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
         ({"deltaY": 100, "deltaMode": 0, "ctrlKey": True}, 0.15),  # a wheel, with ctrl held
     ],
 )
-def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, event, dolly):
+def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, moved, event, dolly):
     is_kept = shown.run(
         "(event) => document.querySelector('.nerfmac-image').dispatchEvent("
         "new WheelEvent('wheel', { bubbles: true, cancelable: true, ...event }))",
         event,
     )
     assert not is_kept
-    assert shown.moves()["pose"] == pytest.approx(START.dolly(dolly).pose.ravel())
+    assert shown.moves()["pose"] == pytest.approx(moved(START, "dollyView", dolly).pose.ravel())
 
 
 @pytest.mark.parametrize(
@@ -225,19 +225,20 @@ def touch(open_view):
     return view, send
 
 
-def test_one_finger_orbits_and_two_pan_by_their_middle_and_dolly_by_their_distance(touch):
+def test_one_finger_orbits_and_two_pan_by_their_middle_and_dolly_by_their_distance(touch, moved):
     view, send = touch
     send("touchStart", (200, 200))
     send("touchMove", (230, 210))
     send("touchMove", (296, 224))
     send("touchEnd")
-    turned = START.orbit(96 / HEIGHT, 24 / HEIGHT)
+    turned = moved(START, "orbitView", 96 / HEIGHT, 24 / HEIGHT)
     assert view.has_moved(turned)
     send("touchStart", (200, 200))
     send("touchStart", (200, 200), (300, 200))
     send("touchMove", (190, 230), (390, 230))
     send("touchEnd")
-    want = turned.pan(40 / HEIGHT, 30 / HEIGHT).dolly(-math.log(2))
+    want = moved(turned, "panView", 40 / HEIGHT, 30 / HEIGHT)
+    want = moved(want, "dollyView", -math.log(2))
     assert view.has_moved(want, tolerance=0.02)
 
 

@@ -36,13 +36,13 @@ def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
     button = panel.page.locator(".nerfmac-numbers button")
     button.click()
     assert panel.sent() == [{"kind": "measure"}]
-    panel.state(training={"measured": [3, 9]})
+    panel.state(measured=[3, 9])
     assert (number(panel, "held-out"), button.is_disabled()) == ("comparing 3 of 9 …", True)
-    panel.state(training={"held_out": held_out})
+    panel.state(held_out=held_out)
     summary = panel.page.locator(".nerfmac-summary").inner_text()
     assert summary == "step 12\u2009345 · 27.3 dB in training · 25.5 dB on 9 views held out"
     assert (number(panel, "held-out"), button.is_disabled()) == ("25.5 dB on 9 views", True)
-    panel.state(training={"held_out": {**held_out, "step": 12000}})
+    panel.state(held_out={**held_out, "step": 12000})
     assert button.is_enabled(), "training has gone on"
     panel.state(training={"message": "compiling kernels"})
     assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"

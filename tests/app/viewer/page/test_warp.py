@@ -92,10 +92,10 @@ def test_a_frame_from_where_the_view_is_is_shown_as_it_came(scene):
         ("left", (-0.02, 0.04), 24.8), ("left", (0.05, -0.03), 21.8), ("right", (0.05, 0.03), 29.3),
     ],
 )  # fmt: skip
-def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, least):
+def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, least, moved):
     before = shown_image(scene)
     drag(scene, travel, button)
-    there = START.orbit(*travel) if button == "left" else START.pan(*travel)
+    there = moved(START, "orbitView" if button == "left" else "panView", *travel)
     shown = decibels(shown_image(scene), there)
     assert shown > least
     assert shown > decibels(before, there) + 5.0
@@ -133,19 +133,19 @@ def test_what_comes_into_sight_has_the_colors_behind_it(view):
     assert (~is_red & ~is_blue).sum() <= 16, "both colors mix along its edges only"
 
 
-def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
+def test_the_next_frame_takes_the_place_of_the_warped_one(scene, moved):
     drag(scene, (0.05, 0.0))
-    there = START.orbit(0.05, 0.0)
+    there = moved(START, "orbitView", 0.05, 0.0)
     warped = decibels(shown_image(scene), there)
     frame(scene, 2, there)
     assert decibels(shown_image(scene), there) > max(35.0, warped + 4.0)
 
 
-def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
+def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene, moved):
     drag(scene, (0.075, 0.0))
-    frame(scene, 2, START.orbit(0.05, 0.0))
-    assert decibels(shown_image(scene), START.orbit(0.075, 0.0)) > 27.4
-    assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
+    frame(scene, 2, moved(START, "orbitView", 0.05, 0.0))
+    assert decibels(shown_image(scene), moved(START, "orbitView", 0.075, 0.0)) > 27.4
+    assert np.allclose(place_of(scene), moved(START, "orbitView", 0.075, 0.0).pose)
 
 
 def test_an_image_beside_a_photo_stays_as_it_is(view):
@@ -156,7 +156,7 @@ def test_an_image_beside_a_photo_stays_as_it_is(view):
     assert (shown_image(view) == before).all()
 
 
-def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
+def test_without_webgl_frames_are_shown_as_they_come(open_view, origin, moved):
     view = open_view()
     view.run(NO_WEBGL)
     view.open(origin)
@@ -167,8 +167,8 @@ def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
     before = shown_image(view)
     drag(view, (0.05, 0.0))
     view.page.mouse.up()
-    assert np.allclose(place_of(view), START.orbit(0.05, 0.0).pose)
+    assert np.allclose(place_of(view), moved(START, "orbitView", 0.05, 0.0).pose)
     assert (shown_image(view) == before).all()
-    frame(view, 2, START.orbit(0.05, 0.0), depth=None)
-    assert decibels(shown_image(view), START.orbit(0.05, 0.0)) > 35.0
+    frame(view, 2, moved(START, "orbitView", 0.05, 0.0), depth=None)
+    assert decibels(shown_image(view), moved(START, "orbitView", 0.05, 0.0)) > 35.0
     view.run("HTMLCanvasElement.prototype.getContext = window.getContextBefore; null")

@@ -74,7 +74,6 @@ export function buildPath({ link, settings, motion, film, badge, record, signal 
     make("hr"), video.element,
   );
   const toggle = (isOpen) => {
-    video.open(isOpen);
     if (!isOpen) play.stop();
   };
   return { element, toggle };

@@ -45,9 +45,9 @@ export function buildTraining(link, settings, signal) {
     why.hidden = training.can_train;
     fields.disabled = !training.can_train;
     run.show(training);
-    report.show(training);
+    report.show(state);
     refine.show(training);
-    summary.textContent = summarize(training);
+    summary.textContent = summarize(state);
   });
   return { panel: make("div", {}, why, fields), runButton: run.element, summary };
 }
@@ -69,7 +69,8 @@ function makeRunButton(onClick) {
   return { element, show };
 }
 
-function summarize({ is_running: isRunning, message, step, psnr, held_out: heldOut }) {
+function summarize({ training, held_out: heldOut }) {
+  const { is_running: isRunning, message, step, psnr } = training;
   if (message) return message;
   if (!isRunning && !step) return "";
   const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
@@ -103,7 +104,7 @@ function buildReport(link) {
     name: "nerfmac-inline", onClick: () => link.send({ kind: "measure" }),
   });
   values["held-out"].after(measure);
-  const show = (training) => {
+  const show = ({ training, held_out: heldOut, measured }) => {
     bar.show(training.progress);
     message.textContent = training.message ?? "";
     values.step.textContent = grouped(training.step);
@@ -112,7 +113,6 @@ function buildReport(link) {
     values.loss.textContent = digits(training.loss ?? NaN, 3);
     const { psnr } = training;
     values.psnr.textContent = Number.isFinite(psnr) ? `${psnr.toFixed(1)} dB` : "–";
-    const { held_out: heldOut, measured } = training;
     const isOld = heldOut && heldOut.step !== training.step;
     const when = isOld ? `, at step ${grouped(heldOut.step)}` : "";
     const result = heldOut ? `${qualityText(heldOut)}${when}` : "–";

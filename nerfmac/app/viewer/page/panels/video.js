@@ -8,14 +8,11 @@ import { digits, duration, withEnding } from "../controls/numbers.js";
 const AS_SHOWN = "as shown";
 
 /**
- * Create the controls and the progress of the video, {element, seconds, open}: `seconds` is its
- * length, and `open(isOpen)` must be called when the panel is opened or closed.
+ * Create the controls and the progress of the video, {element, seconds}: `seconds` is its length.
  * `film` shows the frame of the video, and `record.lastFrame` contains the size of the shown image.
  */
 export function buildVideo({ link, settings, film, record, signal }) {
   let pace = null; // seconds per pixel
-  let isOpen = false;
-  let measured = null; // the path whose pace was requested last
   let known = null; // length of the path in the kernel
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
@@ -64,27 +61,14 @@ export function buildVideo({ link, settings, film, record, signal }) {
     toFraction: ({ done, total }) => done / total,
     onCancel: () => link.send({ kind: "cancel" }),
   });
-  link.on("state", ({ video, seconds, path, pace: newPace }) => {
+  link.on("state", ({ video, seconds, pace: newPace }) => {
     start.hidden = estimate.hidden = video !== null;
     progress.show(video);
     if (seconds !== known && !length.isBusy()) length.show(Number(seconds.toFixed(2)));
     known = seconds;
     pace = newPace;
-    if (video === null) measure(path);
     update();
   });
-  let latest = [];
-  const measure = (path) => {
-    latest = path;
-    const key = JSON.stringify(path);
-    if (!isOpen || key === measured) return;
-    measured = key;
-    link.send({ kind: "estimate" });
-  };
-  const open = (isNow) => {
-    isOpen = isNow;
-    measure(latest);
-  };
   const unit = (text) => make("span", { text, class: "nerfmac-unit" });
   const element = make(
     "div", { class: "nerfmac-group" }, make("h3", { text: "Video" }),
@@ -95,7 +79,7 @@ export function buildVideo({ link, settings, film, record, signal }) {
     ),
     size.element, estimate, start, progress.element, buildResult(link, signal),
   );
-  return { element, open, get seconds() { return Number(length.input.value) || known || 5; } };
+  return { element, get seconds() { return Number(length.input.value) || known || 5; } };
 }
 
 /** Format an estimated duration without false precision, as in "40 s" or "3 min". */
