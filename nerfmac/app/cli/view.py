@@ -4,13 +4,15 @@ JupyterLab notebook. nerfmac writes the notebook only once, because users may ch
 import json
 import os
 import socket
+import subprocess
 import sys
-import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -81,31 +83,29 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
     # These modules are slow to import, and require the packages of the extra `notebook`.
     import segno
 
-    from nerfmac.app.viewer.open_page import Send
     from nerfmac.app.viewer.path_editor import free_path
     from nerfmac.app.viewer.serving import ServedViewer, Server
 
     is_trained = path is not None and (is_run(path) or is_snapshot(path))
-    source: Any = path
-    if not is_trained:
-        source = load_scene(captured(path) if path else builtin_scene_path(), **options)
+    folder = path if is_trained or path is None else captured(path)
+    source: Any = folder if is_trained else load_scene(folder or builtin_scene_path(), **options)
 
-    def begin(send: Send) -> ServedViewer:
+    def begin(send: Any) -> ServedViewer:
         viewer = ServedViewer(source, send)
         if not is_trained:
             viewer.train(seconds=SECONDS)
         return viewer
 
     server = Server("0.0.0.0" if arguments.lan else "127.0.0.1", arguments.port)
-    host = _local_address() if arguments.lan else "127.0.0.1"
-    address = f"http://{host}:{server.port}/?token={server.token}"
+    place = f"{server.port}/?token={server.token}"
+    address = f"http://{_local_address() if arguments.lan else '127.0.0.1'}:{place}"
     print(address, flush=True)
     if arguments.lan:
+        print(f"http://{_bonjour_name()}.local:{place}")
         segno.make(address).terminal(compact=True)
     print("press Ctrl-C to stop", flush=True)
     if arguments.browser:
-        local = f"http://127.0.0.1:{server.port}/?token={server.token}"
-        threading.Thread(target=webbrowser.open, args=(local,), daemon=True).start()
+        Thread(target=webbrowser.open, args=(f"http://127.0.0.1:{place}",), daemon=True).start()
     server.run(begin)
     if (viewer := server.viewer) is not None:
         viewer.pause()
@@ -119,12 +119,19 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
 
 def _local_address() -> str:
     """Return the address of this machine in the local network."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # An address for documentation; nothing is sent.
-        except OSError:
-            return socket.gethostname()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):
+        probe.connect(("192.0.2.1", 9))  # An address for documentation; nothing is sent.
         return str(probe.getsockname()[0])
+    return socket.gethostname()
+
+
+def _bonjour_name() -> str:
+    """Return the name of this machine in the local network, without `.local`. Unlike the address,
+    it does not change if the machine also uses a VPN. On macOS, the host name may differ."""
+    command, name = ["scutil", "--get", "LocalHostName"], ""
+    if sys.platform == "darwin":
+        name = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return name or socket.gethostname().partition(".")[0]
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
@@ -173,15 +180,13 @@ def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
 def _check_shown(file: Path, shown: str) -> None:
     """Raise `InputError` unless nerfmac has written a notebook for the same run or scene."""
     values = read_json(file)
-    try:
-        is_ours = values["metadata"]["nerfmac"]["shows"] == shown
-    except (KeyError, TypeError):
-        is_ours = False
-    if not is_ours:
-        raise InputError(
-            f"{file} already exists and does not show {shown}; rename the file, or run "
-            "nerfmac view in another folder"
-        )
+    with suppress(KeyError, TypeError):
+        if values["metadata"]["nerfmac"]["shows"] == shown:
+            return
+    raise InputError(
+        f"{file} already exists and does not show {shown}; rename the file, or run "
+        "nerfmac view in another folder"
+    )
 
 
 def view_cells(
@@ -207,7 +212,6 @@ def view_cells(
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
     """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5. The metadata stores
     `shows`, the Python code of the shown run or scene."""
-    code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {
         "cells": [
             {
@@ -216,7 +220,7 @@ def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
                 # The code is collapsed, so that the viewer is visible when the notebook opens.
                 "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
                 "source": text.splitlines(keepends=True),
-                **(code if kind == "code" else {}),
+                **({"execution_count": None, "outputs": []} if kind == "code" else {}),
             }
             for index, (kind, text) in enumerate(cells)
         ],

@@ -18,6 +18,7 @@ computed exactly.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log
 from typing import NamedTuple
@@ -28,9 +29,10 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run import Run
+from nerfmac.app.scenes.images import decode_thumbnail
 from nerfmac.common import InputError, checks
 from nerfmac.common.constants import PARALLEL_SLOPE
-from nerfmac.config.rendering import RenderOptions
+from nerfmac.config.rendering import Color, RenderOptions
 from nerfmac.geometry import (
     Camera,
     Rays,
@@ -156,7 +158,7 @@ class PhotoComparison:
     content: str = "photo"  # Text next to the photo: `photo` or `measured depth`.
 
     @classmethod
-    def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> PhotoComparison:
+    def of(cls, run: Run, index: int, background: Color) -> PhotoComparison:
         """Read the photo of a training view. `background` is an sRGB color in [0, 1] behind
         transparent photos."""
         frames = run.images().splits["train"]
@@ -195,6 +197,21 @@ class PhotoComparison:
             resized = Image.fromarray(target).resize((width, height), Image.Resampling.BOX)
             target = np.asarray(resized)
         return psnr(rgb / np.float32(255), target / np.float32(255))
+
+
+THUMBNAIL_SIDE = 192  # Maximum side length in pixels.
+
+
+def thumbnails(run: Run, background: Color) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield a small copy (h, w, 3) of each training photo, for the frusta of the page. `background`
+    is an sRGB color in [0, 1] behind transparent photos."""
+    for frame in run.images().splits["train"]:
+        pixels = decode_thumbnail(frame.image, THUMBNAIL_SIDE, upright=frame.is_upright)
+        if pixels.shape[2] == 4:
+            alpha = pixels[..., 3:] / np.float32(255)
+            behind = 255.0 * np.array(background, np.float32)
+            pixels = (alpha * pixels[..., :3] + (1.0 - alpha) * behind + 0.5).astype(np.uint8)
+        yield pixels
 
 
 MIN_STEP = 1 / 16  # Minimum marching step, relative to the side length of the smallest cell.

@@ -14,7 +14,7 @@ from functools import partial
 
 from nerfmac.app.viewer.messages import handle
 from nerfmac.app.viewer.open_page import Message, OpenPage
-from nerfmac.app.viewer.pace import SLICE, Kind
+from nerfmac.app.viewer.pace import MOVED, SLICE, Kind
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg
 from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.status import INTERVAL, Status
@@ -59,9 +59,8 @@ class Loop:
         if training.is_running != self._was_running:
             self._was_running = training.is_running
             session.pace.restart()
-        wanted, seconds = self._next_page(), 0.0
-        if training.is_running:
-            seconds = self._training_time(wanted)
+        wanted = self._next_page()
+        seconds = self._training_time(wanted) if training.is_running else 0.0
         waiting = next((page for page in self._told if page.photos is not None), None)
         is_preparing = training.is_preparing and any(page.screen.shown for page in self._told)
         is_busy = any((wanted, waiting, jobs.is_waiting, training.is_running, is_preparing))
@@ -95,13 +94,10 @@ class Loop:
 
     def _take(self, message: Message) -> None:
         handle(self._session, message)
-        page = self._session.pages.get(message["page"])
-        if page is None:
-            return
-        if message["kind"] not in UNTOUCHED:
-            page.touched = time.monotonic()
-        if isinstance(asked := message.get("t"), int | float):
-            page.asked = float(asked)
+        if page := self._session.pages.get(message["page"]):
+            page.asked = message.get("t", page.asked)
+            if message["kind"] not in UNTOUCHED:
+                page.touched = time.monotonic()
 
     def _breathe(self) -> None:
         """Handle the messages, and draw some rows of an image, between two steps of an export."""
@@ -126,8 +122,8 @@ class Loop:
             return SLICE[is_moving]
         page, kind = wanted
         is_new = page.screen.shown is None
-        is_used = page.is_touched or kind.is_moved
-        if is_new or (page.screen.is_drawing and not is_used):
+        is_used = page.is_touched or kind in MOVED
+        if is_new or (page.screen.job and not is_used):
             return 0.0
         share, state = session.settings.share if is_used else None, session.run.state
         return session.pace.training_time(share, is_moving=is_moving, trained=state.train_seconds)

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run
-from nerfmac.app.viewer.images import PhotoComparison
+from nerfmac.app.viewer.images import PhotoComparison, thumbnails
 from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.settings import Display, hex_color
-from nerfmac.app.viewer.thumbnails import thumbnails
 from nerfmac.config.rendering import Box
 
 Message = dict[str, Any]
@@ -34,6 +33,7 @@ pressed."""
 TOUCH = 10.0
 """Time in seconds after a user action during which the page counts as in use."""
 PHOTOS = 8  # Number of thumbnails in a message.
+THUMBNAIL_QUALITY = 75  # JPEG quality.
 
 
 class OpenPage:
@@ -52,7 +52,7 @@ class OpenPage:
         """Values of `time.monotonic()`: the last user action, and the time until which the camera
         counts as moving."""
         self.undrawable: Target | None = None  # Last content that could not be drawn.
-        self.photos: Iterator[tuple[int, bytes]] | None = None
+        self.photos: Iterator[tuple[int, npt.NDArray[np.uint8]]] | None = None
         """Numbers and thumbnails of the photos that the page waits for."""
         self._offered: PhotoComparison | None = None  # The page has its photo.
         self._target: Target | None = None
@@ -157,5 +157,5 @@ class OpenPage:
         photos, self.photos = self.photos, None  # An error ends the sending.
         if photos is not None and (batch := list(islice(photos, PHOTOS))):
             message = {"kind": "thumbnails", "first": batch[0][0]}
-            self.send(message, [jpeg for _, jpeg in batch])
+            self.send(message, [encode_jpeg(photo, THUMBNAIL_QUALITY) for _, photo in batch])
             self.photos = photos

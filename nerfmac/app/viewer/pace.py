@@ -28,12 +28,8 @@ class Kind(Enum):
     TRAINED = 0.11, 0.15  # The camera rests, and training has changed the scene.
     RESTING = math.inf, math.inf  # The camera and the scene rest.
 
-    @property
-    def is_moved(self) -> bool:
-        """Whether the camera has moved since the last image."""
-        return self in (Kind.MOVING, Kind.WARPED)
 
-
+MOVED = (Kind.MOVING, Kind.WARPED)  # The camera has moved since the last image.
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 """Width and height of an image relative to the full size, from 1 to 1/32. Each entry has half the
 number of pixels of the previous entry. Functions that are compiled for one of these sizes can be
@@ -104,7 +100,7 @@ class Cost:
     def add(self, drawing: Drawing, pixels: int, seconds: float, *, training: bool) -> None:
         """Add the drawing of a strip to its image. The time of a late drawing is used only if the
         previous one was also late, because a single late drawing may have waited for a compiler."""
-        expected = drawing.kind.value[0] if drawing.kind.is_moved else STRIP
+        expected = drawing.kind.value[0] if drawing.kind in MOVED else STRIP
         is_late = seconds > LATE * self.allowed(expected)
         is_believed, self._was_late = self._was_late or not is_late, is_late
         if not is_believed:
@@ -181,7 +177,7 @@ class Pace:
         """Return the number of rows of `width` pixels, at most `height`, that are drawn before
         messages are handled. An image of a moving camera is drawn at once: if a message moved the
         camera after each strip, no image would ever be finished."""
-        if drawing.kind.is_moved:
+        if drawing.kind in MOVED:
             return height
         cost = self._costs[output]
         largest = max((each.largest for each in cost.recent), default=0)

@@ -27,7 +27,7 @@ MAX_SIDE = 3840  # Maximum length of the longer side of an image in pixels.
 
 
 @dataclass
-class _Job:
+class Job:
     """Image that is drawn strip by strip and is not complete yet."""
 
     target: Target
@@ -54,7 +54,7 @@ class Screen:
         self._size = 1, 1
         self._training, self._pace, self._warps = training, pace, warps
         self._next = 0.0  # Earliest time.monotonic() for the next image of a moving camera.
-        self._job: _Job | None = None
+        self.job: Job | None = None  # Image that is partly drawn.
 
     def resize(self, width: int, height: int) -> None:
         """Set the width and height of the image area in device pixels."""
@@ -64,12 +64,7 @@ class Screen:
 
     def invalidate(self) -> None:
         """Forget the shown image, so that it is drawn again."""
-        self.shown = self._job = None
-
-    @property
-    def is_drawing(self) -> bool:
-        """Whether an image is partly drawn."""
-        return self._job is not None
+        self.shown = self.job = None
 
     @property
     def pause(self) -> float:
@@ -93,10 +88,10 @@ class Screen:
 
     def draw(self, target: Target, kind: Kind) -> ScreenImage | None:
         """Draw a strip of the next image, and return the image if the strip was the last one."""
-        job, pace, is_training = self._job, self._pace, self._training.is_running
+        job, pace, is_training = self.job, self._pace, self._training.is_running
         is_old = job is None or job.target is not target or job.is_training != is_training
         if job is None or is_old or (job.state is not self._training.run.state and not is_training):
-            job = self._job = self._begin(target, kind)
+            job = self.job = self._begin(target, kind)
         width, output = job.camera.lens.width, target.options.output
         rows = pace.rows(job.drawing, output, width, job.camera.lens.height - job.rows)
         start = time.perf_counter()
@@ -108,10 +103,10 @@ class Screen:
         pace.drawn(job.drawing, output, rows * width, seconds, training=is_training)
         if job.rows < job.camera.lens.height:
             return None
-        self._job = None
+        self.job = None
         return self._finish(job)
 
-    def _begin(self, target: Target, kind: Kind) -> _Job:
+    def _begin(self, target: Target, kind: Kind) -> Job:
         full_size = width, height = target.full_size(*self._size)
         shown = (self.shown.scale, self._shown_seconds) if self.shown else (0.0, 0.0)
         output, state = target.options.output, self._training.run.state
@@ -119,9 +114,9 @@ class Screen:
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
         images = Images(self._training.run.trainer, state, target.options, target.subject)
         is_training, drawing = self._training.is_running, Drawing(kind)
-        return _Job(target, state, is_training, camera, full_size, scale, images, drawing)
+        return Job(target, state, is_training, camera, full_size, scale, images, drawing)
 
-    def _finish(self, job: _Job) -> ScreenImage:
+    def _finish(self, job: Job) -> ScreenImage:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
         lens, is_full = job.camera.lens, job.scale == 1.0
         if self._warps and current_device() == "cpu":

@@ -97,10 +97,8 @@ class Session:
                 f"the run has already been trained for {state.step} steps; steps={steps} is the "
                 "total at which training stops and must be larger"
             )
-        if seconds is not None:
-            check_ranges(seconds=seconds)
-            seconds += state.train_seconds
-        self.set({"steps": steps, "seconds": seconds})
+        check_ranges(seconds=seconds)
+        self.set({"steps": steps, "seconds": seconds and seconds + state.train_seconds})
         self.start()
 
     def start(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import wait
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -130,7 +131,7 @@ class Viewer(anywidget.AnyWidget):
         for viewer in self.unsaved():
             log.warning(UNSAVED, viewer._session.training.unsaved_steps, viewer._session.run.name)
         self._session = self._worker.submit(begin).result()
-        self._loop = Loop(self._worker, self._session, self._keep)
+        self._loop = Loop(self._worker, self._session, partial(_keep, self))
         self._image: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
         self._worker.add(self._loop)
@@ -328,19 +329,20 @@ class Viewer(anywidget.AnyWidget):
             self._image = display({"text/plain": ""}, raw=True, display_id=True)
         else:
             self._image.display({"text/plain": ""}, raw=True)
-        self._keep(self.still)
-
-    def _keep(self, jpeg: bytes) -> None:
-        """Store a JPEG image in the notebook for pages without a kernel."""
-        self.still = jpeg
-        if jpeg and self._image is not None:
-            self._image.update(Image(jpeg, format="jpeg"))
+        _keep(self, self.still)
 
     def _do(self, task: Callable[[], T]) -> T:
         """Run a task on the worker thread, and then the loop."""
         result = self._worker.submit(task).result()
         self._worker.wake(self._loop)
         return result
+
+
+def _keep(viewer: Viewer, jpeg: bytes) -> None:
+    """Store a JPEG image in the notebook for pages without a kernel."""
+    viewer.still = jpeg
+    if jpeg and viewer._image is not None:
+        viewer._image.update(Image(jpeg, format="jpeg"))
 
 
 def _hear_while_cells_run(comm: Any) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.export import kinds, scene_page
-from nerfmac.app.viewer import crop_box
-from nerfmac.app.viewer.crop_box import initial_crop_box
+from nerfmac.app.viewer import shown_scene
+from nerfmac.app.viewer.shown_scene import initial_crop_box
 from nerfmac.geometry.bounds import Sphere
 
 trimesh = pytest.importorskip("trimesh")
@@ -117,5 +117,5 @@ def test_the_crop_box_begins_a_little_below_the_floor(small_run, monkeypatch, up
     assert 0.005 < below < 0.03
     assert np.allclose([low[:2], high[:2]], [[0.275] * 2, [0.725] * 2])
     assert (high if up > 0 else low)[2] == pytest.approx(0.5 + 0.225 * up)
-    monkeypatch.setattr(crop_box, "scene_ground_plane", lambda *_: None)
+    monkeypatch.setattr(shown_scene, "scene_ground_plane", lambda *_: None)
     assert np.allclose(initial_crop_box(run), [[0.275] * 3, [0.725] * 3])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.viewer import flow, screen as screen_module
-from nerfmac.app.viewer.pace import Kind, Pace
+from nerfmac.app.viewer.pace import MOVED, Kind, Pace
 from tests.scene_factory import HEIGHT, WIDTH
 
 
@@ -107,7 +107,7 @@ def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(pa
 
 def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(
-        Pace, "rows", lambda _pace, drawing, _, __, left: left if drawing.kind.is_moved else 4
+        Pace, "rows", lambda _pace, drawing, _, __, left: left if drawing.kind in MOVED else 4
     )
     monkeypatch.setattr(Pace, "scale", half_until_rest)
     page.open(32, 64).work(5)

@@ -80,9 +80,9 @@ def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses
     screen._pace.rows = lambda *_: 1
     assert screen.draw(target, Kind.RESTING) is None
     for change in (session.start, session.training.pause):
-        partly = screen._job
+        partly = screen.job
         assert screen.draw(target, Kind.RESTING) is None
-        assert screen._job is partly
+        assert screen.job is partly
         change()
         screen.draw(target, Kind.RESTING)
-        assert screen._job is not partly
+        assert screen.job is not partly

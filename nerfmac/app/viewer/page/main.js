@@ -120,9 +120,9 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
     makeButton({
       image: "home", title: "Reset view (R)", onClick: () => reset(performance.now()),
     }),
-    makeButton({
+    ...(document.fullscreenEnabled ? [makeButton({
       image: "expand", title: "Full screen", onClick: () => toggleFullScreen(parts.root),
-    }),
+    })] : []),
   );
 }
 

@@ -99,7 +99,7 @@ export function letGripResize(grip, floating) {
   });
 }
 
-/** Switch full screen on or off. */
+/** Switch full screen on or off. An iPhone has no full screen (`document.fullscreenEnabled`). */
 export async function toggleFullScreen(root) {
   try {
     if (document.fullscreenElement === root) await document.exitFullscreen();

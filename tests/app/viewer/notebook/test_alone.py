@@ -171,6 +171,8 @@ def test_a_page_of_a_restarted_server_asks_ever_more_slowly_and_the_log_has_one_
 def test_other_devices_get_an_address_and_a_code_to_scan(served):
     view = served("run", "--lan")
     assert re.match(r"http://[^/]+:\d+/\?token=", view.address)
+    assert re.match(r"http://[^/.]+\.local:\d+/\?token=", view.said[0])
+    assert view.said[0].strip().rpartition(":")[2] == view.address.rpartition(":")[2]
     blocks = [line for line in view.said if set(line) & set("█▀▄")]
     assert len(blocks) > 12
     listening = served("run")

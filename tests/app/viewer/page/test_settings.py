@@ -150,6 +150,27 @@ def test_the_view_fills_the_screen_and_comes_back(view):
     view.page.wait_for_function("document.fullscreenElement === null")
 
 
+def test_a_device_without_full_screen_has_no_button_for_it(open_view):
+    view = open_view()
+    view.run("Object.defineProperty(document, 'fullscreenEnabled', { get: () => undefined })")
+    view.run("start({ width: '640px', still: '' })")
+    view.live()
+    assert view.button("Full screen").count() == 0
+    assert view.button("Reset view (R)").count() == 1
+    view.page.reload()
+
+
+def test_text_in_inputs_is_large_enough_for_a_finger(open_view):
+    """iOS zooms in on an input with less than 16 px."""
+    view = open_view(has_touch=True).live()
+    sizes = view.run(
+        """() => [...document.querySelectorAll("input, select")].map(
+          (each) => [each.type, parseFloat(getComputedStyle(each).fontSize)])"""
+    )
+    assert len(sizes) > 10
+    assert [size for size in sizes if size[1] < 16] == []
+
+
 def test_additional_outputs_of_the_field_are_modes(panel):
     panel.state(scene={"extra_modes": ["extra:normal"]})
     panel.state(scene={"extra_modes": ["extra:normal"]})

@@ -101,6 +101,16 @@ def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, leas
     assert shown > decibels(before, there) + 5.0
 
 
+def test_under_a_warp_there_is_the_frame_even_after_a_change_of_size(scene):
+    """A browser may show the canvas of the warp later than it resizes the canvas below."""
+    drag(scene, (0.05, 0.0))
+    for width in ("500px", "300px", "640px"):
+        scene.run("(width) => { output.style.width = width }", width)
+        scene.settle()
+        assert not scene.page.locator("canvas.nerfmac-warp").is_hidden()
+        assert sum(scene.pixel(int(width[:-2]) // 2, 240)[:3]) > 3 * 0x20
+
+
 def test_another_field_of_view_is_shown_at_once(scene):
     scene.button("View panel").click()
     scene.control("Field of view").fill("46")

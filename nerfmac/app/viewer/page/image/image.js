@@ -74,6 +74,7 @@ export class Image {
     this.shown?.bitmap.close();
     this.shown = { bitmap, content };
     if (inverses) this.warp.load(bitmap, content, inverses);
+    this.drawFrame();
     this.redraw();
     if (!content) return;
     this.record.lastFrame = { ...content };
@@ -106,25 +107,30 @@ export class Image {
     if (this.canvas.width === width && this.canvas.height === height) return;
     this.canvas.width = width;
     this.canvas.height = height;
+    this.drawFrame();
     this.redraw();
   }
 
+  /** Draw the frame without a warp. The canvas is visible until the canvas of the warp over it is. */
+  drawFrame() {
+    const { shown, context, canvas: { width, height } } = this;
+    context.fillStyle = "#14161a";
+    context.fillRect(0, 0, width, height);
+    if (!shown) return;
+    const frame = shown.content ?? shown.bitmap;
+    const at = fitRectangle(width, height, frame.width, frame.height);
+    context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
+  }
+
+  /** Show the frame, or its warp if the view has moved. */
   redraw() {
-    const { shown, canvas } = this;
+    const content = this.shown?.content ?? null;
     this.camera = this.warped();
     if (!this.camera) {
-      this.camera = shown?.content ?? null;
+      this.camera = content;
       this.warp?.hide();
-      const { context } = this;
-      context.fillStyle = "#14161a";
-      context.fillRect(0, 0, canvas.width, canvas.height);
-      if (shown) {
-        const at = this.rectangle(canvas.width, canvas.height);
-        context.imageSmoothingEnabled = true;
-        context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
-      }
     }
-    for (const listener of this.listeners) listener(shown?.content ?? null);
+    for (const listener of this.listeners) listener(content);
   }
 
   /** Return the target camera of the warp, or null if the frame is not warped. */
