@@ -42,10 +42,9 @@ class Jobs:
     def work(self, breathe: Callable[[], None]) -> None:
         """Write the file of the export, and call `breathe` between its steps. Without an export,
         compare the next held-out view with its photo."""
-        if self.export is None:
+        if (job := self.export) is None:
             self._measure_view()
             return
-        job = self.export
         try:
             job.run(self._run, breathe)
             self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"

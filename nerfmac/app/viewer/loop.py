@@ -25,7 +25,7 @@ from nerfmac.training.measured import DivergedError
 
 log = logging.getLogger("nerfmac")
 
-UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
+UNTOUCHED = ("ack", "went", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
 KEPT_SIZE = 320, 240
 """Maximum width and height in pixels of the image that is stored in the notebook if no page is
@@ -74,7 +74,7 @@ class Loop:
             self._train(seconds)
         elif is_preparing:
             training.failure = self._attempt(training.prepare) or training.failure
-        pause = min((each.tell() for each in self._told.values()), default=math.inf)
+        pause = min((each.tell(is_busy=is_busy) for each in self._told.values()), default=math.inf)
         if is_busy:
             return 0.0
         self._attempt(self._rest)
@@ -105,7 +105,7 @@ class Loop:
         if wanted := self._next_page():
             self._draw(*wanted)
         for status in self._told.values():
-            status.tell()
+            status.tell(is_busy=True)
 
     def _next_page(self) -> tuple[OpenPage, Kind] | None:
         """Return the page that has waited longest for an image, and the kind of the image."""

@@ -13,8 +13,9 @@ message contains the same `t`.
     visible         is_visible: whether at least a part of the image area is on screen
     ping            answered by `pong` immediately, even if the worker is busy
     ack             id: number of an image that the page has drawn
-    move            pose, center, fov in radians: the view of the page (all or none); compared: the
-                    training view of the comparison, if any; moving: whether more moves follow
+    move            pose, center, fov in radians: the view of the page after a move of the user (all
+                    or none); moving: whether more moves follow
+    went            the same after the message `go`; compared: index of the photo of `go`, if any
     look            x, y: image position in [0, 1]. The scene point at this position becomes the
                     center
     reset           return to the first view
@@ -40,7 +41,7 @@ message contains the same `t`.
 
 The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
 the result immediately. Only the page changes its view. The kernel answers `look`, `reset`, `stand`,
-`keyframe`, and `scrub` with `go`, and the page moves there and reports this in a `move`.
+`keyframe`, and `scrub` with `go`, and the page goes there and answers `went`.
 
 The kernel sends `pong`, `state`, `curve`, `video`, and the following messages. A message with
 `page` is for this page; other messages are for all pages.
@@ -214,6 +215,7 @@ HANDLERS: dict[str, Callable[[Session, OpenPage, Fields], object]] = {
     ),
     "ack": lambda _, page, message: page.screen.flow.acknowledge(message.index("id")),
     "move": _move,
+    "went": _move,
     "look": _look,
     "reset": lambda session, page, _: page.ask(session.scene.home),
     "set": _set,
@@ -233,5 +235,5 @@ HANDLERS: dict[str, Callable[[Session, OpenPage, Fields], object]] = {
     "measure": lambda session, *_: session.jobs.measure(),
     "load": lambda session, _, message: session.jobs.path_editor.load(message.text("name")),
     "video": _video,
-    "cancel": lambda session, *_: session.jobs.path_editor.cancel(),
+    "cancel": lambda session, *_: (job := session.jobs.path_editor.video) and job.cancel(),
 }

@@ -186,11 +186,6 @@ class PathEditor:
         """Replace the keyframes with the camera path in a JSON file; see `run.load_path`."""
         self.path = load_path(self._run, _file(name, ".json"))
 
-    def cancel(self) -> None:
-        """Cancel the video, if there is one."""
-        if self.video is not None:
-            self.video.cancel()
-
     @property
     def is_rendering(self) -> bool:
         """Whether a video is being rendered."""

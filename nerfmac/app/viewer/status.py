@@ -7,10 +7,12 @@ from nerfmac.app.viewer.open_page import Message, OpenPage
 from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.settings import RANGES
 
-INTERVAL = 0.2  # Minimum time in seconds between two state messages while the page is in use.
-WATCHED_INTERVAL = 1.0
-"""The same while the page is not in use. The page needs about 17 ms of CPU time for a message,
-often on the same CPU cores as the training."""
+INTERVAL = 0.2
+"""Minimum time in seconds between two state messages, while the page is in use or nothing is to be
+done."""
+WATCHED_INTERVAL = {True: 1.0, False: 2.0}
+"""The same during work while the page is not in use, if its image is visible (True) or not. The
+page needs about 17 ms of CPU time for a message, often on the same CPU cores as the training."""
 
 
 class Status:
@@ -28,16 +30,15 @@ class Status:
         self._page.send({"kind": "ranges", "ranges": RANGES})
         sizes = self._session.jobs.path_editor.sizes
         self._page.send({**self._session.scene.cameras(), "sizes": sizes})
-        self.tell()
+        self.tell(is_busy=True)
 
-    def tell(self) -> float:
+    def tell(self, *, is_busy: bool) -> float:
         """Send the state and new points of the training curve if they have changed. If the last
-        message is too recent or the page is not visible, send nothing. Return the time in seconds
-        until the next call."""
-        now = time.monotonic()
-        due = self._when + (INTERVAL if self._page.is_touched else WATCHED_INTERVAL)
-        if now < due or not self._page.is_visible:
-            return due - now if self._page.is_visible else math.inf
+        message is too recent, send nothing. Return the time in seconds until the next call."""
+        now, is_watched = time.monotonic(), is_busy and not self._page.is_touched
+        due = self._when + (WATCHED_INTERVAL[self._page.is_visible] if is_watched else INTERVAL)
+        if now < due:
+            return due - now
         message = self._session.status(self._page)
         if message != self._last:
             self._when, self._last = now, message

@@ -64,7 +64,7 @@ class Page:
             pose = np.reshape(view["pose"], (3, 4))
             self.place = View(pose, np.array(view["center"]), np.array(view["up"]), view["fov"])
             more = {"compared": message["compared"]} if "compared" in message else {}
-            self.move(moving=message["moving"], **more)
+            self.move("went", moving=message["moving"], **more)
 
     def open(self, width=48, height=32, page="first", *, warps=False):
         self.name = page
@@ -89,11 +89,11 @@ class Page:
         place = self.place or self.session.view
         x, y, z = place.pose[:, 3] + 0.3 * (right * place.pose[:, 0] + down * place.pose[:, 1])
         self.place = replace(place, pose=np.c_[place.pose[:, :3], [x, y, z]])
-        self.move(moving=moving, **content)
+        self.move("move", moving=moving, **content)
 
-    def move(self, **content):
+    def move(self, kind, **content):
         view = self.place.to_json()
-        self.say("move", **{name: view[name] for name in ("pose", "center", "fov")}, **content)
+        self.say(kind, **{name: view[name] for name in ("pose", "center", "fov")}, **content)
 
     def say(self, kind, **content):
         self.loop.post({"kind": kind, "page": self.name, **content})

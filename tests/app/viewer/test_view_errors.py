@@ -62,7 +62,7 @@ def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(sce
         page.work()
     status = page.loop._told[page.kernel]
     status._when = -1e9
-    status.tell()
+    status.tell(is_busy=True)
     *_, last = page.take("errors")
     assert last["psnr"] == page.session.training.errors.psnr
     assert None not in last["psnr"]

@@ -63,7 +63,7 @@ def is_trouble(said: ConsoleMessage) -> bool:
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
-UNASKED = ("ack", "ready", "size", "ping", "visible")
+UNASKED = ("ack", "went", "ready", "size", "ping", "visible")
 """Kinds of messages that a page sends by itself."""
 
 
@@ -93,7 +93,6 @@ class View:
         self.go()
         self.say({"kind": "ranges", "ranges": RANGES})
         self.state(**changes)
-        self.run("sent = sent.filter(({ kind }) => kind !== 'move')")  # the answer to `go`
         return self
 
     def run(self, script: str, argument: Any = None) -> Any:

@@ -32,7 +32,7 @@ function connect() {
     },
     send: (content) => {
       const { kind, pose, center, fov } = content;
-      if (kind === "move" && pose) place = { pose, center, fov };
+      if (pose && ["move", "went"].includes(kind)) place = { pose, center, fov };
       if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(content));
     },
   };

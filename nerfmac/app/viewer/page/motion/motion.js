@@ -10,7 +10,7 @@
  * click is not a motion.
  *
  * Only the page changes its view. If the kernel asks it to `go` to another view, for example to that of
- * a training camera, the page reports the move like any other.
+ * a training camera, the page goes there and answers `went`.
  */
 
 import { travelView } from "./navigation.js";
@@ -50,7 +50,7 @@ export class Motion {
     this.onGo();
     const isMoving = moving || this.holders.size > 0;
     this.isTold = isMoving;
-    this.link.send({ kind: "move", moving: isMoving, compared, ...this.place() });
+    this.link.send({ kind: "went", moving: isMoving, compared, ...this.place() });
   }
 
   /** Change the vertical field of view in radians. */
