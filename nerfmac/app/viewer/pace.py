@@ -46,6 +46,7 @@ still larger drawings are uncertain. Images below `MIN_FRACTION` may grow twice 
 LATE = 1.25
 """A drawing is late if its time exceeds the allowed time by more than this factor."""
 RECENT = 12  # Number of recent images that the estimates are fitted to.
+RECENT_IN_TRAINING = 3  # The same during training.
 STRIP = 1 / 30
 """Allowed time in seconds for a strip of an image. Messages are handled between two strips."""
 HAZE_STEPS = 128
@@ -106,26 +107,25 @@ class Cost:
         if not is_believed:
             return
         if drawing.count == 0:
-            if training:  # Training removes haze, so that images of different ages differ in cost.
-                self.recent.clear()
-                self.fixed = self.fixed or 0.0
             self.recent.append(drawing)
         drawing.pixels, drawing.seconds = drawing.pixels + pixels, drawing.seconds + seconds
         drawing.count, drawing.largest = drawing.count + 1, max(drawing.largest, pixels)
-        self._fit()
+        self._fit(training=training)
 
-    def _fit(self) -> None:
+    def _fit(self, *, training: bool) -> None:
         means = [(each.pixels / each.count, each.seconds / each.count) for each in self.recent]
         slopes = [(t - s) / (n - m) for (m, s), (n, t) in combinations(means, 2) if n != m]
-        if slopes:
+        if training:  # Training removes haze, so that images of different ages differ in cost.
+            means, fixed = means[-RECENT_IN_TRAINING:], self.fixed or 0.0
+        elif slopes:
             self.per_pixel = max(median(slopes), 0.0)
             self.fixed = max(median(t - self.per_pixel * n for n, t in means), 0.0)
             return
-        pixels, typical = means[-1][0], median(t for _, t in means)
-        # The fixed time is a guess until an image has another size. The next image is larger.
-        guess = typical if typical <= Kind.WARPED.value[0] else 0.0
-        fixed = guess if self.fixed is None else self.fixed
-        self.per_pixel = max(typical - fixed, 0.0) / pixels
+        else:  # The fixed time is a guess until an image has another size. The next is larger.
+            typical = median(t for _, t in means)
+            guess = typical if typical <= Kind.WARPED.value[0] else 0.0
+            fixed = guess if self.fixed is None else self.fixed
+        self.per_pixel = max(median((t - fixed) / n for n, t in means), 0.0)
 
     def allowed(self, seconds: float) -> float:
         """Return `seconds`, or twice the fixed time if longer."""
