@@ -32,7 +32,6 @@ from nerfmac.common.installing import (
 )
 from nerfmac.common.json_reader import Fields as Fields, read_fields as read_fields
 from nerfmac.common.lock import LOCK as LOCK, locked as locked
-from nerfmac.common.page_modules import joined_modules as joined_modules
 from nerfmac.common.progress import delayed_progress as delayed_progress
 from nerfmac.common.timeline import (
     Entry as Entry,

@@ -31,7 +31,7 @@ FUNCTIONS = {
     **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
-    **{name: f"machine.{name}" for name in ("tune", "bench", "profile")},
+    **{name: f"machine.{name}" for name in ("bench", "profile")},
 }
 """Module and function of each command."""
 _WITH_METHOD = {"train", "eval", "render", "export", "profile"}

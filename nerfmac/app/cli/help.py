@@ -42,7 +42,6 @@ EXAMPLES = {
     "eval": ("runs/room --json metrics.json",),
     "export": ("runs/room mesh.ply", "runs/room room.html"),
     "info": ("",),
-    "tune": ("",),
     "bench": ("--json benchmark.json",),
     "profile": ("runs/room --trace trace.json",),
     "selftest": ("--report selftest.json",),

@@ -224,16 +224,6 @@ class Info(DeviceFlag):
 
 
 @dataclass(frozen=True)
-class Tune(MeasuringFlags):
-    """Time the kernel variants of each operation, and store the fastest ones for this machine."""
-
-    scene: Annotated[Path | None, POSITIONAL, Written("[SCENE]")] = None
-    """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""
-    seconds: Annotated[float, Range(0.01)] = 0.5
-    """Approximate time per operation in seconds. Longer measurements are less noisy."""
-
-
-@dataclass(frozen=True)
 class Bench(MeasuringFlags):
     """Time each operation, as a kernel and in plain MLX, and the rendering of an image."""
 
@@ -286,7 +276,7 @@ OPTIONS: dict[str, type] = {
     for options in (
         *(Data, Capture, Inspect, Train),
         *(View, Render, Eval, Export),
-        *(Info, Tune, Bench, Profile, Selftest),
+        *(Info, Bench, Profile, Selftest),
     )
 }
 """Options of each command."""

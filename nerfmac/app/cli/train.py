@@ -21,7 +21,6 @@ from nerfmac.app.run.start import begin_training, resume_training, train_and_eva
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.memory import limit_memory
-from nerfmac.backend.variants import tuning_hint
 from nerfmac.common import InputError, needed, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config
@@ -79,8 +78,6 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     if training.folder is not None:
         print(_summary(training.run, training.folder))
         print(_next_commands(training.folder))
-        if hint := tuning_hint(training.run.config):
-            print(hint)
     return 0
 
 

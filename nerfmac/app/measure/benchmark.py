@@ -17,7 +17,7 @@ import numpy as np
 
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.timing import Timing, measure, measure_ceilings
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, kernels_disabled, working_dtype
 from nerfmac.backend.fallback import why_reference
@@ -71,7 +71,7 @@ def benchmark(
         on_line(str(times))
         operations[times.name] = times.to_json()
     on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering an image")
-    side, timing = time_image(trained(Run.begin(scene, config), STEPS), seconds)
+    side, timing = time_image(trained(Training(Run.begin(scene, config)), STEPS).run, seconds)
     rays = side**2 / timing.median * 1e3
     on_line(f"an image of {side}x{side}: {timing}, {rays:.3g} rays/s")
     return {
@@ -265,10 +265,10 @@ RADIUS, THICKNESS = 0.3, 0.03  # Radius and thickness of the shell, in scene uni
 
 
 class StepInputs:
-    """Evaluated arrays similar to those in a training step, for a scene cube of side `extent`."""
+    """Evaluated arrays similar to those in a training step, in the unit cube."""
 
-    def __init__(self, config: Config, extent: float = 1.0) -> None:
-        bounds = Bounds(extent)
+    def __init__(self, config: Config) -> None:
+        bounds = Bounds(1.0)
         config = settled(config, bounds)
         self.slots, widths = config.march.max_samples, config.networks
         self.rays = rays = max(self.slots // SAMPLES_PER_RAY, 1)
@@ -297,15 +297,6 @@ class StepInputs:
         samples = self.samples[:-1]  # without the thinning
         mx.eval(self.marched[:3], self.marched[3].bits, samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
-
-
-def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients, one row per sample. One third of the rows are zero, and the other
-    rows differ by orders of magnitude."""
-    size, seen, value = mx.random.split(mx.random.key(seed), 3)
-    sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
-    is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
-    return mx.where(is_seen, sizes * mx.random.normal(shape, key=value), 0.0)
 
 
 def _directions(count: int, key: mx.array) -> mx.array:

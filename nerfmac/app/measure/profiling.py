@@ -24,7 +24,7 @@ from nerfmac.app.measure.parts import (
     time_step,
 )
 from nerfmac.app.measure.timing import Ceilings, Timing, measure_ceilings
-from nerfmac.app.run import Run
+from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import references
 from nerfmac.backend.host import processors
@@ -133,42 +133,46 @@ class Profile:
 
 
 def profile(
-    run: Run,
+    training: Training,
     *,
     steps: int | None = None,
     seconds: float = 1.0,
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run, which is trained further in memory and not saved.
+    """Profile the next steps of a training. The run is trained further.
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
     this number is recorded and timed, rounded up to whole intervals between occupancy updates. The
     timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
     kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
     """
-    about = machine()
+    run, about = training.run, machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")
     most = measure_ceilings(seconds)
     on_line(str(most))
-    timeline = take_steps(run, STEPS if steps is None else steps)
+    timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_of(timeline)
     if trace is not None:
-        _record_the_rest(run, timeline, on_line)
+        _record_the_rest(training, timeline, on_line)
         timeline.write(trace)
-    whole, launch = time_step(run, 4.0 * seconds, steps), time_launch(seconds)
-    measured = parts(run.trainer, whole, launch, seconds)
+    whole, launch = time_step(training, 4.0 * seconds, steps), time_launch(seconds)
+    assert training.trainer is not None
+    measured = parts(training.trainer, whole, launch, seconds)
     result = Profile(about, run, most, whole, measured, launch, host, references())
     for line in result.lines():
         on_line(line)
     return result
 
 
-def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None]) -> None:
+def _record_the_rest(
+    training: Training, timeline: Timeline, on_line: Callable[[str], None]
+) -> None:
     """Record the timelines of a step, kernel by kernel, of an evaluation, and of rendering a
     video."""
+    run = training.run
     with recording() as more, tempfile.TemporaryDirectory() as folder:
-        _launch_one_by_one(run)
+        _launch_one_by_one(training)
         if run.images().splits.get("test"):
             run.evaluate("test", limit=EVALUATED, progress=False)
         path = Path(folder, "video.gif")
@@ -183,12 +187,14 @@ def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None
     timeline.entries += more.entries
 
 
-def _launch_one_by_one(run: Run) -> None:
+def _launch_one_by_one(training: Training) -> None:
     """Repeat a recorded occupancy update and step. The host waits for each kernel."""
-    *_, update, step, _average = [[], *recorded_launches(run.trainer, run.state)]
-    for computation, recorded in (("occupancy update", update), ("step", step)):
+    assert training.trainer is not None
+    recorded = recorded_launches(training.trainer, training.run.state)
+    *_, update, step, _average = [[], *recorded]
+    for computation, launches in (("occupancy update", update), ("step", step)):
         with interval(f"{computation}, kernel by kernel", LANE):
-            for launched in recorded:
+            for launched in launches:
                 if launched.name not in NEVER_EVALUATED:
                     name, operation = launched.name, launched.operation
                     stage = STAGES.get(operation, operation)

@@ -25,7 +25,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("words", [("tune",), ("profile",), ("bench", "--scene")])
+@pytest.mark.parametrize("words", [("profile",), ("bench", "--scene")])
 def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
     asked = []
 
