@@ -88,7 +88,6 @@ if step install 900 bash -c install; then
   [ "$(uname -s)" != Darwin ] || step base 900 "$nerfmac" train --preset base --steps 200 --out "$scratch/base" --no-video
   step selftest 1800 "$nerfmac" selftest --report "$out/selftest.json"
   step profile 900 "$nerfmac" profile --json "$out/profile.json"
-  step bench 900 "$nerfmac" bench --seconds 0.5 --json "$out/bench.json"
   step compile 1800 bash -c compile
   for file in metrics.json config.json preview.png; do
     for run in run base; do

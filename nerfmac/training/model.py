@@ -146,7 +146,14 @@ class Model:
         )
 
     def check(self, parameters: Parameters) -> None:
-        """Raise `InputError` if a custom field has two different densities."""
+        """Compare the two densities of a custom field.
+
+        Args:
+            parameters: Parameters of a training state.
+
+        Raises:
+            InputError: If the densities differ.
+        """
         if self.method.field is not None:
             own = {name: parameters[name] for name in self.field.parameter_specs}
             check_density(self.field, own, self.bounds, self.viewpoints)

@@ -6,11 +6,10 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac import Bounds, Goal
-from nerfmac.app.measure.benchmark import StepInputs
 from nerfmac.app.measure.launches import launches
 from nerfmac.backend import choose_device, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
-from nerfmac.config import PRESETS, override
+from nerfmac.config import override
 from nerfmac.ops import hash_encode as encoding
 from nerfmac.ops.composite import scale_gradients
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -88,20 +87,11 @@ def test_what_is_not_finite_makes_its_whole_level_nan(bad):
 
 @pytest.mark.cuda
 def test_a_gpu_repeats_bit_for_bit():
-    """Test 2^17 samples along rays; many of them share entries of the coarse levels."""
+    """Test 2^17 samples; many of them share entries of the coarse levels."""
     choose_device("cuda")
     try:
-        inputs = StepInputs(PRESETS["base"])
-        cotangent = mx.random.normal((inputs.slots, inputs.grid.outputs)).astype(mx.float16)
-
-        def encode(table: mx.array) -> mx.array:
-            return hash_encode(inputs.positions, table, inputs.grid.levels, inputs.samples.used)
-
-        def gradient() -> np.ndarray:
-            return np.array(mx.vjp(encode, [inputs.table], [cotangent])[1][0])
-
-        with using(hash_encode_gradient="fixed"):
-            first, *others = (gradient() for _ in range(8))
+        positions, cotangent = drawn(2**17)
+        first, *others = (gradient_of("fixed", positions, cotangent) for _ in range(8))
         assert first.any()
         assert all(np.array_equal(first, other) for other in others)
     finally:

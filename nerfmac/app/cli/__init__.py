@@ -28,7 +28,6 @@ GROUPS = {
     },
     "Check this machine:": {
         "info": "show the device, the kernels, and the cache folders",
-        "bench": "measure the speed of operations and of rendering",
         "profile": "time each stage and kernel of a training step",
         "selftest": "compare every kernel with its reference implementation",
     },

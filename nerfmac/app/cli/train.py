@@ -46,8 +46,7 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     early = built(_Early, given)
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
-    settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    arguments = built(Train, given, default=Train(**settings))
+    arguments = built(Train, given, default=Train(settings=default))
     signal.signal(signal.SIGCONT, note_continued)
     if not join().is_first:
         log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
@@ -61,7 +60,7 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
         else:
             training = begin_training(
                 arguments.scene,
-                arguments.config(default.preset),
+                arguments.settings,
                 goal,
                 method=method,
                 out=arguments.out or "auto",

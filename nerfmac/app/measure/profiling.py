@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import atan
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,17 @@ from nerfmac.app.measure.parts import (
     time_launch,
     time_step,
 )
-from nerfmac.app.measure.timing import Ceilings, Timing, measure_ceilings
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
-from nerfmac.backend import references
+from nerfmac.backend import current_device, references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common import InputError, Timeline, interval, recording
 from nerfmac.config.rendering import VideoOptions
+from nerfmac.geometry import Camera, Lens
 
+SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
@@ -58,6 +61,7 @@ class Profile:
     parts: list[Part]
     launch: Timing  # time of an empty launch
     host: Host
+    image: tuple[int, Timing]  # side of a rendered image in pixels, and its time
     references: dict[str, str]  # reason for each operation that runs as reference
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +86,7 @@ class Profile:
             "ceilings": self.ceilings._asdict(),
             "launch_ms": self.launch._asdict(),
             "host": self.host.to_json(),
+            "image": {"side": self.image[0], "ms": self.image[1]._asdict()},
             "references": self.references,
             "step": step,
         }
@@ -107,6 +112,9 @@ class Profile:
             f"{host.wait.median:.3f} ms for the device"
         )
         yield f"kernels' times exclude the time of an empty launch, {self.launch.median:.3f} ms"
+        side, timing = self.image
+        rays = 1e3 * side**2 / timing.median
+        yield f"an image of {side}x{side} takes {timing}, {rays:.3g} rays/s"
         for operation, why in self.references.items():
             yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
         busy = os.getloadavg()[0]
@@ -159,10 +167,20 @@ def profile(
     whole, launch = time_step(training, 4.0 * seconds, steps), time_launch(seconds)
     assert training.trainer is not None
     measured = parts(training.trainer, whole, launch, seconds)
-    result = Profile(about, run, most, whole, measured, launch, host, references())
+    image = time_image(run, seconds)
+    result = Profile(about, run, most, whole, measured, launch, host, image, references())
     for line in result.lines():
         on_line(line)
     return result
+
+
+def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
+    """Return the side length of a square image in pixels, and its rendering time. The camera has
+    the pose and the horizontal field of view of the first training camera."""
+    side, camera = SIDE.get(current_device(), 800), run.scene.cameras[0]
+    angle = 2.0 * atan(0.5 * camera.lens.width / camera.lens.fl_x)
+    view, renderer = Camera(Lens.from_fov(angle, side, side), camera.pose), run.renderer()
+    return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
 
 
 def _record_the_rest(

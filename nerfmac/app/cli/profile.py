@@ -1,7 +1,8 @@
-"""`nerfmac bench` and `nerfmac profile`."""
+"""`nerfmac profile`."""
 
-from nerfmac.app.cli.options import Bench, Profile
-from nerfmac.app.measure.benchmark import benchmark
+from functools import partial
+
+from nerfmac.app.cli.options import Profile
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.parts import take_steps
 from nerfmac.app.measure.profiling import captured, check_capture, profile as profile_run
@@ -10,34 +11,12 @@ from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import InputError, appearing_if, write_json
 from nerfmac.config.presets import preset
-from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-
-
-def _show(line: str) -> None:
-    print(line, flush=True)
-
-
-def bench(arguments: Bench) -> int:
-    """Run `nerfmac bench` and return the exit code."""
-    options = arguments.options()
-    with appearing_if(arguments.json) as json:
-        choose_device(arguments.device)
-        scene = load_scene(arguments.scene or builtin_scene_path(), **vars(options))
-        config = preset(arguments.preset, current_device(), memory_bytes())
-        try:
-            figures = benchmark(scene, config, seconds=arguments.seconds, on_line=_show)
-        except DivergedError as error:
-            raise InputError(f"the measurement stopped early: {error}") from error
-        if json:
-            write_json(json, figures)
-    return 0
-
 
 WARMUP = 1024  # Default number of training steps before a scene is profiled.
 
 
-def profile(arguments: Profile, method: Method = CONFIGURED) -> int:
+def main(arguments: Profile, method: Method = CONFIGURED) -> int:
     """Run `nerfmac profile` and return the exit code."""
     choose_device(arguments.device)
     if arguments.gpu_trace:
@@ -49,7 +28,7 @@ def profile(arguments: Profile, method: Method = CONFIGURED) -> int:
             steps=arguments.steps,
             seconds=arguments.seconds,
             trace=trace,
-            on_line=_show,
+            on_line=partial(print, flush=True),
         )
         if json:
             write_json(json, figures.to_json())
