@@ -41,7 +41,7 @@ CEILINGS = {
     "export": 1333,
     "viewer": 2276,
     "measure": 1601,
-    "cli": 1704,
+    "cli": 1705,
     "__init__": 19,
     "__main__": 3,
     "public": 86,

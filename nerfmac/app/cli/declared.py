@@ -86,8 +86,9 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
         if is_dataclass(kind) and isinstance(kind, type):
             prefix = "" if UNPREFIXED in field.metadata else f"{name}."
             for inner in _declared(kind, is_part=True):
-                if prefix or inner.field_name not in hints:
-                    yield replace(inner, name=f"--{prefix}{inner.name.removeprefix('--')}")
+                bare = inner.name.removeprefix("--")
+                if prefix or bare not in hints:
+                    yield replace(inner, name=f"--{prefix}{bare}")
             continue
         if kind == bool | None:
             kind = Switch
