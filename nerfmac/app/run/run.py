@@ -29,6 +29,7 @@ from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
     InputError,
+    as_json,
     checks,
     interval,
     make_folder,
@@ -217,7 +218,7 @@ class Run:
         """
         folder = user_path(folder)
         make_folder(folder)
-        write_json(folder / "scene.json", self.scene.to_json())
+        write_json(folder / "scene.json", as_json(self.scene))
         write_json(folder / "config.json", self.config.to_json())
         if current_ranks().size == 1:  # With several, launches may wait for a rank that is lost.
             confirm()
