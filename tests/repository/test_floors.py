@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "nerfmac"
 LONGEST = 400  # lines of a file, without the docstrings of its functions
 LONGEST_FUNCTION = 60  # lines of a function, without its docstring

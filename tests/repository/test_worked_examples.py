@@ -18,7 +18,7 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-PAGE = Path(__file__).parents[1] / "docs/extending.md"
+PAGE = Path(__file__).parents[2] / "docs/extending.md"
 MOST_LINES = 120
 
 
