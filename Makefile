@@ -1,5 +1,6 @@
 # make demo      train on the built-in scene and render a video of it
 # make test      run the tests; ARGS="..." is passed on to pytest
+# make test-apfs run the tests of files on Linux, in a folder that compares names as APFS on a Mac
 # make lint      check style, types, and the wording of documentation, docstrings, and comments
 # make format    format the code
 # make clean     remove .venv and caches; runs stay
@@ -34,7 +35,7 @@ MADE := $(VENV)/made-for-$(FLAVOUR)
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
 
-.PHONY: demo test lint format clean help
+.PHONY: demo test test-apfs lint format clean help
 .DEFAULT_GOAL := demo
 
 demo: $(INSTALLED)
@@ -43,6 +44,9 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED_DEV)
 	"$(BIN)/python" -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+test-apfs: $(INSTALLED_DEV)
+	"$(BIN)/python" -m tests.apfs -n auto --maxprocesses 4 $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	"$(BIN)/python" -m ruff check .

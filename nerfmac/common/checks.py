@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import mlx.core as mx
@@ -67,17 +67,10 @@ def number(
         raise InputError(f"{name} is {value:g}; expected {bounds}")
 
 
-def optional_number(
-    name: str,
-    value: float | None,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    whole: bool = False,
-) -> None:
-    """Raise `InputError` unless `value` is None or a number that passes the check `number`."""
+def optional_number(name: str, value: float | None, **limits: Any) -> None:
+    """Raise `InputError` unless `value` is None or passes the check `number` with these limits."""
     if value is not None:
-        number(name, value, low=low, high=high, whole=whole)
+        number(name, value, **limits)
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import lru_cache
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -26,30 +27,49 @@ _appearing: dict[Path, Path] = {}  # Final path of each partial file that this p
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """Expand a leading ~ in a path entered by a user to the home folder, and use the Unicode
-    normalization of an existing path, see `spelled`."""
+    """Expand a leading ~ in a path entered by a user to the home folder, and use the spelling of an
+    existing path on disk, see `spelled`."""
     return spelled(Path(path).expanduser())
 
 
 def spelled(path: Path) -> Path:
-    """Return `path` or, if only a path with another Unicode normalization of its characters exists,
-    that path. File names from a Mac often contain decomposed characters (NFD), and scene files
-    contain composed ones (NFC)."""
-    if str(path).isascii() or os.path.exists(path):
+    """Return `path` with the names that its folders list, so that two paths of a file are equal.
+
+    On a Mac, a path may differ from these names in case and in the Unicode normalization of its
+    characters. On Linux, a path that only exists in another normalization is returned in that one,
+    because file names from a Mac often contain decomposed characters (NFD), and scene files contain
+    composed ones (NFC). Otherwise, a path that does not exist is returned unchanged.
+    """
+    if not os.path.exists(path) and str(path).isascii():
         return path
-    found = next((above for above in path.parents if os.path.exists(above)), path)
-    for part in path.parts[len(found.parts) :]:
-        names = [part, *(unicodedata.normalize(form, part) for form in ("NFC", "NFD"))]
-        there = [found / name for name in names if os.path.exists(found / name)]
-        if not there:
+    found = Path(path.anchor)
+    for part in path.parts[bool(path.anchor) :]:
+        forms = [part, *(unicodedata.normalize(form, part) for form in ("NFC", "NFD"))]
+        there = next((name for name in forms if os.path.exists(found / name)), None)
+        if there is None:
             return path
-        found = there[0]
+        found /= _as_listed(there, found)
     return found
 
 
-def composed(name: str) -> str:
-    """Return a file name with composed characters (NFC), for comparing names."""
-    return unicodedata.normalize("NFC", name)
+def _as_listed(name: str, folder: Path) -> str:
+    """Return the name that `folder` lists for its file `name`."""
+    if not os.access(folder, os.R_OK) or name in _names_in(folder, os.stat(folder).st_mtime_ns):
+        return name
+    names, key = os.listdir(folder), name_key(name)  # The names above may be out of date.
+    return name if name in names else next((n for n in names if name_key(n) == key), name)
+
+
+@lru_cache(maxsize=64)
+def _names_in(folder: Path, changed: int) -> frozenset[str]:
+    """Return the names in a folder that was changed at the time `changed`."""
+    return frozenset(os.listdir(folder))
+
+
+def name_key(name: str) -> str:
+    """Return a key that is equal for file names that differ only in case or in the Unicode
+    normalization of their characters. On a Mac, such names refer to the same file."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
@@ -127,14 +147,13 @@ def _flush(path: Path) -> None:
     """
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
-    full_flush = getattr(fcntl, "F_FULLFSYNC", None)
     try:
         file = os.open(path, os.O_RDONLY)
     except PermissionError:
         return
     try:
         os.fsync(file)
-        if full_flush is not None:
+        if full_flush := getattr(fcntl, "F_FULLFSYNC", None):
             with suppress(OSError):
                 fcntl.fcntl(file, full_flush)
     except OSError as error:
@@ -159,10 +178,8 @@ def _remove_abandoned(path: Path) -> None:
 def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        pass
+    except (OSError, OverflowError) as error:  # Another user's process may not be signaled.
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

@@ -34,6 +34,7 @@ from nerfmac.common import (
     install,
     locked,
     make_folder,
+    name_key,
     read_fields,
     read_json,
     user_path,
@@ -327,8 +328,9 @@ def _make_images(
         if inputs.is_video(source):
             images = inputs.take_frames(source, chosen, image_folder, longest, counting)
         else:
-            stems = {path.stem for path in chosen}
-            skipped = [path for path in inputs.unsupported_in(source) if path.stem not in stems]
+            stems = {name_key(path.stem) for path in chosen}
+            unread = inputs.unsupported_in(source)
+            skipped = [path for path in unread if name_key(path.stem) not in stems]
             if skipped:
                 log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
             inputs.report_unused(source)

@@ -49,7 +49,7 @@ from nerfmac.app.scenes.images import (
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common import InputError, appearing, counted, make_folder, walk
+from nerfmac.common import InputError, appearing, counted, make_folder, name_key, walk
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
 PLAIN = {"PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "MPO": (".jpg", ".jpeg")}
@@ -130,8 +130,7 @@ def refuse_unsupported(folder: Path, *, estimate: bool = False) -> None:
         refuse_known_poses(folder, photos)
     if photos:
         return
-    found = unsupported_in(folder)
-    if found:
+    if found := unsupported_in(folder):
         raise unsupported(found[0], len(found))
     if unused := _unused(folder):
         raise InputError(f"{folder} contains no photos: {'; '.join(unused)}")
@@ -247,14 +246,15 @@ def take_images(
         make_folder(image_folder.with_name(FOLDERS[0]))
     root = Path(os.path.commonpath([path.parent for path in paths]))
     paths = _without_copies(paths)
-    stems = Counter(path.with_suffix("") for path in paths)
+    stems = Counter(name_key(str(path.relative_to(root).with_suffix(""))) for path in paths)
     bar.reset(len(paths))
 
     def take(path: Path) -> CapturedImage | UnreadableError:
         try:
             relative = path.relative_to(root)
             # Photos of two cameras may have the same names, apart from the file extension.
-            stem = relative if stems[path.with_suffix("")] > 1 else relative.with_suffix("")
+            plain = relative.with_suffix("")
+            stem = relative if stems[name_key(str(plain))] > 1 else plain
             image = _take_image(path, relative, stem, image_folder, longest)
             if masks:
                 to = image_folder.with_name(FOLDERS[0]) / f"{image.name}.png"
@@ -284,10 +284,10 @@ def _without_copies(paths: list[Path]) -> list[Path]:
     extension or in the E of edited photos, and log their number. Some phones store a photo in two
     formats, such as IMG_1.HEIC and IMG_1.JPG, and iPhones store an edited photo as IMG_E1.JPG. Two
     cameras also use the same names, for different photos."""
-    kept: dict[Path, list[Path]] = {}
+    kept: dict[str, list[Path]] = {}
     gone: dict[Path, Path] = {}
     for path in paths:
-        group = kept.setdefault(path.with_name(EDITED.sub(r"\1\2", path.stem)), [])
+        group = kept.setdefault(name_key(str(path.with_name(EDITED.sub(r"\1\2", path.stem)))), [])
         same = next((other for other in group if _shows_the_same(path, other)), None)
         if same is None:
             group.append(path)
@@ -313,10 +313,8 @@ def _shows_the_same(one: Path, other: Path) -> bool:
     except UnreadableError:
         return False
     first, second = (image[..., :3].mean(axis=2) for image in thumbnails)
-    if first.shape != second.shape:
-        return False
     normal = [(gray - gray.mean()) / max(gray.std(), 1.0) for gray in (first, second)]
-    return bool(np.abs(normal[0] - normal[1]).mean() <= SAME)
+    return first.shape == second.shape and bool(np.abs(normal[0] - normal[1]).mean() <= SAME)
 
 
 def _take_image(

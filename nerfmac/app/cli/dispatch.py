@@ -28,16 +28,16 @@ from nerfmac.training.method import Method
 
 FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
-    **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
+    **{name: f"{name}.main" for name in ("train", "view", "render", "profile", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
-    **{name: f"machine.{name}" for name in ("tune", "bench", "profile")},
 }
 """Module and function of each command."""
 _WITH_METHOD = {"train", "eval", "render", "export", "profile"}
 """Names of the commands with a function that accepts a `Method`."""
 _PASSING_ON = {"view"}  # Commands that pass arguments after `--` to another program.
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
+_UNUSABLE = {errno.ENAMETOOLONG, errno.EILSEQ}  # APFS refuses names that are not UTF-8.
 
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
@@ -46,8 +46,8 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     # closed, like Ctrl-C, so that results are saved and incomplete files are removed. With `nohup`,
     # SIGHUP is ignored.
     for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # SIGHUP does not exist on Windows.
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+        number = getattr(signal, name, 0)  # SIGHUP does not exist on Windows.
+        if number and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
         refuse_windows()
@@ -59,14 +59,13 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     except InputError as error:
         flags = [argument.name for argument in declared(OPTIONS[command])]
         _refuse(_noted(with_flag(str(error), flags), error))
-    except BuildError as error:
-        _refuse(str(error))
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in _UNWRITABLE | _UNUSABLE:
             raise
-        _refuse(f"cannot write {error.filename or 'a file'}: {error.strerror}")
+        verb = "use" if error.errno in _UNUSABLE else "write"
+        _refuse(f"cannot {verb} {error.filename or 'a file'}: {error.strerror}")
     except (RuntimeError, ValueError) as error:
-        is_plain = isinstance(error, DivergedError | LostRankError)
+        is_plain = isinstance(error, BuildError | DivergedError | LostRankError)
         if (message := str(error) if is_plain else in_words(error)) is None:
             raise
         _refuse(_noted(message, error))

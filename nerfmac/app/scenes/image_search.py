@@ -19,7 +19,7 @@ from nerfmac.app.scenes.images import (
     is_unsupported,
     unsupported,
 )
-from nerfmac.common import InputError, composed, leads_out, log, spelled, walk
+from nerfmac.common import InputError, leads_out, log, name_key, spelled, walk
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
 """Folders of masks, depth maps, or other image sizes, with the file names of the images."""
@@ -152,9 +152,7 @@ class ImageSearch:
             if path not in taken:
                 ranked[self._agreement(parts, path)].append(path)
         best = max(ranked, default=0)
-        if best < self._tail or len(ranked[best]) > 1:
-            return None
-        return ranked[best][0]
+        return None if best < self._tail or len(ranked[best]) > 1 else ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
         """Count the path components at the end that a name and a path have in common, ignoring file
@@ -163,7 +161,7 @@ class ImageSearch:
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
         for part, folder in zip(reversed(parts[:-1]), reversed(folders), strict=False):
-            if composed(part).casefold() != composed(folder).casefold():
+            if name_key(part) != name_key(folder):
                 break
             count += 1
         is_other = any(OTHER_FOLDERS.fullmatch(folder) for folder in {*folders}.difference(parts))
@@ -196,4 +194,4 @@ def _parts(name: str) -> tuple[str, ...]:
 def _stem(name: str) -> str:
     extensions = (*EXTENSIONS, *UNSUPPORTED)
     stem = name[: name.rindex(".")] if name.lower().endswith(extensions) else name
-    return composed(stem).casefold()
+    return name_key(stem)

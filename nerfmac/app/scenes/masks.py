@@ -24,7 +24,7 @@ from pathlib import Path
 
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError, log, spelled
+from nerfmac.common import InputError, log, name_key, spelled
 
 FOLDERS = ("masks", "mask")
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
@@ -90,9 +90,10 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
 
 def without_masks(names: Sequence[str]) -> list[str]:
     """Return the file names in `names` that are not masks of other images in `names`."""
-    stems = {Path(name).stem for name in names}
-    suffixes = {*_mask_stems(stems), *_mask_stems(names), *(f"{stem}.alpha" for stem in stems)}
-    return [name for name in names if Path(name).stem not in suffixes]
+    keys = [*map(name_key, names)]
+    stems = {Path(key).stem for key in keys}
+    suffixes = {*_mask_stems(stems), *_mask_stems(keys), *(f"{stem}.alpha" for stem in stems)}
+    return [name for name, key in zip(names, keys, strict=True) if Path(key).stem not in suffixes]
 
 
 def _mask_stems(stems: Iterable[str]) -> set[str]:

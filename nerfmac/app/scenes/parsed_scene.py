@@ -18,7 +18,7 @@ from nerfmac.app.scenes.placement import UP, WITHIN, Array, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
-from nerfmac.common import InputError, composed, log
+from nerfmac.common import InputError, log, name_key
 from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry import Direction, Placement, Tracks
 
@@ -290,9 +290,10 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view with `name` as its name, file name, or stem."""
-    wanted = PurePosixPath(composed(name.replace("\\", "/")))
-    paths, example = [PurePosixPath(composed(frame.name)) for frame in frames], frames[0].name
+    wanted = PurePosixPath(name_key(name.replace("\\", "/")))
+    paths, example = [PurePosixPath(name_key(frame.name)) for frame in frames], frames[0].name
     for matches in (
+        [frame.name == name for frame in frames],
         [path == wanted for path in paths],
         [path.name == wanted.name for path in paths],
         [path.stem == wanted.name for path in paths],
@@ -337,11 +338,10 @@ def _warn_of_shared(scene: Scene) -> None:
 def _warn_of_unused(parsed: ParsedScene) -> None:
     """Log how many images next to the images of the scene have no camera, and how many images with
     a camera are in no split of the scene files."""
-    known = [*(image.image for image in parsed.images), *parsed.unused]
-    used = {os.path.normcase(path.resolve()) for path in known}
+    used = {path.resolve() for path in (*(image.image for image in parsed.images), *parsed.unused)}
     folders = dict.fromkeys(image.image.parent for image in parsed.images)
     files = [folder / name for folder in folders for name in _photos_in(folder)]
-    unused = [path for path in files if os.path.normcase(path.resolve()) not in used]
+    unused = [path for path in files if path.resolve() not in used]
     if unused:
         what = f"{len(unused)} of {len(files)} images have no camera in {parsed.source}"
         log.warning(f"{what} and are skipped, such as {unused[0]}")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.run import HeldOut, Run
+from nerfmac.app.run import HeldOut
 from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Images
+from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import InputError
@@ -24,15 +25,17 @@ class Jobs:
     """Jobs on a run. `work` runs the next part of an export or a measurement, before training
     continues. A video has a thread of its own, which requests its images from the worker."""
 
-    def __init__(self, run: Run, worker: Worker, done: Callable[[VideoJob], None]) -> None:
+    def __init__(
+        self, training: LiveTraining, worker: Worker, done: Callable[[VideoJob], None]
+    ) -> None:
         """Create an object without jobs. The worker calls `done` when a video has ended."""
-        self.path_editor = PathEditor(run)
+        self.path_editor = PathEditor(lambda: training.run)
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
         self.export: Export | None = None  # Export that is waiting or running.
         self.exported: str | None = None  # File of the last export, and its size.
         self._measured: tuple[int, int] | None = None  # Number of compared and of all views.
         self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
-        self._run, self._worker, self._done = run, worker, done
+        self._training, self._worker, self._done = training, worker, done
 
     @property
     def is_waiting(self) -> bool:
@@ -46,7 +49,7 @@ class Jobs:
             self._measure_view()
             return
         try:
-            job.run(self._run, breathe)
+            job.run(self._training.run, breathe)
             self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"
         except Canceled:
             pass
@@ -62,7 +65,9 @@ class Jobs:
     def measure(self) -> None:
         """Start to measure the PSNR on held-out views. Another measurement is not started while one
         is running."""
-        self._measurement = self._measurement or HeldOut.measuring(self._run, self.held_out)
+        self._measurement = self._measurement or HeldOut.measuring(
+            self._training.run, self.held_out
+        )
 
     def _measure_view(self) -> None:
         assert self._measurement is not None

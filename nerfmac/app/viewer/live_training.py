@@ -6,7 +6,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.run import Training
+from nerfmac.app.run import Run, Training
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common import InputError
 from nerfmac.config import REFINED
@@ -17,15 +18,15 @@ class LiveTraining:
     """Training in short slices, between which the viewer handles messages. Only the worker thread
     may use this object."""
 
-    def __init__(self, training: Training) -> None:
-        self.run, self._training = training.run, training
+    def __init__(self, shown: Training | Preview) -> None:
+        self._shown = shown
         self.goal = Goal()
         self.message: str | None = None
         self.is_resting = threading.Event()
         """Event that is set while training is not running. Any thread may wait for it."""
         self.is_resting.set()
         self.failure: Exception | None = None  # Exception that stopped training, or None.
-        self.is_preparing = self.run.state.is_preview
+        self.is_preparing = isinstance(shown, Preview)
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
@@ -33,6 +34,34 @@ class LiveTraining:
         self._last: Report | None = None
         self._first: tuple[float, float] | None = None
         """Value of `time.monotonic()` and progress of the first report since the last start."""
+
+    @property
+    def run(self) -> Run:
+        """The run that the viewer shows. When its images are decoded, it replaces a preview."""
+        return self._shown.run
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Number of training steps that are not saved in any folder."""
+        shown = self._shown
+        return 0 if isinstance(shown, Preview) else self.run.state.step - shown.saved_step
+
+    def save(self, folder: str | Path) -> None:
+        """Save the current run in a run folder. If the images are not decoded, decode them."""
+        training = self._begun()
+        training.run.save(folder)
+        training.saved_step = training.run.state.step
+
+    def refine(self, **switches: bool) -> None:
+        """Enable or disable refinements before training starts (see `Run.refine`)."""
+        if self.is_running:
+            raise InputError(
+                "refinement cannot be changed during training; choose it before training starts"
+            )
+        if isinstance(self._shown, Preview):
+            self._shown = self._shown.refined(**switches)
+        else:
+            self._shown.refine(**switches)
 
     @property
     def is_running(self) -> bool:
@@ -93,24 +122,6 @@ class LiveTraining:
             if report.errors is not None and not report.is_skipped:
                 self.errors.add(report.errors)
 
-    def refine(self, **switches: bool) -> None:
-        """Enable or disable refinements before training starts."""
-        if self.is_running:
-            raise InputError(
-                "refinement cannot be changed during training; choose it before training starts"
-            )
-        self._training.refine(**switches)
-
-    @property
-    def unsaved_steps(self) -> int:
-        """Number of training steps that are not saved in any folder."""
-        return self.run.state.step - self._training.saved_step
-
-    def save(self, folder: str | Path) -> None:
-        """Save the current run in a run folder."""
-        self.run.save(folder)
-        self._training.saved_step = self.run.state.step
-
     def status(self) -> dict[str, Any]:
         """Return the state of the training as JSON values for the page."""
         state, points = self.run.state, self.run.history.points
@@ -146,7 +157,13 @@ class LiveTraining:
         while self.is_preparing:
             self.prepare()
             yield None
-        yield from self._training.fit(self.goal)
+        yield from self._begun().fit(self.goal)
+
+    def _begun(self) -> Training:
+        """Return the training of the run. If the viewer shows a preview, replace it."""
+        if isinstance(self._shown, Preview):
+            self._shown = self._shown.begin()
+        return self._shown
 
     def _prepare(self) -> Iterator[None]:
         """Read one image or compile some kernels with each `next`. No progress bar is shown: it
@@ -155,6 +172,6 @@ class LiveTraining:
         self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)
-        for _ in self._training.prepare():
+        for _ in self._begun().prepare():
             self.message = "compiling kernels"
             yield

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import Run
 from nerfmac.app.viewer.images import PhotoComparison, thumbnails
+from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
@@ -40,9 +40,15 @@ class OpenPage:
     """View, content, and image area of a page. Only the worker thread may use it."""
 
     def __init__(
-        self, name: str, screen: Screen, run: Run, view: View, display: Display, send: Send
+        self,
+        name: str,
+        screen: Screen,
+        training: LiveTraining,
+        view: View,
+        display: Display,
+        send: Send,
     ) -> None:
-        self.name, self.screen, self._run, self._send = name, screen, run, send
+        self.name, self.screen, self._training, self._send = name, screen, training, send
         self.view, self.display = view, display
         self.crop: Box | None = None
         self.is_visible = True
@@ -56,7 +62,7 @@ class OpenPage:
         """Numbers and thumbnails of the photos that the page waits for."""
         self._offered: PhotoComparison | None = None  # The page has its photo.
         self._target: Target | None = None
-        self._backdrop = hex_color(run.scene.backdrop)
+        self._backdrop = hex_color(training.run.scene.backdrop)
 
     def send(self, message: Message, buffers: list[bytes] | None = None) -> None:
         """Send a message to this page."""
@@ -72,7 +78,9 @@ class OpenPage:
         self, pose: npt.ArrayLike, center: npt.ArrayLike, fov: float, compared: int | None
     ) -> None:
         """Move the view. A move without `compared` ends a photo comparison."""
-        view = View(np.asarray(pose), np.asarray(center), np.array(self._run.scene.up), fov)
+        view = View(
+            np.asarray(pose), np.asarray(center), np.array(self._training.run.scene.up), fov
+        )
         offered = self._offered
         comparison = offered if offered and offered.index == compared else None
         if comparison is not self.comparison or view.to_json() != self.view.to_json():
@@ -102,11 +110,11 @@ class OpenPage:
     def compare(self, index: int) -> None:
         """Ask the page to move to training view `index` and to compare the image with the photo. In
         the mode `depth`, the depth that a sensor has measured replaces the photo."""
-        comparison = PhotoComparison.of(self._run, index, self.display.color)
+        comparison = PhotoComparison.of(self._training.run, index, self.display.color)
         view = self.view.stand(comparison.camera.pose)
         if self.display.mode == "depth":
             shown = self.display.options(self.crop), view.distance
-            comparison = comparison.with_measured_depth(self._run, *shown)
+            comparison = comparison.with_measured_depth(self._training.run, *shown)
         self._offered = comparison
         height, width = comparison.photo.shape[:2]
         photo = {"kind": "photo", "index": index, "name": comparison.name}
@@ -117,13 +125,13 @@ class OpenPage:
     def target(self) -> Target:
         """Return the content that the page should show: the same object until it changes."""
         # Decoding the images may change the mean color and therefore the backdrop.
-        if (backdrop := hex_color(self._run.scene.backdrop)) != self._backdrop:
+        if (backdrop := hex_color(self._training.run.scene.backdrop)) != self._backdrop:
             if self.display.background == self._backdrop:
                 self.show(replace(self.display, background=backdrop), self.crop)
             self._backdrop = backdrop
         if self._target is None:
             camera = self.comparison.camera if self.comparison else None
-            options, subject = self.display.options(self.crop), self._run.scene.subject
+            options, subject = self.display.options(self.crop), self._training.run.scene.subject
             resolution = self.display.resolution
             self._target = Target(self.view, options, camera, subject, resolution)
         return self._target
@@ -150,7 +158,7 @@ class OpenPage:
 
     def request_photos(self) -> None:
         """Send thumbnails of all training photos from now on."""
-        self.photos = enumerate(thumbnails(self._run, self.display.color))
+        self.photos = enumerate(thumbnails(self._training.run, self.display.color))
 
     def send_photos(self) -> None:
         """Send the next thumbnails to the page."""

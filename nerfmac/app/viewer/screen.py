@@ -112,7 +112,7 @@ class Screen:
         output, state = target.options.output, self._training.run.state
         scale = self._pace.scale(kind, output, width * height, state.step, shown)
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        images = Images(self._training.run.trainer, state, target.options, target.subject)
+        images = Images(self._training.run.model, state, target.options, target.subject)
         is_training, drawing = self._training.is_running, Drawing(kind)
         return Job(target, state, is_training, camera, full_size, scale, images, drawing)
 

@@ -10,13 +10,14 @@ from math import radians
 from typing import Any
 
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import Training
+from nerfmac.app.run import Run, Training
 from nerfmac.app.viewer.images import Images
 from nerfmac.app.viewer.jobs import Jobs
 from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.open_page import OpenPage, Send
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.app.viewer.path_editor import Canceled, VideoJob
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.settings import Display, Settings, check_ranges, hex_color
 from nerfmac.app.viewer.shown_scene import ShownScene
@@ -28,10 +29,10 @@ from nerfmac.config.rendering import EXTRA
 class Session:
     """State of a viewer. Only the worker thread may use a session."""
 
-    def __init__(self, worker: Worker, training: Training, send: Send) -> None:
-        self.run = training.run
-        self.training, self.scene = LiveTraining(training), ShownScene(training.run)
-        self.jobs, self.pace = Jobs(training.run, worker, self._tell), Pace()
+    def __init__(self, worker: Worker, shown: Training | Preview, send: Send) -> None:
+        self.training = training = LiveTraining(shown)
+        self.scene, self.pace = ShownScene(training), Pace()
+        self.jobs = Jobs(training, worker, self._tell)
         self.send = send
         self.pages: dict[str, OpenPage] = {}  # By name.
         self.settings = Settings()
@@ -41,10 +42,15 @@ class Session:
         self.notice: str | None = None
         """Line of text that the pages show, such as an error message."""
 
+    @property
+    def run(self) -> Run:
+        """The run that the pages show (see `LiveTraining.run`)."""
+        return self.training.run
+
     def open(self, name: str, *, warps: bool) -> OpenPage:
         """Add a page."""
         screen = Screen(self.training, self.pace, warps=warps)
-        page = OpenPage(name, screen, self.run, self.view, self.display, self.send)
+        page = OpenPage(name, screen, self.training, self.view, self.display, self.send)
         page.crop = self.settings.crop
         self.pages[name] = page
         return page
@@ -60,7 +66,7 @@ class Session:
         was used last, and the distance of the center of its view."""
         shown = page or self
         options, subject = shown.display.options(self.settings.crop), self.run.scene.subject
-        return Images(self.run.trainer, self.run.state, options, subject), shown.view.distance
+        return Images(self.run.model, self.run.state, options, subject), shown.view.distance
 
     def set(self, values: dict[str, Any], page: OpenPage | None = None) -> None:
         """Change settings. Settings of the content, and `fov`, the vertical field of view in

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from nerfmac.app.capture.inputs import choose_frames, images_in, is_input, take_frames, take_images
 from nerfmac.app.capture.video import full_frames, open_video
 from nerfmac.app.video.encoding import write_video
+from nerfmac.common import name_key
 from nerfmac.common.checks import InputError
 
 ORIENTATION, EXIF, FOCAL_35MM = 0x0112, 0x8769, 0xA405
@@ -112,6 +113,18 @@ def test_photos_of_two_cameras_with_the_same_names_are_all_taken(tmp_path, bar, 
     assert [image.name for image in taken] == names
     assert all((tmp_path / "images" / name).is_file() for name in names)
     assert caplog.messages == []
+
+
+def test_names_that_a_mac_takes_for_the_same_stay_apart(tmp_path, bar):
+    random = np.random.default_rng(6)
+    paths = [tmp_path / name for name in ("IMG_1.tif", "img_1.webp", "\u00e4.tif", "a\u0308.webp")]
+    for path in paths:
+        Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8)).save(path)
+    same = photo(tmp_path / "img_1.bmp")
+    Image.open(paths[0]).save(same)
+    taken = take_images([*paths, same], tmp_path / "images", 64, bar, {})
+    assert len({name_key(image.name) for image in taken}) == 4
+    assert all((tmp_path / "images" / image.name).is_file() for image in taken)
 
 
 @pytest.mark.parametrize(

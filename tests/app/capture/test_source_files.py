@@ -31,6 +31,15 @@ def test_a_source_that_is_copied_or_touched_has_not_changed(photos, solved):
     assert len(solved["calls"]) == 1
 
 
+def test_a_source_in_another_spelling_has_not_changed(photos, solved):
+    folder = photos.with_name("Ku\u0308che")
+    photos.rename(folder)
+    others = [folder.with_name(name) for name in ("K\u00fcche", "K\u00dcCHE")]
+    for source in (folder, others[0], *filter(os.path.exists, others)):  # On a Mac, all exist.
+        capture_scene(source, "scene", progress=False)
+    assert len(solved["calls"]) == 1
+
+
 def change(photos, how):
     noise = Image.fromarray(np.random.default_rng(7).integers(0, 255, (48, 64, 3), np.uint8))
     if how == "added":

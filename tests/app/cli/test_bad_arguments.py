@@ -1,5 +1,7 @@
 """Wrong words, flags, and values, and common mistakes, are refused with the right ones."""
 
+import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import nerfmac as package
 from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.parsing import built, given_by, similar
+from nerfmac.app.cli.printing import printable
 from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig
 from nerfmac.version import version
@@ -58,9 +61,9 @@ def test_the_file_of_a_split_may_be_in_the_home_folder(tmp_path, monkeypatch):
 
 
 def test_settings_keep_the_values_that_were_not_typed():
-    default = Train(**vars(Config(march=MarchConfig(near=0.5, steps=512))))
+    default = Train(settings=Config(march=MarchConfig(near=0.5, steps=512)))
     given = given_by("train", Train, ["--march.near", "auto"])
-    assert built(Train, given, default).march == MarchConfig(near=None, steps=512)
+    assert built(Train, given, default).settings.march == MarchConfig(near=None, steps=512)
     assert built(Train, {}, default) == default
 
 
@@ -171,3 +174,19 @@ def test_what_is_far_from_all_that_there_is_gets_no_guess():
     assert similar("--gpu", ["--up"], "none") == "none"
     assert similar("--scene", ["--seed"], "none") == "none"
     assert similar("--stepz", ["--seed", "--steps"], "none") == "did you mean --steps?"
+
+
+@pytest.mark.parametrize("command", ["train", "inspect", "capture", "render", "eval", "view"])
+@pytest.mark.parametrize("name", ["long" * 99, "balls\udcff"])
+def test_a_path_that_the_system_refuses_is_told(capsys, tmp_path, monkeypatch, command, name):
+    """APFS refuses a name that is not UTF-8."""
+    stat = os.stat
+
+    def apfs_stat(path, **options):
+        if "\udcff" in str(path):
+            raise OSError(errno.EILSEQ, "Illegal byte sequence", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", apfs_stat)
+    path = tmp_path / name
+    refused(capsys, tmp_path, command, path, names=[f"cannot use {printable(str(path))}"])

@@ -141,8 +141,14 @@ QUOTED = r"\x1b]0;owned\x07\x1b[31m"
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A scene with escape sequences in the names of its folder and first image."""
-    scene = write_scene(tmp_path / f"balls{ESCAPE}\udcff", train=3)
+    """A scene with escape sequences in the names of its folder and first image, and with a byte
+    that is not UTF-8 in the name of its folder, unless the file system refuses such a name."""
+    folder = tmp_path / f"balls{ESCAPE}\udcff"
+    try:
+        folder.mkdir()
+    except OSError:
+        folder = tmp_path / f"balls{ESCAPE}"
+    scene = write_scene(folder, train=3)
     file = scene / "transforms_train.json"
     values = json.loads(file.read_text())
     frame = values["frames"][0]
@@ -156,7 +162,7 @@ def test_names_from_files_cannot_steer_the_terminal(hostile, tmp_path, capsys, m
     monkeypatch.chdir(tmp_path)
     assert nerfmac("inspect", hostile) == 0
     told = capsys.readouterr()
-    assert f"balls{QUOTED}\\udcff" in told.out
+    assert hostile.name.replace(ESCAPE, QUOTED).replace("\udcff", r"\udcff") in told.out
     image = hostile / "train" / f"{ESCAPE}.png"
     image.write_bytes(b"broken")
     assert nerfmac("inspect", hostile) == 2

@@ -12,6 +12,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.run.history import History
 from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.session import Session
 from nerfmac.backend import choose_device
 from nerfmac.training.goal import Goal
@@ -47,12 +48,14 @@ class Here:
 class Page:
     """A session, and the messages that a page would have received from it."""
 
-    def __init__(self, run, out=None):
+    def __init__(self, run: Run | Preview, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
         self.place, self.name = None, "first"  # the page's view and name
-        here, own = Here(), Training(replace(run, history=History(run.curve)), out)
-        self.session = Session(here, own, self.hear)
+        here, shown = Here(), run
+        if isinstance(run, Run):
+            shown = Training(replace(run, history=History(run.curve)), out)
+        self.session = Session(here, shown, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
 
     def hear(self, message, buffers):

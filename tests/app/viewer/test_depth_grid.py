@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError, load_scene
-from nerfmac.app.run import Run, Training
+from nerfmac.app.run import CONFIGURED
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 from nerfmac.app.viewer.settings import Display, Settings
 from nerfmac.geometry.bounds import Sphere
@@ -100,18 +101,17 @@ def test_a_value_that_cannot_be_is_refused(page, name, value, words):
 
 def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_chosen_one(tmp_path):
     scene = load_scene(write_transforms(tmp_path, 3), split="none")
-    first, other = (Page(Run.begin(scene, COARSE, decode=False)).open() for _ in range(2))
+    first, other = (Page(Preview(scene, COARSE, CONFIGURED, None)).open() for _ in range(2))
     for each in (first, other):
         each.work()
     assert first.kernel.target().options.background == (1.0, 1.0, 1.0)
     other.session.set({"background": "#102030"})
     for each in (first, other):
-        run, before = each.session.run, each.kernel.target()
-        for _ in run.images().decoding("train", progress=False):
-            pass
-        for _ in Training(run).prepare():
-            pass
-        assert run.scene.mean_color is not None
+        before, training = each.kernel.target(), each.session.training
+        training.is_preparing = True
+        while training.is_preparing:
+            training.prepare()
+        assert each.session.run.scene.mean_color is not None
         is_known = each.kernel.target() is not before
         assert is_known == (each is first)
     shown = first.kernel.target().options.background

@@ -26,7 +26,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     read_model,
 )
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
-from nerfmac.common import InputError, composed, log, prefix_errors, walk
+from nerfmac.common import InputError, log, name_key, prefix_errors, walk
 from nerfmac.geometry import Camera, Lens, Placement, Tracks
 
 USUAL_FOLDERS = ("sparse", "")
@@ -244,9 +244,9 @@ def _by_name(
     """Return the model entry with the file name of each image, or None without a unique match."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
-        name = composed(PurePosixPath(entry.name.replace("\\", "/")).name)
+        name = name_key(PurePosixPath(entry.name.replace("\\", "/")).name)
         by_name[name] = None if name in by_name else entry
-    return [by_name.get(composed(PurePosixPath(image.name).name)) for image in images]
+    return [by_name.get(name_key(PurePosixPath(image.name).name)) for image in images]
 
 
 def _alignment(

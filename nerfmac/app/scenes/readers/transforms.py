@@ -40,7 +40,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     up_of,
     without_bad,
 )
-from nerfmac.common import Fields, InputError, composed, leads_out, log, read_fields, spelled
+from nerfmac.common import Fields, InputError, leads_out, log, name_key, read_fields, spelled
 from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
@@ -181,17 +181,18 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
         return None
-    index_of = {composed(name): index for index, name in enumerate(names)}
+    index_of = {key(name): index for key in (name_key, str) for index, name in enumerate(names)}
     frames = file.objects("frames")
-    known = {composed(Path(str(frame.values.get("file_path"))).as_posix()) for frame in frames}
+    known = {name_key(Path(str(frame.values.get("file_path"))).as_posix()) for frame in frames}
     splits = {}
     for split, key in keys.items():
         listed = [Path(name).as_posix() for name in file.texts(key, ())]
         for name in listed:
-            if composed(name) not in known:
+            if name_key(name) not in known:
                 found = f"{key} contains {name!r}, but no frame has this file_path"
                 raise InputError(f"{file.where}: {found}; use a name such as {names[0]!r}")
-        chosen = sorted({index_of[key] for key in map(composed, listed) if key in index_of})
+        indices = {index_of.get(name, index_of.get(name_key(name))) for name in listed}
+        chosen = sorted(index for index in indices if index is not None)
         if chosen:
             splits[split] = chosen
     if "train" not in splits:
