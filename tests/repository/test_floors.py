@@ -40,7 +40,7 @@ CEILINGS = {
     "snapshots": 432,
     "video": 683,
     "export": 1333,
-    "viewer": 2276,
+    "viewer": 2266,
     "measure": 1601,
     "cli": 1705,
     "__init__": 19,

@@ -65,9 +65,8 @@ class Jobs:
     def measure(self) -> None:
         """Start to measure the PSNR on held-out views. Another measurement is not started while one
         is running."""
-        self._measurement = self._measurement or HeldOut.measuring(
-            self._training.run, self.held_out
-        )
+        if self._measurement is None:
+            self._measurement = HeldOut.measuring(self._training.run, self.held_out)
 
     def _measure_view(self) -> None:
         assert self._measurement is not None

@@ -127,6 +127,8 @@ class LiveTraining:
         state, points = self.run.state, self.run.history.points
         last = self._last or (points[-1] if points else None)  # History points of a loaded run.
         progress = self.goal.progress(state)
+        now, (begin, first) = time.monotonic(), self._first or (0.0, progress)
+        left = (1.0 - progress) * (now - begin) / (progress - first) if progress > first else None
         has_end = self.goal.steps is not None or self.goal.seconds is not None
         return {
             "can_train": self.run.source is not None or self.run.scene.path is not None,
@@ -135,21 +137,12 @@ class LiveTraining:
             "step": state.step,
             "seconds": state.train_seconds,
             "progress": min(progress, 1.0) if has_end else None,
-            "left": self._remaining(progress) if has_end and self.is_running else None,
+            "left": left if has_end and self.is_running else None,
             "loss": last.loss if last else None,
             "psnr": last.psnr if last else None,
             "rays": state.rays,
             "refine": {name: getattr(self.run.config.refine, name) for name in REFINED},
         }
-
-    def _remaining(self, progress: float) -> float | None:
-        """Return the estimated time in seconds until progress is 1, or None if unknown."""
-        begin, first = self._first or (0.0, progress)
-        return (
-            (1.0 - progress) * (time.monotonic() - begin) / (progress - first)
-            if progress > first
-            else None
-        )
 
     def _train(self) -> Generator[Report | None]:
         """Yield None during the preparation and reports during the training."""

@@ -74,6 +74,7 @@ import numpy as np
 
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.paths.view import View
+from nerfmac.app.viewer.images import thumbnails
 from nerfmac.app.viewer.open_page import Message, OpenPage
 from nerfmac.app.viewer.path_editor import free_path
 from nerfmac.app.viewer.session import Session
@@ -222,7 +223,9 @@ HANDLERS: dict[str, Callable[[Session, OpenPage, Fields], object]] = {
     "refine": _refine,
     "train": _train,
     "pause": lambda session, *_: session.training.pause(),
-    "thumbnails": lambda _, page, __: page.request_photos(),
+    "thumbnails": lambda session, page, _: setattr(
+        page, "photos", enumerate(thumbnails(session.run, page.display.color))
+    ),
     "stand": lambda _, page, message: page.compare(message.index("index")),
     "keyframe": _keyframe,
     "clear": lambda session, *_: setattr(session.jobs.path_editor, "path", CameraPath(())),

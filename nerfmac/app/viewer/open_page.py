@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.view import View
-from nerfmac.app.viewer.images import PhotoComparison, thumbnails
-from nerfmac.app.viewer.live_training import LiveTraining
+from nerfmac.app.viewer.images import PhotoComparison
 from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
@@ -39,16 +38,8 @@ THUMBNAIL_QUALITY = 75  # JPEG quality.
 class OpenPage:
     """View, content, and image area of a page. Only the worker thread may use it."""
 
-    def __init__(
-        self,
-        name: str,
-        screen: Screen,
-        training: LiveTraining,
-        view: View,
-        display: Display,
-        send: Send,
-    ) -> None:
-        self.name, self.screen, self._training, self._send = name, screen, training, send
+    def __init__(self, name: str, screen: Screen, view: View, display: Display, send: Send) -> None:
+        self.name, self.screen, self._training, self._send = name, screen, screen.training, send
         self.view, self.display = view, display
         self.crop: Box | None = None
         self.is_visible = True
@@ -62,7 +53,7 @@ class OpenPage:
         """Numbers and thumbnails of the photos that the page waits for."""
         self._offered: PhotoComparison | None = None  # The page has its photo.
         self._target: Target | None = None
-        self._backdrop = hex_color(training.run.scene.backdrop)
+        self._backdrop = hex_color(self._training.run.scene.backdrop)
 
     def send(self, message: Message, buffers: list[bytes] | None = None) -> None:
         """Send a message to this page."""
@@ -78,9 +69,8 @@ class OpenPage:
         self, pose: npt.ArrayLike, center: npt.ArrayLike, fov: float, compared: int | None
     ) -> None:
         """Move the view. A move without `compared` ends a photo comparison."""
-        view = View(
-            np.asarray(pose), np.asarray(center), np.array(self._training.run.scene.up), fov
-        )
+        up = np.array(self._training.run.scene.up)
+        view = View(np.asarray(pose), np.asarray(center), up, fov)
         offered = self._offered
         comparison = offered if offered and offered.index == compared else None
         if comparison is not self.comparison or view.to_json() != self.view.to_json():
@@ -155,10 +145,6 @@ class OpenPage:
         self.asked = None
         self.send({**image.message, **answer}, image.buffers)
         return image
-
-    def request_photos(self) -> None:
-        """Send thumbnails of all training photos from now on."""
-        self.photos = enumerate(thumbnails(self._training.run, self.display.color))
 
     def send_photos(self) -> None:
         """Send the next thumbnails to the page."""

@@ -52,7 +52,7 @@ class Screen:
         self._shown_state: TrainState | None = None
         self._shown_seconds = 0.0  # Drawing time of the shown image.
         self._size = 1, 1
-        self._training, self._pace, self._warps = training, pace, warps
+        self.training, self._pace, self._warps = training, pace, warps
         self._next = 0.0  # Earliest time.monotonic() for the next image of a moving camera.
         self.job: Job | None = None  # Image that is partly drawn.
 
@@ -78,8 +78,8 @@ class Screen:
             return None
         if self.shown is None or self.shown.target is not target:
             return Kind.WARPED if self._warps else Kind.MOVING
-        state = self._training.run.state
-        if self._training.is_running and target.training_camera is None:
+        state = self.training.run.state
+        if self.training.is_running and target.training_camera is None:
             return None if state is self._shown_state else Kind.TRAINED
         # An untrained field is haze. At full resolution, it takes long and shows no additional
         # detail.
@@ -88,9 +88,9 @@ class Screen:
 
     def draw(self, target: Target, kind: Kind) -> ScreenImage | None:
         """Draw a strip of the next image, and return the image if the strip was the last one."""
-        job, pace, is_training = self.job, self._pace, self._training.is_running
+        job, pace, is_training = self.job, self._pace, self.training.is_running
         is_old = job is None or job.target is not target or job.is_training != is_training
-        if job is None or is_old or (job.state is not self._training.run.state and not is_training):
+        if job is None or is_old or (job.state is not self.training.run.state and not is_training):
             job = self.job = self._begin(target, kind)
         width, output = job.camera.lens.width, target.options.output
         rows = pace.rows(job.drawing, output, width, job.camera.lens.height - job.rows)
@@ -109,11 +109,11 @@ class Screen:
     def _begin(self, target: Target, kind: Kind) -> Job:
         full_size = width, height = target.full_size(*self._size)
         shown = (self.shown.scale, self._shown_seconds) if self.shown else (0.0, 0.0)
-        output, state = target.options.output, self._training.run.state
+        output, state = target.options.output, self.training.run.state
         scale = self._pace.scale(kind, output, width * height, state.step, shown)
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        images = Images(self._training.run.model, state, target.options, target.subject)
-        is_training, drawing = self._training.is_running, Drawing(kind)
+        images = Images(self.training.run.model, state, target.options, target.subject)
+        is_training, drawing = self.training.is_running, Drawing(kind)
         return Job(target, state, is_training, camera, full_size, scale, images, drawing)
 
     def _finish(self, job: Job) -> ScreenImage:

@@ -50,7 +50,7 @@ class Session:
     def open(self, name: str, *, warps: bool) -> OpenPage:
         """Add a page."""
         screen = Screen(self.training, self.pace, warps=warps)
-        page = OpenPage(name, screen, self.training, self.view, self.display, self.send)
+        page = OpenPage(name, screen, self.view, self.display, self.send)
         page.crop = self.settings.crop
         self.pages[name] = page
         return page
