@@ -1,5 +1,6 @@
 """Images fill the time that they have, and training gets its share; on a simulated clock."""
 
+import itertools
 import random
 
 import pytest
@@ -96,6 +97,18 @@ def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
     scales = [device.draw(Kind.MOVING) for _ in range(500)]
     assert min(scales) ** 2 >= 0.99 * MIN_FRACTION
     assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_size_seldom_changes_if_noise_crosses_the_limit_between_two_sizes(seed):
+    dice = random.Random(seed)
+    device = Device(Kind.WARPED.value[0] / (0.5 * PIXELS))  # half of the pixels just fit
+    scales = []
+    for _ in range(200):
+        device.noise = lambda: dice.uniform(0.9, 1.1)
+        scales.append(device.draw(Kind.WARPED))
+    settled = scales[50:]
+    assert sum(one != other for one, other in itertools.pairwise(settled)) <= 2
 
 
 def test_one_late_image_changes_nothing():

@@ -127,6 +127,7 @@ def test_a_page_that_was_forgotten_is_asked_to_come_back_with_its_view(pages):
     desk, phone = pages
     phone.turn(0.3, 0.1, moving=False)
     phone.say("leave")
+    desk.turn(-0.2, 0.0, moving=False)
     desk.settle()
     phone.messages.clear()
     phone.say("visible", is_visible=True)
