@@ -41,7 +41,7 @@ CEILINGS = {
     "export": 1333,
     "viewer": 2285,
     "measure": 1601,
-    "cli": 1705,
+    "cli": 1706,
     "__init__": 19,
     "__main__": 3,
     "public": 86,
