@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Arrays, Traces, compile_ahead, compile_seldom, to_numpy
+from nerfmac.backend import Arrays, Traces, compile_seldom, compiled_ahead, to_numpy
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common import interval
 from nerfmac.fields.field import Parameters
@@ -99,7 +99,8 @@ class Trainer:
         mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
         self.model.check(state.parameters)
         start = time.perf_counter()
-        compile_ahead(lambda: deque(self.trial(state), maxlen=0))
+        with compiled_ahead():
+            deque(self.trial(state), maxlen=0)
         for results in self.trial(state):
             with interval("compile"):
                 mx.eval(results)

@@ -157,7 +157,9 @@ def test_auto_chooses_by_device_and_memory(device, memory, name):
 def test_an_unknown_preset_is_refused_with_the_ones_there_are():
     with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big"):
         preset("huge", "cpu", 0)
-    with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big, small"):
+    with pytest.raises(
+        InputError, match=r"^preset is 'huge'; expected one of: auto, base, big, small"
+    ):
         Config(preset="huge")
     assert set(PRESET_NAMES) == PRESETS.keys() == set(get_args(Preset)) - {"auto"}
 

@@ -1,6 +1,7 @@
 """Training repeats, learns, resumes and stops as it should, on the CPU."""
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -124,7 +125,7 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
         return step(self, *arguments)
 
     monkeypatch.setattr(Step, "__call__", counting)
-    monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace
+    monkeypatch.setattr("nerfmac.training.trainer.compiled_ahead", nullcontext)  # no trace
     trainer = trainer_for(scene)
     deque(trainer.compile(initial(trainer)), maxlen=0)
     # Numbers of rays: while there is a report for each step, it contains the rays of the next step.

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from nerfmac.app.run import folder as run_folder, reporting
@@ -212,7 +213,8 @@ class Training:
         ranks = current_ranks()
 
         def items(_done: int) -> Iterator[Report | None]:
-            return watched(ranks, self._items(goal), save)
+            parts = chain(self.prepare(), self._reports(goal))
+            return parts if ranks.size == 1 else watched(ranks, parts, save)
 
         def save() -> str:
             self._save_checkpoint()
@@ -222,8 +224,7 @@ class Training:
 
         return resumed(items, RETRIES if ranks.size == 1 else 0, on_failure=save)
 
-    def _items(self, goal: Goal) -> Iterator[Report | None]:
-        yield from self.prepare()
+    def _reports(self, goal: Goal) -> Iterator[Report]:
         assert self.trainer is not None
         yield from self.trainer.train(self.run.state, goal)
 

@@ -15,7 +15,7 @@ from nerfmac.app.measure.launches import Build
 from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import (
     Arrays as Arrays,
-    compile_ahead,
+    compiled_ahead,
     current_device,
     device_name,
     kernel,
@@ -225,14 +225,10 @@ def as_text(error: Exception) -> str:
 def compile_for(cases: Iterable[Case]) -> None:
     """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
     generator, the kernels that compute the inputs are also compiled."""
-
-    def build_graphs() -> None:
+    with suppress(BuildError), compiled_ahead():
         for case in cases:
             with suppress(Exception):  # `compared` raises the exception again and records it
                 case.run()
-
-    with suppress(BuildError):
-        compile_ahead(build_graphs)
 
 
 def compared(case: Case) -> Compared:
