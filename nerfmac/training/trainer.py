@@ -163,7 +163,8 @@ class Trainer:
         """Launch steps until the goal is reached, and yield each of them. At most two steps are in
         the queue of the device."""
         queue, rays_done = StepQueue(), 0
-        while (progress := goal.progress(state)) < 1.0:
+        while goal.progress(state) < 1.0:
+            progress = goal.train_frac(state)
             is_updated = state.step >= state.next_update
             if is_updated:
                 with interval("occupancy update", step=state.step):
@@ -179,7 +180,7 @@ class Trainer:
                 state = replace(state, samples_per_ray=samples_per_ray)
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
-            state = replace(state, train_frac=min(goal.progress(state), 1.0))
+            state = replace(state, train_frac=goal.train_frac(state))
             is_last = goal.progress(state) >= 1.0
             is_shared = is_last or state.step >= state.next_update
             if not is_shared and not clock.is_over(goal.report_interval):
