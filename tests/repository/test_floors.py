@@ -35,7 +35,7 @@ CEILINGS = {
     "datasets": 249,
     "capture": 2510,
     "inspection": 804,
-    "run": 1579,
+    "run": 1581,
     "snapshots": 432,
     "video": 683,
     "export": 1333,

@@ -107,7 +107,7 @@ class Training:
         reports = self.fit(goal)
         with closing(reports), reporting.training_bar(done, limit, unit, shown=progress) as bar:
             for report in reports:
-                bar.set_postfix_str(str(report), refresh=False)
+                bar.set_postfix_str(reporting.postfix(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
                 bar.update(min(now, limit) - bar.n)
                 if on_report:
