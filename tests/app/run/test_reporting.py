@@ -15,9 +15,13 @@ from nerfmac.training.goal import Report
 def test_the_bar_has_room_in_80_columns(monkeypatch, limit, unit, done):
     monkeypatch.setenv("COLUMNS", "80")
     report = Report(
-        state=SimpleNamespace(step=29999), loss=0.01, psnr=31.26, progress=0.5, rays_per_second=1.4e6,
+        state=SimpleNamespace(step=29_999),
+        loss=0.01,
+        psnr=31.26,
+        progress=0.5,
+        rays_per_second=1.4e6,
         samples_per_second=5e7,
-    )  # fmt: skip
+    )
     with training_bar(0.0, limit, unit, shown=True) as bar:
         bar.fp, bar.ncols, bar.dynamic_ncols = io.StringIO(), 80, False
         bar.set_postfix_str(postfix(report), refresh=False)
