@@ -21,7 +21,7 @@ CEILINGS = {
     "version": 40,
     "common": 714,
     "config": 835,
-    "backend": 1545,
+    "backend": 1555,
     "geometry": 952,
     "ranks": 220,
     "ops": 1990,

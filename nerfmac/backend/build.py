@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -31,6 +32,7 @@ from nerfmac.backend.host import (
     processors,
 )
 from nerfmac.common import InputError, appearing
+from nerfmac.version import version
 
 log = logging.getLogger("nerfmac")
 
@@ -170,6 +172,18 @@ def announce_compiling() -> None:
         log.info("compiling more kernels, which no command has used on this machine before ...")
     else:
         log.info("compiling kernels, once for this machine; this takes about 20 s ...")
+
+
+@cache  # once per process
+def announce_metal() -> None:
+    """Log once for each version of nerfmac and MLX that macOS compiles the kernels, which it then
+    stores. A marker file in the cache folder records this message."""
+    marker = cache_folder() / f"metal-{version()}-{mx.__version__}"
+    if not marker.exists():
+        log.info("compiling kernels, once for this machine ...")
+        with suppress(OSError):  # The folder may not be writable.
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
