@@ -32,7 +32,6 @@ from nerfmac.backend.host import (
     processors,
 )
 from nerfmac.common import InputError, appearing
-from nerfmac.version import version
 
 log = logging.getLogger("nerfmac")
 
@@ -178,6 +177,8 @@ def announce_compiling() -> None:
 def announce_metal() -> None:
     """Log once for each version of nerfmac and MLX that macOS compiles the kernels, which it then
     stores. A marker file in the cache folder records this message."""
+    from nerfmac.version import version  # Imported lazily: only Macs require it.
+
     marker = cache_folder() / f"metal-{version()}-{mx.__version__}"
     if not marker.exists():
         log.info("compiling kernels, once for this machine ...")

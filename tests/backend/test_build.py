@@ -118,7 +118,7 @@ def test_on_metal_the_line_is_said_once_for_each_version(cache, caplog, monkeypa
     build.shared_library(TOY)  # For example, of a self-test on the CPU.
     assert start() == ["compiling kernels, once for this machine ..."]
     assert start() == []
-    monkeypatch.setattr(build, "version", lambda: "9.9")
+    monkeypatch.setattr("nerfmac.version.version", lambda: "9.9")
     assert len(start()) == 1
     monkeypatch.setattr(build.mx, "__version__", "9.9")
     assert len(start()) == 1
