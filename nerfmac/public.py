@@ -32,6 +32,7 @@ from nerfmac.sampling.sampler import Sampled, Sampler
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
+from nerfmac.training.model import Model
 from nerfmac.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ __all__ = [
     "Keyframe",
     "Lens",
     "Method",
+    "Model",
     "ParameterSpec",
     "Rays",
     "Rendered",

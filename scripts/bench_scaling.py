@@ -29,7 +29,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import Config
-from nerfmac.ranks import LostRankError, join
+from nerfmac.ranks import LostRankError, current_ranks, join
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
@@ -100,7 +100,7 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     """Train on all ranks of this job and evaluate the run during the training. Every rank must call
     this function."""
     views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
-    ranks = run.trainer.ranks
+    ranks = current_ranks()
     points: list[tuple[float, float]] = []
     samples = since = before = 0.0
     for report, is_due in followed(run, Goal(seconds=seconds), POINTS):

@@ -163,7 +163,7 @@ class Bench:
         self._desk, self._folder, self._port = desk, folder, port
         self._drags, self._keep = given.drags, given.images
         run = Run.load(folder)
-        self._truth = Images(run.trainer, run.state, Settings().options)
+        self._truth = Images(run.model, run.state, Settings().options)
         self._figures: dict[str, list[float]] = {}
 
     def measure(self, *, has_webgl: bool) -> dict[str, list[float]]:

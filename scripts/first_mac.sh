@@ -92,9 +92,7 @@ if step install 900 bash -c install; then
   # A CPU would take minutes for base, which is what Macs train.
   [ "$(uname -s)" != Darwin ] || step base 900 "$nerfmac" train --preset base --steps 200 --out "$scratch/base" --no-video
   step selftest 1800 "$nerfmac" selftest --report "$out/selftest.json"
-  step tune 900 "$nerfmac" tune --json "$out/tune.json"
   step profile 900 "$nerfmac" profile --json "$out/profile.json"
-  step bench 900 "$nerfmac" bench --seconds 0.5 --json "$out/bench.json"
   step compile 1800 bash -c compile
   for file in metrics.json config.json preview.png; do
     for run in run base; do

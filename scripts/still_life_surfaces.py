@@ -56,7 +56,7 @@ def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
     """Return the depth errors at the pixels of the cameras, and the median angle in degrees between
     normals."""
     placement = placement_of(run)
-    renderer = ViewRenderer(run.trainer.trained(run.state), RenderOptions(output="normal"))
+    renderer = ViewRenderer(run.model.trained(run.state), RenderOptions(output="normal"))
     depths, truths, angles = [], [], []
     for camera in cameras:
         distance, normal = true_surface(camera, placement)

@@ -173,8 +173,8 @@ def with_and_without_optimized_cameras(run: Run, trial: Trial) -> dict[str, floa
     If training refines poses, `Run.evaluate` optimizes these cameras. A comparison with a run that
     does not refine poses is fair only if both runs are measured in the same way.
     """
-    given = aligned_views(run.trainer, run.state, run.images().views("test", progress=False))
-    optimized = optimize_poses(run.trainer, run.state, given, progress=False)
+    given = aligned_views(run.model, run.state, run.images().views("test", progress=False))
+    optimized = optimize_poses(run.model, run.state, given, progress=False)
     light = trial.background, run.config.train.blend
     return {
         name: mean(view.psnr for view in evaluate(run.renderer, views, *light))

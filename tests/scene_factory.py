@@ -14,10 +14,14 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.cli import main
+from nerfmac.app.run import CONFIGURED
 from nerfmac.config import Config, override
 from nerfmac.config.presets import PRESETS
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Bounds, Camera, Lens, Views
+from nerfmac.training.method import Method
+from nerfmac.training.model import Model
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that an image is wide
@@ -41,6 +45,17 @@ FLAGS = (
     *("--march.max-samples", "2048", "--train.rays", "64", "--train.max-rays", "1024"),
 )
 """`CONFIG` for the command line."""
+
+
+def trainer_of(
+    config: Config, bounds: Bounds, views: Views, method: Method = CONFIGURED
+) -> Trainer:
+    return Trainer(Model(config, bounds, views.cameras, method), views)
+
+
+def initial(trainer: Trainer) -> TrainState:
+    """The state before the first step."""
+    return trainer.model.init(trainer.views)
 
 
 def nerfmac(*arguments: object) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -179,7 +180,7 @@ def announce_metal() -> None:
     stores. A marker file in the cache folder records this message."""
     from nerfmac.version import version  # Imported lazily: only Macs require it.
 
-    marker = cache_folder() / f"metal-{version()}-{mx.__version__}"
+    marker = cache_folder() / f"metal-{version()}-{metadata.version('mlx')}"
     if not marker.exists():
         log.info("compiling kernels, once for this machine ...")
         with suppress(OSError):  # The folder may not be writable.

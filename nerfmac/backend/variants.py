@@ -1,29 +1,21 @@
 """Selection between several implementations (variants) of the same operation.
 
-A variant is selected, in order of precedence, with `using`, with the environment variable
-NERFMAC_VARIANTS (for example `hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`,
-which caches the fastest one for the chip, the MLX version, the kernel source code, and the model
-sizes. Otherwise, the device's first variant is used. The selection does not affect functions that
-`mx.compile` has already compiled.
+A variant is selected with `using`, or with the environment variable NERFMAC_VARIANTS (for example
+`hash_encode_gradient=fixed,march_count=two`). Otherwise, the device's first variant is used. The
+selection does not affect functions that `mx.compile` has already compiled.
 """
 
-import hashlib
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nerfmac.backend.apple import has_native_floats
-from nerfmac.backend.device import apple_generation, current_device, device_name
-from nerfmac.backend.host import cache_folder
-from nerfmac.backend.sources import kernel_source, operations
-from nerfmac.common import InputError, checks, make_folder, read_json, write_json
-from nerfmac.config import Config
+from nerfmac.backend.device import apple_generation, current_device
+from nerfmac.common import InputError, checks
 
 log = logging.getLogger("nerfmac")
 
@@ -40,7 +32,7 @@ class Variants(NamedTuple):
 
     @property
     def here(self) -> tuple[str, ...]:
-        """Variants that `nerfmac tune` compares on the current device."""
+        """Variants for the current device. The first one is the default."""
         if current_device() == "cpu":
             return self.on_cpu
         is_first = self.on_first_macs and not has_native_floats(apple_generation())
@@ -60,8 +52,8 @@ VARIANTS: Mapping[str, Variants] = {
     # sums the values of neighboring threads in a simdgroup that share an entry. The variant `fixed`
     # adds integers: every GPU has an instruction for this addition, and the sum does not depend on
     # the order. On a CPU, different threads add to different entries, so no atomic addition is
-    # necessary. `nerfmac tune` does not try the variants with floats on the first Macs, because the
-    # loop may never end if the sum is NaN (ml-explore/mlx issue 3492 describes such a loop).
+    # necessary. The variants with floats are not offered on the first Macs, because the loop may
+    # never end if the sum is NaN (ml-explore/mlx issue 3492 describes such a loop).
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed",)
     ),
@@ -87,20 +79,14 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 
 
 def variant(name: str) -> str:
-    """Return the selected variant of the operation `name` on the current device.
-
-    Variants chosen by `nerfmac tune` are used only inside the context manager `tuned_for`.
-    """
-    sizes = _sizes.get()
-    tuned = _stored(current_device(), sizes) if sizes else {}
-    chosen = {**tuned, **from_environment(), **_using.get()}
+    """Return the selected variant of the operation `name` on the current device."""
+    chosen = {**from_environment(), **_using.get()}
     return chosen.get(name, VARIANTS[name].here[0])
 
 
-def variants_here(config: Config) -> dict[str, str]:
-    """Return the variant of each operation for `config` on the current device."""
-    with tuned_for(config):
-        return {name: variant(name) for name in VARIANTS}
+def variants_here() -> dict[str, str]:
+    """Return the variant of each operation on the current device."""
+    return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
@@ -144,93 +130,3 @@ def _check(chosen: Mapping[str, str], where: str) -> None:
     for name, value in chosen.items():
         checks.choice(f"{where}: the operation", name, list(VARIANTS))
         checks.choice(f"{where}: {name}", value, VARIANTS[name].all)
-
-
-_sizes: ContextVar[str] = ContextVar("sizes", default="")
-
-
-@contextmanager
-def tuned_for(config: Config) -> Iterator[None]:
-    """Return a context manager that selects the variants that `nerfmac tune` cached for `config`.
-
-    The selection applies to the current thread and does not depend on the scene's extent or
-    resolution.
-    """
-    before = _sizes.set(_sizes_of(config))
-    try:
-        yield
-    finally:
-        _sizes.reset(before)
-
-
-def _sizes_of(config: Config) -> str:
-    grid, networks = config.grid, config.networks
-    sizes = {
-        "grid": (grid.levels, grid.features, grid.log2_entries),
-        "networks": (networks.width, networks.density_layers, networks.color_layers),
-        "max_samples": config.march.max_samples,
-        "occupancy": config.occupancy.resolution,
-    }
-    return repr(sizes)
-
-
-def path(config: Config) -> Path:
-    """Return the path of the cached variants for the current device and model sizes."""
-    return _path(current_device(), _sizes_of(config))
-
-
-def _path(device: str, sizes: str) -> Path:
-    return cache_folder() / f"variants-{_digest(device, sizes)}.json"
-
-
-def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
-    """Write the `chosen` variants and the measurements to `path(config)`, and return this path."""
-    file = path(config)
-    measured_on = {"device_name": device_name(), "mlx_version": version("mlx")}
-    make_folder(file.parent)
-    write_json(file, {**measured_on, "variants": dict(chosen), "measured": dict(measured)})
-    _stored.cache_clear()
-    return file
-
-
-def is_tuned(config: Config) -> bool:
-    """Return whether variants are cached for the current device and model sizes."""
-    return bool(_stored(current_device(), _sizes_of(config)))
-
-
-def tuning_hint(config: Config) -> str | None:
-    """Return a sentence that suggests `nerfmac tune`, once per machine, if the device is an Apple
-    GPU and no variants are cached for `config`."""
-    shown = cache_folder() / "tuning-hint-shown"
-    if current_device() != "metal" or is_tuned(config) or shown.exists():
-        return None
-    with suppress(InputError, OSError):  # If the folder is read-only, the hint is shown again.
-        make_folder(shown.parent)
-        shown.touch()
-    return (
-        f"`nerfmac tune --preset {config.preset}` may make training on this Mac faster; it takes "
-        "about half a minute and needs to run only once"
-    )
-
-
-@cache
-def _stored(device: str, sizes: str) -> Mapping[str, str]:
-    """Return the cached variants, or an empty mapping if the file is missing or damaged."""
-    file = _path(device, sizes)
-    if not file.is_file():
-        return {}
-    try:
-        chosen = read_json(file)["variants"]
-        _check(chosen, str(file))
-        return dict(chosen)
-    except (InputError, KeyError, TypeError, AttributeError):
-        log.warning("%s is broken and ignored; `nerfmac tune` writes it again", file)
-        return {}
-
-
-@cache
-def _digest(device: str, sizes: str) -> str:
-    """Return a hash of everything that determines the fastest variants."""
-    texts = [kernel_source(operation, device) for operation in operations()]
-    parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -29,7 +29,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PAUSE = 5.0
-"""Pause in seconds after the watchdog has stopped GPU work, before work starts again."""
+"""First pause in seconds after the watchdog has stopped GPU work, before work starts again. Each
+further attempt doubles the pause, because macOS rejects submissions for some time."""
 RETRIES = 3
 """Maximum number of consecutive attempts to continue after the watchdog has stopped GPU work."""
 SHORTER = 4
@@ -123,9 +124,10 @@ def resumed(
 
     `begin` returns the items that remain, given the number of items already yielded. An item is
     yielded after the next item has been computed, and the last item after `confirm`. At most
-    `retries` consecutive attempts to continue are made, and `on_failure` is called before each of
-    them. Other errors are raised. If the watchdog has stopped other GPU work since an item was
-    yielded, the items in progress are also lost, so `begin` is called again.
+    `retries` consecutive attempts to continue are made. Before each of them, there is a pause, and
+    `on_failure` is called, which should not use the device, because macOS may still reject
+    submissions. Other errors are raised. If the watchdog has stopped other GPU work since an item
+    was yielded, the items in progress are also lost, so `begin` is called again.
     """
     done = failures = 0
     while True:
@@ -146,8 +148,9 @@ def resumed(
             if failures == retries or not is_ended_by_macos(error):
                 raise
             failures += 1
+            pause = PAUSE * 2 ** (failures - 1)
+            _relax(f"{error} Attempt {failures} of {retries} to continue", pause)
             on_failure()
-            _relax(f"{error} Attempt {failures} of {retries} to continue")
 
 
 def _confirmed(items: Iterable[Item]) -> Iterator[Item]:
@@ -192,8 +195,8 @@ def to_numpy(array: mx.array) -> npt.NDArray[Any]:
     return np.array(array)
 
 
-def _relax(why: str) -> None:
+def _relax(why: str, pause: float) -> None:
     global _is_relaxed
     _is_relaxed = True
-    log.warning("macOS stopped GPU work: %s in %g s, with shorter launches", why, PAUSE)
-    time.sleep(PAUSE)
+    log.warning("macOS stopped GPU work: %s in %g s, with shorter launches", why, pause)
+    time.sleep(pause)

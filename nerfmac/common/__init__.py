@@ -30,9 +30,13 @@ from nerfmac.common.installing import (
     pip_install as pip_install,
     why_no_mlx as why_no_mlx,
 )
-from nerfmac.common.json_reader import Fields as Fields, read_fields as read_fields
+from nerfmac.common.json_reader import (
+    Fields as Fields,
+    as_json as as_json,
+    read_as as read_as,
+    read_fields as read_fields,
+)
 from nerfmac.common.lock import LOCK as LOCK, locked as locked
-from nerfmac.common.page_modules import joined_modules as joined_modules
 from nerfmac.common.progress import delayed_progress as delayed_progress
 from nerfmac.common.timeline import (
     Entry as Entry,

@@ -1,15 +1,28 @@
-"""Strict reading of JSON objects. Error messages contain the location of the wrong value."""
+"""Strict reading of JSON objects, key by key with `Fields`, or as a dataclass or named tuple with
+`read_as`. Error messages contain the location of the wrong value."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from nerfmac.common.checks import LARGEST, InputError
+from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 from nerfmac.common.files import read_json
 
 ROW = 400  # Maximum length, in characters, of a row of numbers in an error message.
@@ -185,3 +198,90 @@ def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST
+
+
+Record = TypeVar("Record")
+
+
+class _Field(NamedTuple):
+    kind: Any  # annotation
+    is_required: bool
+
+
+def as_json(value: Any) -> Any:
+    """Return JSON values for an object that `read_as` can read."""
+    if known := _fields(type(value)):
+        return {name: as_json(getattr(value, name)) for name in known}
+    if isinstance(value, Mapping):
+        return {name: as_json(item) for name, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def read_as(kind: type[Record], json: Fields) -> Record:
+    """Create a dataclass or a named tuple from a JSON object. Missing values are the defaults of
+    the fields. `InputError` is raised if a key is unknown or missing, or if a value does not match
+    its annotation."""
+    known = _fields(kind)
+    json.allow_only(*known)
+    given = {name: one for name, one in known.items() if name in json or one.is_required}
+    values = {name: _value(json, name, one.kind) for name, one in given.items()}
+    with prefix_errors(json.where):
+        return kind(**values)
+
+
+def _fields(kind: Any) -> dict[str, _Field]:
+    """Return the fields of a dataclass or a named tuple, and an empty mapping for other types."""
+    if is_dataclass(kind):
+        required = {
+            field.name: field.default is MISSING and field.default_factory is MISSING
+            for field in fields(kind)
+            if field.init
+        }
+    else:
+        defaults = getattr(kind, "_field_defaults", {})
+        required = {name: name not in defaults for name in getattr(kind, "_fields", ())}
+    hints = get_type_hints(kind, include_extras=True) if required else {}
+    return {name: _Field(hints[name], is_required) for name, is_required in required.items()}
+
+
+def _value(json: Fields, key: str, hint: Any) -> Any:
+    """Read the value of `key` as the type `hint`. If several types match, the first one is used."""
+    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        if NoneType in inner and json.is_null(key):
+            return None
+        *others, last = (option for option in inner if option is not NoneType)
+        for option in others:
+            with suppress(InputError):
+                return _value(json, key, option)
+        return _value(json, key, last)
+    if _fields(kind):
+        return read_as(kind, json.object(key))
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return json.numbers(key, len(inner))
+    if origin is tuple:
+        if not _fields(inner[0]):
+            return json.texts(key)
+        return tuple(read_as(inner[0], item) for item in json.objects(key))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        items = json.object(key)
+        return {name: _value(items, name, inner[1]) for name in items.values}
+    if getattr(origin, "__name__", "") == "ndarray":
+        return _array(json, key)
+    if origin is Literal and json.values.get(key) not in inner:
+        raise json.wrong(key, f"one of: {', '.join(map(str, inner))}")
+    return json.flag(key) if kind is bool else json.like(key, "" if origin is Literal else kind())
+
+
+def _array(json: Fields, key: str) -> Any:
+    """Read nested lists of finite numbers as a float64 array."""
+    import numpy as np  # Help pages appear without NumPy.
+
+    with suppress(TypeError, ValueError):
+        array = np.array(json.values[key], np.float64)
+        if np.isfinite(array).all():
+            return array
+    raise json.wrong(key, "finite numbers")

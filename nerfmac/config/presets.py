@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args
 
-from nerfmac.common import Fields, InputError, checks
+from nerfmac.common import Fields, InputError, checks, read_as
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings
@@ -98,7 +97,7 @@ class Config(Settings):
         Raises:
             InputError: If a key is unknown, or a value has the wrong type or is out of range.
         """
-        return _from_json(cls, Fields.of(values, "config"))
+        return read_as(cls, Fields.of(values, "config"))
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -138,28 +137,6 @@ def override(config: Config, **changes: Any) -> Config:
                 checks.choice(f"setting of {name}", key, [each.name for each in fields(part)])
             changes[name] = replace(part, **change)
     return replace(config, **changes)
-
-
-def _from_json(kind: Any, json: Fields) -> Any:
-    json.allow_only(*(setting.name for setting in fields(kind)))
-    default, arguments = kind(), dict[str, Any]()
-    for name, value in json.values.items():
-        old = getattr(default, name)
-        if is_dataclass(old):
-            part = Fields.of(value, f"{json.where}.{name}")
-            arguments[name] = _from_json(type(old), part)
-        else:
-            arguments[name] = _setting(json, name, get_type_hints(kind)[name], old)
-    return kind(**arguments)
-
-
-def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """Read a setting of the type `hint` from a JSON object. The value null is valid only if the
-    default is None."""
-    if default is not None:
-        return json.like(name, default)
-    (kind,) = (option for option in get_args(hint) if option is not NoneType)
-    return None if json.is_null(name) else json.like(name, kind())
 
 
 # Rays have few steps: the shortest step and its growth with distance are four times as large as in

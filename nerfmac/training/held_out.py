@@ -22,6 +22,7 @@ from nerfmac.geometry import Views
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.ranks import ALONE
 from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
+from nerfmac.training.model import Model
 from nerfmac.training.optimizer import (
     OptimizerState,
     StepNumbers,
@@ -32,7 +33,6 @@ from nerfmac.training.optimizer import (
 from nerfmac.training.priors import Priors
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step, StepFlags, step_values, unpacked
-from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
 
@@ -46,7 +46,7 @@ MAX_RAYS = 4096
 
 
 def refined_views(
-    trainer: Trainer, state: TrainState, views: Views, *, is_trained: bool, progress: bool = True
+    model: Model, state: TrainState, views: Views, *, is_trained: bool, progress: bool = True
 ) -> Views:
     """Return `views` with poses and lenses that fit the field in `state`.
 
@@ -54,21 +54,21 @@ def refined_views(
     show a progress bar if the optimization takes more than a second.
     """
     if is_trained:
-        return replace(views, cameras=trainer.refinement.cameras(state.average))
-    aligned = aligned_views(trainer, state, views)
-    if not trainer.refinement.config.poses:
+        return replace(views, cameras=model.refinement.cameras(state.average))
+    aligned = aligned_views(model, state, views)
+    if not model.refinement.config.poses:
         return aligned
     log.info(
         "aligning %d cameras with the refined training cameras and refining them on their images",
         len(views.names),
     )
-    return optimize_poses(trainer, state, aligned, progress=progress)
+    return optimize_poses(model, state, aligned, progress=progress)
 
 
-def aligned_views(trainer: Trainer, state: TrainState, views: Views) -> Views:
+def aligned_views(model: Model, state: TrainState, views: Views) -> Views:
     """Return held-out `views` with refined lenses and with the similarity transform of the training
     cameras. No camera is optimized on its own image."""
-    refinement = trainer.refinement
+    refinement = model.refinement
     cameras = refinement.with_lenses(views.cameras, state.average)
     if refinement.config.poses and refinement.initial is not None:
         refined = refinement.cameras(state.average)
@@ -77,17 +77,16 @@ def aligned_views(trainer: Trainer, state: TrainState, views: Views) -> Views:
 
 
 def optimize_poses(
-    trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
+    model: Model, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
     """Return `views` with each camera pose optimized on the view's image.
 
     The optimization does not change the field in `state`.
     """
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
-    config = trainer.config
+    config = model.config
     step = Step(
-        config=config,
-        parts=trainer.parts,
+        model=model,
         views=replace(views, depth=None),  # The metrics compare it with the field.
         refinement=refinement,
         ranks=ALONE,
@@ -95,7 +94,7 @@ def optimize_poses(
         rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )
-    field = {name: state.average[name] for name in trainer.parts.parameter_specs}
+    field = {name: state.average[name] for name in model.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
     @compiled_with_records

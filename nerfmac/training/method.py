@@ -2,39 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from nerfmac.common import InputError, checks
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
-from nerfmac.fields.field import Field, ParameterSpec
+from nerfmac.fields.field import Field
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.geometry import Bounds, Cameras, Viewpoints
+from nerfmac.geometry import Bounds
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import Loss, huber_loss
+from nerfmac.training.losses import Loss
 
 # Classes or functions of the configuration of the run, the scene cube, and the field.
 FieldFunction = Callable[[Config, Bounds], Field]
 SamplerFunction = Callable[[Config, Bounds, Field], Sampler]
-
-
-class Parts(NamedTuple):
-    """Field, sampler, and losses that a trainer uses."""
-
-    field: Field
-    sampler: Sampler
-    viewpoints: Viewpoints  # Cameras that see points that are not on a ray.
-    loss: Loss
-    """Color loss."""
-    extra_losses: tuple[Loss, ...]
-    """Additional loss terms."""
-
-    @property
-    def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the parameters of the field and the sampler, keyed by name."""
-        return {**self.field.parameter_specs, **self.sampler.parameter_specs}
 
 
 @dataclass(frozen=True)
@@ -84,17 +66,21 @@ class Method:
             if part is not None
         }
 
-    def parts(self, config: Config, bounds: Bounds, cameras: Cameras | None = None) -> Parts:
-        """Create all components that training uses.
+    @property
+    def has_components(self) -> bool:
+        """Whether the method has a custom field or sampler."""
+        return self.field is not None or self.sampler is not None
+
+    def components(self, config: Config, bounds: Bounds) -> tuple[Field, Sampler]:
+        """Create the field and the sampler. Components that the method does not set are taken from
+        the configuration.
 
         Args:
             config: Configuration of the run.
             bounds: The scene cube.
-            cameras: Cameras of the training views, or None if they are unknown.
 
         Returns:
-            Field, sampler, and losses. Components that the method does not set are taken from the
-            configuration.
+            Field and sampler.
 
         Raises:
             InputError: If a function does not return a field or a sampler, or if the field and the
@@ -111,9 +97,7 @@ class Method:
                 f"the field {type(field).__name__} and the sampler {type(sampler).__name__} both "
                 f"have parameters with the names {', '.join(shared)}; rename those of one of them"
             )
-        viewpoints = Viewpoints.of(cameras, config.march.step, config.march.cone)
-        loss = self.loss or huber_loss(config.train.huber)
-        return Parts(field, sampler, viewpoints, loss, tuple(self.extra_losses))
+        return field, sampler
 
 
 _ARGUMENTS = {

@@ -29,18 +29,13 @@ class TrainState:
     scaling: Arrays  # fields of a `LossScale`
     samples_per_ray: mx.array  # float32 scalar, last measured mean number of slots per ray
     step: int = 0  # number of steps so far
-    rays: int = 0  # number of rays in the next step, or 0 in a state of `Trainer.preview`
+    rays: int = 0  # number of rays in the next step
     next_update: int = 0  # number of steps before the next update of the sampler state
     train_seconds: float = 0.0  # training time so far in seconds
     train_frac: float = 0.0  # completed fraction of the training, in [0, 1]
 
     _TREES = ("parameters", "average", "moments", "sampling", "scaling")
     _NUMBERS = ("step", "rays", "next_update", "train_seconds", "train_frac")
-
-    @property
-    def is_preview(self) -> bool:
-        """Whether the state is from `Trainer.preview` and can only be rendered."""
-        return self.rays == 0
 
     def arrays(self) -> Arrays:
         """Return all arrays, keyed by dotted names such as "parameters.table"."""

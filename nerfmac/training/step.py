@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
 from nerfmac.common import InputError
-from nerfmac.config import Config, RefineConfig
+from nerfmac.config import RefineConfig
 from nerfmac.fields.field import Parameters, evaluated
 from nerfmac.geometry import Rays, Samples, Views, blended
 from nerfmac.ops.composite import composite_extras, composite_penalized
@@ -32,7 +32,7 @@ from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CAMERA_INTERVAL, CameraRefinement
 from nerfmac.sampling.ray_batch import RayBatch
 from nerfmac.sampling.sampler import Sampled
-from nerfmac.training.method import Parts
+from nerfmac.training.model import Model
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.priors import Known, Priors
 
@@ -135,8 +135,7 @@ class StepResult(NamedTuple):
 class Step:
     """Training step with constant settings. Each call computes one step."""
 
-    config: Config
-    parts: Parts
+    model: Model
     views: Views
     refinement: CameraRefinement
     ranks: Ranks
@@ -187,11 +186,11 @@ class Step:
 
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
-        with repeatable() if self.config.deterministic else nullcontext():
+        with repeatable() if self.model.config.deterministic else nullcontext():
             losses, gradients = mx.value_and_grad(loss_of)(trained)
         loss, *measured, share, squares, mask = losses
         gradients = self.ranks.weighted_mean(gradients, share)
-        specs = self.parts.parameter_specs.items()
+        specs = self.model.parameter_specs.items()
         bounded = {name for name, spec in specs if spec.has_bounded_gradient}
         regularized = {name for name, spec in specs if spec.is_l2_regularized}
         # The sum is not finite if any gradient is not finite. Testing it requires fewer launches
@@ -210,7 +209,7 @@ class Step:
         # All random numbers are drawn in one call, because each call is a separate launch. All
         # ranks draw the same numbers, but each rank uses a different part of them. Together, the
         # ranks therefore draw the same rays as a single rank would.
-        draws = self.parts.sampler.draws
+        draws = self.model.sampler.draws
         count = self.ranks.size * self.rays
         drawn = uniform((3 + draws + 3) * count, key)
         pixels, samples, colors = mx.split(drawn, (3 * count, (3 + draws) * count))
@@ -223,7 +222,7 @@ class Step:
         rays, color, alpha, _ = draw_pixels(self.views.pixels, cameras, index)
         target = color
         if self.views.pixels.shape[1] == 4:
-            target = blended(color, alpha, background, self.config.train.blend)
+            target = blended(color, alpha, background, self.model.config.train.blend)
         return Batch(
             rays=rays._replace(train_frac=train_frac),
             pixel=index,
@@ -238,12 +237,12 @@ class Step:
         """Render a batch's rays. The result is differentiable with respect to `parameters`."""
         refinement, rays = self.refinement, batch.rays
         view, train_frac = rays.view, rays.train_frac
-        own = {name: parameters[name] for name in self.parts.parameter_specs}
-        sampled = self.parts.sampler.sample(own, sampling, rays, batch.sample_draws.T)
+        own = {name: parameters[name] for name in self.model.parameter_specs}
+        sampled = self.model.sampler.sample(own, sampling, rays, batch.sample_draws.T)
         samples = sampled.samples
         if self.flags.learns_cameras:
             samples, rays = refinement.warp_samples(parameters, samples, rays, view)
-        output = evaluated(self.parts.field, own, samples, rays)
+        output = evaluated(self.model.field, own, samples, rays)
         known = dict(batch.known)
         if "sensor" in known:
             known["sensor"] = refinement.measured(parameters, known["sensor"])
@@ -286,8 +285,8 @@ class Step:
     def loss(self, seen: Rendering, target: mx.array, scale: mx.array) -> mx.array:
         """Return `scale` times the sum of all losses of the rendered rays, a float32 scalar."""
         rays = seen.rays
-        losses = [loss(rays, target) for loss in (self.parts.loss, *self.parts.extra_losses)]
-        learned = self.parts.sampler.loss(seen.sampled, rays, target)
+        losses = [loss(rays, target) for loss in self.model.losses]
+        learned = self.model.sampler.loss(seen.sampled, rays, target)
         losses += [each for each in (learned, rays.penalty) if each is not None]
         # Losses are added before the mean, because each mean requires two launches.
         first, *others = (_of_rays(loss, rays.mask.shape[0]) for loss in losses)
@@ -299,8 +298,8 @@ class Step:
     ) -> mx.array:
         """Return the density (points,) at `position` (points, 3), as the nearest training camera
         sees it, with a gradient."""
-        through = self.parts.viewpoints._replace(train_frac=train_frac).through
-        return evaluated(self.parts.field, parameters, *through(position)).density
+        through = self.model.viewpoints._replace(train_frac=train_frac).through
+        return evaluated(self.model.field, parameters, *through(position)).density
 
     def _mask(self, samples: Samples, pixel: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.

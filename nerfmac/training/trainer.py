@@ -13,213 +13,72 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import mlx.core as mx
-import numpy as np
-import numpy.typing as npt
 
-from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom, to_numpy
-from nerfmac.backend.variants import tuned_for
+from nerfmac.backend import Arrays, Traces, compile_ahead, compile_seldom, to_numpy
 from nerfmac.backend.watchdog import is_relaxed
-from nerfmac.common import InputError, interval
-from nerfmac.config import Config
-from nerfmac.fields.consistency import check_density
-from nerfmac.fields.field import Parameters, shapes_of
-from nerfmac.geometry import Bounds, Camera, Cameras, Rays, Views, rays_through
-from nerfmac.ops.draw_pixels import Drawn, draw_pixels, pixel_batches, random_rays
+from nerfmac.common import interval
+from nerfmac.fields.field import Parameters
+from nerfmac.geometry import Views
+from nerfmac.ops.draw_pixels import random_rays
 from nerfmac.ops.loss_scale import LossScale
-from nerfmac.ops.march import Occupied
-from nerfmac.ops.sensor_depth import sensor_depth
 from nerfmac.ranks import current_ranks
-from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.rendering.renderer import Renderer, TrainedField
 from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import Measured, read, with_checks
-from nerfmac.training.method import Method, Parts
+from nerfmac.training.model import Model, key_words
 from nerfmac.training.optimizer import (
     OptimizerState,
     averaged,
     is_averaged,
     newest_weight,
-    no_moments,
     step_numbers,
 )
 from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
-from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values, unpacked
-
-RAYS_PER_FACE_CELL = 16
-"""Maximum number of random training rays for computing the sampler's initial state, divided by the
-number of cells in one face of the occupancy grid."""
-
-PREVIEW_RAYS = 2**12
-"""Number of random rays from which `Trainer.preview` computes the sampler state."""
 
 
 class Trainer:
     """Trains a field on the views of a scene.
 
-    A trainer stores no parameters. Each training starts from a `TrainState` and yields reports that
-    contain new states.
+    A trainer stores no parameters. Each training starts from a `TrainState`, such as the result of
+    `Model.init`, and yields reports that contain new states.
 
     Examples:
         Training yields a report before each occupancy grid update and at the end. `Goal.steps` is
         the total number of steps, so the second call in this example trains for 3 more steps.
 
         >>> views = scene.views("train", progress=False)
-        >>> trainer = nerfmac.Trainer(nerfmac.config.PRESETS["tiny"], scene.bounds, views)
-        >>> reports = list(trainer.train(trainer.init(), nerfmac.Goal(steps=2)))
+        >>> model = nerfmac.Model(nerfmac.config.PRESETS["tiny"], scene.bounds, views.cameras)
+        >>> trainer = nerfmac.Trainer(model, views)
+        >>> reports = list(trainer.train(model.init(views), nerfmac.Goal(steps=2)))
         >>> [report.state.step for report in reports]
         [2]
         >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
         >>> [report.state.step for report in reports]
         [4, 5]
-        >>> camera = scene.splits["test"][0].camera
-        >>> trainer.renderer(reports[-1].state).render(camera).color.shape
-        (128, 128, 3)
     """
 
-    def __init__(
-        self,
-        config: Config,
-        bounds: Bounds,
-        views: Views | None = None,
-        method: Method = Method(),  # noqa: B008 - a frozen value
-        cameras: Sequence[Camera] = (),
-        parts: Parts | None = None,
-    ) -> None:
-        """Create the field, the sampler, and the losses without starting any computation.
+    def __init__(self, model: Model, views: Views) -> None:
+        """Create a trainer without starting any computation.
 
         Args:
-            config: All settings of the run. Settings that are automatic, because `resolve` has not
-                been called, have the values for an unknown scene.
-            bounds: The scene cube.
-            views: Views to train on, or None for a trainer that only renders.
-            method: Custom field, sampler, or losses.
-            cameras: Cameras of the training views, if `views` is None.
-            parts: Result of `method.parts` with the same configuration, or None to create it.
-
-        Raises:
-            InputError: If the components of the method do not match.
+            model: Field, sampler, losses, and camera refinement.
+            views: Views to train on.
         """
-        self.config = config = settled(config, bounds)
-        self.bounds, self.method = bounds, method
-        self.ranks = current_ranks()
-        stacked = Cameras.stack(cameras) if cameras else None
-        initial = views.cameras if views else stacked
-        self.parts = parts or method.parts(config, bounds, initial)
-        self.field, self.sampler = self.parts.field, self.parts.sampler
-        self._given_views = views
-        self.is_compiled = False
-        self.refinement = CameraRefinement(config.refine, initial)
-        self.traces = Traces()
+        self.model, self.config, self.views = model, model.config, views
+        self.ranks, self.traces, self.is_compiled = current_ranks(), Traces(), False
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(averaged, "average")
         self._update_for = cache(self._compiled_update)
-
-    def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Return a trainer for the same model that can only render. The trainer can be used on any
-        thread.
-
-        Args:
-            cameras: Cameras of the training views.
-
-        Returns:
-            Trainer with the same configuration and method, without views.
-        """
-        return Trainer(self.config, self.bounds, None, self.method, cameras, self.parts)
-
-    @property
-    def shapes(self) -> Shapes:
-        """Shapes of the arrays in a training state, keyed by the names in `TrainState.arrays`."""
-        parameters = shapes_of(self.parts.parameter_specs) | self.refinement.shapes
-        return TrainState.shapes(parameters, self.sampler.shapes)
-
-    @property
-    def has_views(self) -> bool:
-        """Whether the trainer has views to train on. If False, it can only render."""
-        return self._given_views is not None
-
-    @property
-    def views(self) -> Views:
-        """The views to train on.
-
-        Raises:
-            InputError: If the trainer has no views and can only render.
-        """
-        if self._given_views is None:
-            raise InputError("this trainer was created without views and can only render")
-        return self._given_views
-
-    def init(self) -> TrainState:
-        """Return the training state before the first step.
-
-        Returns:
-            State with random initial parameters and the initial sampler state.
-        """
-        views, key = self.views, _key(self.config.seed, 0, stream=3)
-        most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
-        pixels, cameras, maps = views.pixels, views.cameras, views.depth
-
-        def drawn() -> Iterator[tuple[mx.array, Drawn]]:
-            for index in pixel_batches(cameras, most, key):
-                yield index, draw_pixels(pixels, cameras, index)
-
-        state = self._init(batch.rays for _, batch in drawn())
-        if maps is None or not self.config.train.sensor:
-            return state
-        measured = (
-            (batch.rays, sensor_depth(maps, cameras, index, batch.view)) for index, batch in drawn()
-        )
-        return replace(state, sampling=self.sampler.with_depth(state.sampling, measured))
-
-    def preview(self, cameras: Sequence[Camera]) -> TrainState:
-        """Return an approximate initial state, computed from few rays and without images.
-
-        The method is much faster than `init`. The state is sufficient for low-resolution renderings
-        but not for training.
-
-        Args:
-            cameras: Cameras of the training views.
-
-        Returns:
-            State with random initial parameters and an approximate sampler state.
-        """
-        stacked = Cameras.stack(cameras)
-        drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
-        view = (drawn[0] * len(cameras)).astype(mx.int32)
-        pixel = drawn[1:].T * mx.array(stacked.sizes, mx.float32)[view]
-        return replace(self._init([rays_through(stacked, view, pixel)]), rays=0)
-
-    def _init(self, rays: Iterable[Rays]) -> TrainState:
-        rays_at_first = self.config.train.rays
-        parameters = self.field.init(_key(self.config.seed, 0, stream=2))
-        self._check(parameters)
-        parameters |= self.sampler.init_parameters(_key(self.config.seed, 0, stream=4))
-        parameters |= self.refinement.init()
-        return TrainState(
-            parameters=parameters,
-            average=parameters,
-            moments=no_moments(parameters),
-            sampling=self.sampler.init(rays),
-            scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
-            samples_per_ray=mx.array(RayBudget.of(self.config).samples_per_ray(rays_at_first)),
-            rays=rays_at_first,
-        )
-
-    def _check(self, parameters: Parameters) -> None:
-        """Raise `InputError` if a custom field has two different densities."""
-        if self.method.field is not None:
-            own = {name: parameters[name] for name in self.field.parameter_specs}
-            check_density(self.field, own, self.bounds, self.parts.viewpoints)
 
     def compile(self, state: TrainState) -> Iterator[float]:
         """Compile all computations of `train`: run each of them once, and discard the results. A
@@ -238,7 +97,7 @@ class Trainer:
         if self.is_compiled:
             return
         mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
-        self._check(state.parameters)
+        self.model.check(state.parameters)
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -258,38 +117,13 @@ class Trainer:
             Result arrays of each computation: sampler updates, a step, the average, and finally
             steps with other flags that training uses later.
         """
-        for phase in range(self.sampler.phases):
+        for phase in range(self.model.sampler.phases):
             yield self._updated(state, phase, 0.0)
         flags = StepFlags.at(state.step, self.config.refine)
         yield self._one_step(state, flags, 0.0, 0.0)
         yield self._average(state)
         for later in StepFlags.later(flags, self.config.refine):
             yield self._one_step(state, later, 0.0, 0.0)
-
-    def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
-        """Return a renderer for the field in a training state.
-
-        Args:
-            state: State of the training.
-            occupied: Cells to sample. By default, the occupied cells of the sampler.
-
-        Returns:
-            Renderer that evaluates the field with averaged parameters.
-        """
-        return self.trained(state).renderer(occupied)
-
-    def trained(self, state: TrainState) -> TrainedField:
-        """Return the field with the averaged parameters of a training state.
-
-        Args:
-            state: State of the training.
-
-        Returns:
-            Field, parameters, and sampler for rendering.
-        """
-        viewpoints = self.parts.viewpoints._replace(train_frac=state.train_frac)
-        slots, sampling = self.config.march.max_samples, (self.sampler, state.sampling)
-        return TrainedField(self.field, state.average, *sampling, slots, viewpoints)
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train until a goal is reached, with a report before every update of the sampler state.
@@ -336,7 +170,7 @@ class Trainer:
                     state = exchange.synchronized(kept)
             factor = goal.rate * self.config.optimizer.factor_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
-                state, result = self._advance(state, factor, progress)
+                state, result = self.advance(state, factor, progress)
                 measured = result.measured
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
@@ -362,21 +196,21 @@ class Trainer:
     ) -> TrainState:
         """Return `state` with an updated sampler state and number of rays."""
         rays = RayBudget.of(self.config, max_rays).rays(float(to_numpy(state.samples_per_ray)))
-        next_update = state.step + self.sampler.interval_at(state.step)
+        next_update = state.step + self.model.sampler.interval_at(state.step)
         state = replace(state, rays=rays, next_update=next_update)
-        if not self.sampler.phases:
+        if not self.model.sampler.phases:
             return state
-        phase = self.sampler.phase_at(state.step)
+        phase = self.model.sampler.phase_at(state.step)
         return replace(state, sampling=self._updated(state, phase, train_frac))
 
     def _updated(self, state: TrainState, phase: int, train_frac: float) -> Arrays:
         """Return the sampler state after an update."""
-        values = step_values(_key_words(self.config.seed, state.step, stream=1), train_frac)
+        values = step_values(key_words(self.config.seed, state.step, stream=1), train_frac)
         return self._update_for(phase, is_relaxed())(state.parameters, state.sampling, values)
 
     def advance(
         self, state: TrainState, factor: float = 1.0, train_frac: float = 0.0
-    ) -> tuple[TrainState, mx.array]:
+    ) -> tuple[TrainState, StepResult]:
         """Return the state after one step, without evaluating its arrays.
 
         Args:
@@ -385,14 +219,8 @@ class Trainer:
             train_frac: Completed fraction of the training.
 
         Returns:
-            New state, and the measurements of the step (`StepResult.measured`).
+            New state, and the result of the step.
         """
-        state, result = self._advance(state, factor, train_frac)
-        return state, result.measured
-
-    def _advance(
-        self, state: TrainState, factor: float, train_frac: float
-    ) -> tuple[TrainState, StepResult]:
         flags = StepFlags.at(state.step, self.config.refine)
         result = self._one_step(state, flags, factor, train_frac)
         changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
@@ -406,13 +234,13 @@ class Trainer:
         self, state: TrainState, flags: StepFlags, factor: float, train_frac: float
     ) -> StepResult:
         """Return the result of a `Step` with the given flags."""
-        groups = self.refinement.rates(state.step, factor, train_frac)
+        groups = self.model.refinement.rates(state.step, factor, train_frac)
         return self._step_for(state.rays, flags, is_relaxed())(
             OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
             step_values(
-                _key_words(self.config.seed, state.step, stream=0),
+                key_words(self.config.seed, state.step, stream=0),
                 train_frac,
                 step_numbers(state.step + 1, factor, self.config.optimizer, groups.values()),
             ),
@@ -421,46 +249,52 @@ class Trainer:
     @cached_property
     def _priors(self) -> Priors:
         """Known distances of the views, and their losses."""
-        return Priors.of(self.config, self.bounds, self.views)
+        return Priors.of(self.config, self.model.bounds, self.views)
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
     ) -> Callable[..., StepResult]:
         step = Step(
-            config=self.config,
-            parts=self.parts,
+            model=self.model,
             views=self.views,
-            refinement=self.refinement,
+            refinement=self.model.refinement,
             ranks=self.ranks,
             rays=rays,
             flags=flags,
             full_gradient_distance=self.config.train.gradient_scaling,
             priors=self._priors,
         )
-        tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""
-        return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
+        return self.traces.compiled(step, f"step of {rays} rays{flags}{shorter}")
 
     def _compiled_update(self, phase: int, relaxed: bool) -> Callable[..., Arrays]:
         """Return a function that updates the sampler state. In the relaxed mode, it is traced again
         with shorter launches."""
-        return compile_seldom(tuned_for(self.config)(partial(self._sampling_step, phase)))
+        return compile_seldom(partial(_updated_sampling, self.model, self.views, phase))
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimizer)  # step 0 is a trial
         skipped = state.scaling["skipped_in_a_row"]
         return self._averaged(state.average, state.parameters, mx.array(weight), skipped)
 
-    def _sampling_step(
-        self, phase: int, parameters: Parameters, sampling: Arrays, values: mx.array
-    ) -> Arrays:
-        key, train_frac, _ = unpacked(values)
-        ray_key, update_key = mx.random.split(key)
-        views, cameras = self.views, self.refinement.cameras(parameters)
-        rays = random_rays(views.pixels, cameras, self.sampler.update_rays, ray_key)
-        rays = rays._replace(train_frac=train_frac)
-        through = self.parts.viewpoints._replace(train_frac=train_frac).through
-        return self.sampler.update(parameters, sampling, rays, through, update_key, phase)
+
+def _updated_sampling(
+    model: Model,
+    views: Views,
+    phase: int,
+    parameters: Parameters,
+    sampling: Arrays,
+    values: mx.array,
+) -> Arrays:
+    """Return the state of the sampler after an update in a phase. `values` is from
+    `step_values`."""
+    key, train_frac, _ = unpacked(values)
+    ray_key, update_key = mx.random.split(key)
+    cameras = model.refinement.cameras(parameters)
+    rays = random_rays(views.pixels, cameras, model.sampler.update_rays, ray_key)
+    rays = rays._replace(train_frac=train_frac)
+    through = model.viewpoints._replace(train_frac=train_frac).through
+    return model.sampler.update(parameters, sampling, rays, through, update_key, phase)
 
 
 class Launched(NamedTuple):
@@ -501,15 +335,3 @@ def _one_behind(steps: Iterable[Launched]) -> Iterator[Launched]:
         before = step
     if before is not None:
         yield before
-
-
-def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """Return the random key of a step. Steps, sampling, and initial values use different
-    `stream`s."""
-    return mx.array(_key_words(seed, step, stream=stream))
-
-
-def _key_words(seed: int, step: int, *, stream: int) -> npt.NDArray[np.uint32]:
-    # The offset between streams is 2^32 / golden ratio, so that similar seeds do not share a
-    # stream.
-    return np.array([(seed + stream * 0x9E3779B9) % 2**32, step], np.uint32)

@@ -41,7 +41,7 @@ from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.resolve import settled
-from nerfmac.training.trainer import Trainer
+from tests.scene_factory import initial, trainer_of
 from torch_peer.composite import weights
 from torch_peer.field import TorchField, spherical_harmonics
 from torch_peer.march import Marcher, TorchSamples
@@ -69,7 +69,7 @@ class TorchPeer:
         self.device = _device(device)
         self.config = config = settled(config, Bounds(extent))
         self.geometry = march_geometry(config.march, config.occupancy, Bounds(extent))
-        start = Trainer(config, Bounds(extent), views).init()
+        start = initial(trainer_of(config, Bounds(extent), views))
         arrays = {name: np.array(values) for name, values in start.parameters.items()}
         self.field = TorchField(config, extent, arrays).to(self.device)
         self.average = deepcopy(self.field).requires_grad_(False)

@@ -120,7 +120,7 @@ def test_on_metal_the_line_is_said_once_for_each_version(cache, caplog, monkeypa
     assert start() == []
     monkeypatch.setattr("nerfmac.version.version", lambda: "9.9")
     assert len(start()) == 1
-    monkeypatch.setattr(build.mx, "__version__", "9.9")
+    monkeypatch.setattr(build.metadata, "version", lambda _: "9.9")
     assert len(start()) == 1
     assert start() == []
 

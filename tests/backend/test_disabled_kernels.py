@@ -7,12 +7,12 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Camera, Goal, InputError, Kernel, Lens, Trainer, choose_device, load_scene
+from nerfmac import Camera, Goal, InputError, Kernel, Lens, choose_device, load_scene
 from nerfmac.backend import backend, current_device, kernels_disabled, runs_kernel, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 
 OPERATIONS = list(operations())
 VARIABLE = "NERFMAC_DISABLE_KERNELS"
@@ -69,16 +69,16 @@ def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, b
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory):
     scene = load_scene(write_scene(tmp_path_factory.mktemp("scenes") / "balls"))
-    return lambda: Trainer(CONFIG, scene.bounds, scene.views("train"))
+    return lambda: trainer_of(CONFIG, scene.bounds, scene.views("train"))
 
 
 def all_that_a_user_runs(trainer):
     """Both occupancy updates, a step, the average of the parameters, and an image."""
-    state = trainer.init()
+    state = initial(trainer)
     for results in trainer.trial(state):
         mx.eval(results)
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, 8, 4))
-    rendered = trainer.renderer(state).render(camera)
+    rendered = trainer.model.renderer(state).render(camera)
     return state, rendered
 
 
@@ -109,9 +109,9 @@ def test_mx_compile_takes_any_operation_as_reference_beside_the_kernels(
 ):
     monkeypatch.setenv(VARIABLE, disabled)
     made = trainer()
-    state = made.init()
-    after, measured = made.advance(state, factor=0.0)  # traced and compiled, but not computed
-    assert measured.shape == (4,)
+    state = initial(made)
+    after, result = made.advance(state, factor=0.0)  # traced and compiled, but not computed
+    assert result.measured.shape == (4,)
     assert after.step == state.step + 1
 
 

@@ -71,7 +71,7 @@ def test_after_each_text_of_macos_the_remaining_items_follow(text, pauses, caplo
     items = list(resumed(failing(text, 0, 2, 2, 2, 5), on_failure=lambda: saved.append(len(saved))))
     assert items == list(range(6))
     assert saved == list(range(5))
-    assert pauses == [watchdog.PAUSE] * 5 == [5.0] * 5
+    assert pauses == [5.0, 5.0, 10.0, 20.0, 5.0]
     assert is_relaxed()
     messages = [record.getMessage() for record in caplog.records]
     assert all(text in message for message in messages)

@@ -15,6 +15,7 @@ from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry import Viewpoints
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.resolve import settled
+from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -200,10 +201,10 @@ def test_a_field_knows_the_view_the_cone_the_interval_and_the_progress_in_traini
         return mx.where(is_seen, misses, 0.0) + (is_seen & (width < 0.5))
 
     run = Run.begin(scene, CONFIG, method=Method(field=Known, loss=check))
-    _, measured = run.trainer.advance(run.trainer.init(), 1 / 3, 0.4)
+    _, result = Trainer(run.model, scene.views("train")).advance(run.state, 1 / 3, 0.4)
     assert found == [4]
-    assert float(measured[0]) == 0.0
-    assert float(measured[2]) > 100, "there are samples"
+    assert float(result.measured[0]) == 0.0
+    assert float(result.measured[2]) > 100, "there are samples"
 
 
 def test_a_rendering_has_no_view_and_the_progress_of_its_parameters(scene, tmp_path):
@@ -244,9 +245,9 @@ def test_a_subclass_of_the_hash_grid_is_rendered_as_it_is_trained(scene):
     doubled = large | {"table": 2.0 * large["table"]}
 
     def image(method, parameters):
-        trainer = nerfmac.Trainer(run.config, scene.bounds, method=method)
+        model = nerfmac.Model(run.config, scene.bounds, method=method)
         state = replace(run.state, average=parameters)
-        return trainer.renderer(state).render(scene.cameras("test")[0]).color
+        return model.renderer(state).render(scene.cameras("test")[0]).color
 
     def field(config, bounds):
         return EncodedField(Twice(config.grid, bounds), config.networks)

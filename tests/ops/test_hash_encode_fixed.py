@@ -5,16 +5,15 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac import Bounds, Goal, Trainer
+from nerfmac import Bounds, Goal
 from nerfmac.app.measure.launches import launches
-from nerfmac.app.measure.tuning import trials
 from nerfmac.backend import choose_device, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
-from nerfmac.config import PRESETS, override
+from nerfmac.config import override
 from nerfmac.ops import hash_encode as encoding
 from nerfmac.ops.composite import scale_gradients
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
 
@@ -88,13 +87,11 @@ def test_what_is_not_finite_makes_its_whole_level_nan(bad):
 
 @pytest.mark.cuda
 def test_a_gpu_repeats_bit_for_bit():
-    """Test 2^17 samples along rays; many of them share entries of the coarse levels."""
+    """Test 2^17 samples; many of them share entries of the coarse levels."""
     choose_device("cuda")
     try:
-        found = {trial.variants: trial.case for trial in trials(PRESETS["base"], 1.0)}
-        with using(hash_encode_gradient="fixed"):
-            run = found["hash_encode_gradient"].run
-            first, *others = (np.array(run()["d table"]) for _ in range(8))
+        positions, cotangent = drawn(2**17)
+        first, *others = (gradient_of("fixed", positions, cotangent) for _ in range(8))
         assert first.any()
         assert all(np.array_equal(first, other) for other in others)
     finally:
@@ -163,8 +160,8 @@ def test_the_gradient_shrinks_with_the_square_of_the_distance_and_the_value_stay
 def first_step(scene, extent, gradient_scaling):
     """Return the loss in the first step, and the table after it."""
     config = override(CONFIG, train={"gradient_scaling": gradient_scaling}, optimizer={"rate": 1.0})
-    trainer = Trainer(config, Bounds(extent), scene.views("train"))
-    *_, last = trainer.train(trainer.init(), Goal(steps=1))
+    trainer = trainer_of(config, Bounds(extent), scene.views("train"))
+    *_, last = trainer.train(initial(trainer), Goal(steps=1))
     return last.loss, np.array(last.state.parameters["table"])
 
 

@@ -15,16 +15,16 @@ from nerfmac.ranks import Ranks, current_ranks, join
 from nerfmac.training import clock
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 from tests.ranks.shared import CONFIG, STEPS, told
+from tests.scene_factory import initial, trainer_of
 
 SECONDS, TICK = 1.0, 0.02
 
 
 def trained(scene: Scene, config: Config, goal: Goal) -> TrainState:
     """Train from a first state that only the first rank has right."""
-    trainer = Trainer(config, scene.bounds, scene.views("train"))
-    state = trainer.init()
+    trainer = trainer_of(config, scene.bounds, scene.views("train"))
+    state = initial(trainer)
     if not current_ranks().is_first:
         spoilt = {name: values + 1 for name, values in state.arrays().items()}
         state = TrainState.of(spoilt, state.numbers())

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from local_ranks import start_local
 
-from nerfmac import Goal, Run, Trainer, load_scene, resume
+from nerfmac import Goal, Run, load_scene, resume
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join
 from tests.numerics import assert_matches
 from tests.ranks.shared import CONFIG, STEPS, double, told
+from tests.scene_factory import initial, trainer_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 300.0  # seconds, on a busy machine
@@ -88,8 +89,8 @@ def test_all_ranks_have_the_same_state_after_training(both):
 
 
 def trained_alone(scene, config, steps):
-    trainer = Trainer(double(config), scene.bounds, scene.views("train"))
-    *_, last = trainer.train(trainer.init(), Goal(steps=steps))
+    trainer = trainer_of(double(config), scene.bounds, scene.views("train"))
+    *_, last = trainer.train(initial(trainer), Goal(steps=steps))
     return {name: np.array(values) for name, values in last.state.arrays().items()}
 
 

@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Composited, Goal, Trainer, load_scene
+from nerfmac import Composited, Goal, load_scene
 from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.config import RefineConfig, override
@@ -16,7 +16,7 @@ from nerfmac.refine.refinement import DEPTH_SCALE, CameraRefinement
 from nerfmac.training.resolve import SceneFacts, resolve
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_points, box_views, map_of
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -117,8 +117,8 @@ def test_the_scale_does_not_change_before_the_warm_up_and_stays_near_the_truth_a
         refine={"depth_scale": True},
         march={"steps": 256},
     )
-    trainer = Trainer(config, own_scale.bounds, views)
-    (*_, early) = trainer.train(trainer.init(), Goal(steps=150))
+    trainer = trainer_of(config, own_scale.bounds, views)
+    (*_, early) = trainer.train(initial(trainer), Goal(steps=150))
     assert not np.array(early.state.parameters[DEPTH_SCALE]).any()
     (*_, last) = trainer.train(early.state, Goal(steps=400))
     log_scale, shift = np.array(last.state.parameters[DEPTH_SCALE]).tolist()

@@ -102,7 +102,7 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
 
     def seen():
         rays = Rays(mx.zeros((FIRST_TILE, 3)), mx.zeros((FIRST_TILE, 3)))
-        return trainer.field(state.parameters, samples, rays)
+        return trainer.model.field(state.parameters, samples, rays)
 
     traced = launches(seen, on_metal=True, generation=M1)
     longest["trace"] = 3 * sum(m1_seconds(each.work) for each in traced)

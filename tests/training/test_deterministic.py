@@ -8,19 +8,19 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Goal, Trainer
+from nerfmac import Goal
 from nerfmac.backend import choose_device, current_device
 from nerfmac.config import PRESETS, override
 from nerfmac.ops import hash_encode
 from tests.conftest import ROOT
-from tests.scene_factory import CONFIG, nerfmac
+from tests.scene_factory import CONFIG, initial, nerfmac, trainer_of
 
 STEPS = 500
 
 
 def trained(scene, config, steps):
-    trainer = Trainer(config, scene.bounds, scene.views("train"))
-    *_, last = trainer.train(trainer.init(), Goal(steps=steps))
+    trainer = trainer_of(config, scene.bounds, scene.views("train"))
+    *_, last = trainer.train(initial(trainer), Goal(steps=steps))
     return {name: np.array(values).tobytes() for name, values in last.state.arrays().items()}
 
 

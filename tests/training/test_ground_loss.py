@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Samples, Trainer
+from nerfmac import Bounds, Samples
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
@@ -14,7 +14,7 @@ from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import settled
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -89,9 +89,9 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_a_plane(scene):
         views = replace(scene.views("train"), find_ground=floor if has_plane else None)
         for weight in (0.0, 1.0, 2.0):
             config = override(CONFIG, train={"ground": weight})
-            trainer = Trainer(config, scene.bounds, views)
-            _, measured = trainer.advance(trainer.init(), factor=1 / 3)
-            losses[has_plane, weight] = float(measured[0])
+            trainer = trainer_of(config, scene.bounds, views)
+            _, result = trainer.advance(initial(trainer), factor=1 / 3)
+            losses[has_plane, weight] = float(result.measured[0])
     assert losses[True, 1.0] - losses[True, 0.0] > 1e-3
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(
         losses[True, 1.0] - losses[True, 0.0], rel=1e-3

@@ -15,6 +15,7 @@ from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses
 from nerfmac.training import held_out
 from nerfmac.training.held_out import aligned_views, optimize_poses
 from nerfmac.training.step import StepFlags
+from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -55,7 +56,7 @@ def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
 
 
 def test_poses_and_lenses_are_learned_in_every_eighth_step_and_the_rest_in_all(run):
-    trainer, state = run.trainer, run.state
+    trainer, state = Trainer(run.model, run.images().views("train")), run.state
     assert state.step % 8 == 0
     for _ in range(10):
         after, _ = trainer.advance(state, factor=1 / 3)
@@ -123,7 +124,7 @@ def test_test_views_have_the_lens_that_training_views_share(run, scene):
 
 def test_aligned_views_follow_the_training_cameras_alone(run, scene):
     test = scene.views("test")
-    aligned = aligned_views(run.trainer, run.state, test).cameras
+    aligned = aligned_views(run.model, run.state, test).cameras
     refined = Cameras.stack(run.cameras)
     want = align_cameras(test.cameras, scene.views("train").cameras, refined)
     np.testing.assert_array_equal(aligned.poses, want.poses)
@@ -145,7 +146,7 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales,
     true = np.array(views.cameras.poses, np.float64)
     off = np.random.default_rng(2).normal(scale=scales, size=(len(true), 6)).astype(np.float32)
     moved = replace(views.cameras, poses=moved_poses(views.cameras.poses, mx.array(off)))
-    found = optimize_poses(trained.trainer, trained.state, replace(views, cameras=moved)).cameras
+    found = optimize_poses(trained.model, trained.state, replace(views, cameras=moved)).cameras
 
     def seen(cameras: Cameras) -> np.ndarray:
         """Return the error in radians of each camera's view of the center."""

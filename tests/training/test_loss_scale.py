@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, EncodedField, FieldOutput, Goal, Method, Trainer
+from nerfmac import Bounds, EncodedField, FieldOutput, Goal, Method
 from nerfmac.app.run import Run, Training
 from nerfmac.config import override
 from nerfmac.fields.encodings import encoding_of
@@ -16,7 +16,7 @@ from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.measured import MOST_SKIPPED, DivergedError
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -43,7 +43,7 @@ def overflowing(seen, target):
 
 def trainer_for(scene, **changes):
     config = override(CONFIG, train={"loss_scale": 2.0**16} | changes)
-    return Trainer(config, scene.bounds, scene.views("train"), Method(loss=overflowing))
+    return trainer_of(config, scene.bounds, scene.views("train"), Method(loss=overflowing))
 
 
 def in_bytes(tree) -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def in_bytes(tree) -> dict[str, bytes]:
 
 def test_a_step_whose_gradients_overflow_changes_nothing_but_the_scale(scene):
     trainer = trainer_for(scene)
-    before = trainer.init()
+    before = initial(trainer)
     after, _ = trainer.advance(before, 1 / 3)
     for tree in ("parameters", "moments", "average", "sampling"):
         assert in_bytes(getattr(after, tree)) == in_bytes(getattr(before, tree)), tree
@@ -61,30 +61,31 @@ def test_a_step_whose_gradients_overflow_changes_nothing_but_the_scale(scene):
 
 
 def test_the_scale_falls_until_gradients_fit_and_training_goes_on(scene):
-    *_, last = trainer_for(scene).train(trainer_for(scene).init(), Goal(steps=80))
+    trainer = trainer_for(scene)
+    *_, last = trainer.train(initial(trainer), Goal(steps=80))
     skipped = last.skipped_steps
     assert 1 <= skipped <= 12
     assert last.state.scaling["scale"].item() == 2.0 ** (16 - skipped)
     assert not last.is_skipped
     assert last.psnr > 12.0
     never = trainer_for(scene, loss_scale=1.0)
-    *_, other = never.train(never.init(), Goal(steps=60))
+    *_, other = never.train(initial(never), Goal(steps=60))
     assert other.skipped_steps == 0
 
 
 def test_a_skipped_step_is_reported_with_finite_figures(scene):
     trainer = trainer_for(scene)
-    (first,) = trainer.train(trainer.init(), Goal(steps=1))
+    (first,) = trainer.train(initial(trainer), Goal(steps=1))
     assert first.is_skipped
     assert np.isfinite([first.loss, first.psnr, first.samples_per_second]).all()
 
 
 def test_a_run_resumed_between_skips_ends_with_the_same_bits(scene, tmp_path):
     trainer = trainer_for(scene)
-    *_, whole = trainer.train(trainer.init(), Goal(steps=20))
-    *_, part = trainer.train(trainer.init(), Goal(steps=3))
+    *_, whole = trainer.train(initial(trainer), Goal(steps=20))
+    *_, part = trainer.train(initial(trainer), Goal(steps=3))
     save_checkpoint(tmp_path / "c.safetensors", part.state, {})
-    state, _ = load_checkpoint(tmp_path / "c.safetensors", trainer.shapes)
+    state, _ = load_checkpoint(tmp_path / "c.safetensors", trainer.model.shapes)
     assert state.scaling["skipped"].item() == part.skipped_steps > 0
     *_, resumed = trainer.train(state, Goal(steps=20))
     assert in_bytes(resumed.state.arrays()) == in_bytes(whole.state.arrays())
@@ -136,12 +137,12 @@ def half_trainer(scene):
     config = override(CONFIG, train={"loss_scale": 2.0**16})
     encoding = encoding_of(config, Bounds(scene.extent))
     method = Method(lambda *_: HalfField(encoding, config.networks))
-    return Trainer(config, scene.bounds, scene.views("train"), method)
+    return trainer_of(config, scene.bounds, scene.views("train"), method)
 
 
 def test_a_field_in_half_precision_survives_gradients_that_overflow(scene):
     trainer = half_trainer(scene)
-    state = trainer.init()
+    state = initial(trainer)
     # Weights so large that the features' gradients leave half's range.
     larger = state.parameters | {"density": 200.0 * state.parameters["density"]}
     *_, last = trainer.train(replace(state, parameters=larger), Goal(steps=120))
@@ -152,7 +153,7 @@ def test_a_field_in_half_precision_survives_gradients_that_overflow(scene):
 
 def test_a_field_whose_activations_overflow_half_precision_is_said_to_diverge(scene):
     trainer = half_trainer(scene)
-    state = trainer.init()
+    state = initial(trainer)
     beyond = state.parameters | {"density": 1e7 * state.parameters["density"]}
     with pytest.raises(DivergedError, match="not finite"):
         list(trainer.train(replace(state, parameters=beyond), Goal(steps=120)))

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import Bounds, FieldOutput, Samples, Trainer
+from nerfmac import Bounds, FieldOutput, Samples
 from nerfmac.common.constants import OCCLUSION_END
 from nerfmac.config import override
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.huber import huber
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.losses import RayBatch
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -97,8 +97,8 @@ def test_the_gradient_of_the_occlusion_moves_matter_away_from_the_camera():
 def test_the_occlusion_counts_only_in_scenes_beyond_the_unit_cube(scene):
     def loss(extent: float, weight: float) -> float:
         config = override(CONFIG, train={"occlusion": weight})
-        trainer = Trainer(config, Bounds(extent), scene.views("train"))
-        return float(trainer.advance(trainer.init(), factor=1 / 3)[1][0])
+        trainer = trainer_of(config, Bounds(extent), scene.views("train"))
+        return float(trainer.advance(initial(trainer), factor=1 / 3)[1].measured[0])
 
     assert loss(1.0, 10.0) == loss(1.0, 0.0)
     one, two = (loss(2.0, weight) - loss(2.0, 0.0) for weight in (10.0, 20.0))
@@ -167,9 +167,9 @@ def own_distortion(rays: RayBatch, target: mx.array) -> mx.array:
 def first_step(scene, config, **method):
     """The measurements of the first step, and the parameters after it."""
     method = nerfmac.Method(**method)
-    trainer = Trainer(config, scene.bounds, scene.views("train"), method)
-    after, measured = trainer.advance(trainer.init(), factor=1 / 3)
-    return np.array(measured), {n: np.array(v) for n, v in after.parameters.items()}
+    trainer = trainer_of(config, scene.bounds, scene.views("train"), method)
+    after, result = trainer.advance(initial(trainer), factor=1 / 3)
+    return np.array(result.measured), {n: np.array(v) for n, v in after.parameters.items()}
 
 
 def test_own_losses_on_weights_are_added_to_the_color_loss(scene):

@@ -7,9 +7,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Composited, Goal, Renderer, Trainer
+from nerfmac import Composited, Goal, Renderer
 from nerfmac.rendering.evaluation import evaluate
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -29,8 +29,8 @@ def painted(views, kept):
 
 
 def trained(scene, views):
-    trainer = Trainer(CONFIG, scene.bounds, views)
-    *_, last = trainer.train(trainer.init(), Goal(steps=6))
+    trainer = trainer_of(CONFIG, scene.bounds, views)
+    *_, last = trainer.train(initial(trainer), Goal(steps=6))
     return last
 
 

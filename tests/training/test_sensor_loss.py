@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Goal, Trainer, load_scene
+from nerfmac import Bounds, Goal, load_scene
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
 from nerfmac.geometry.rays import camera_rays
@@ -19,7 +19,7 @@ from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views, map_of
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 from tests.training.test_ground_loss import samples_at
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -90,10 +90,10 @@ def test_a_step_counts_it_by_its_weight_if_the_views_have_depth(box):
         views = box.views("train")
         views = views if has_depth else replace(views, depth=None)
         for weight in (0.0, 1.0, 2.0):
-            trainer = Trainer(override(CONFIG, train={"sensor": weight}), box.bounds, views)
-            state = trainer.init()
-            state = replace(state, sampling=Trainer(CONFIG, box.bounds, views).init().sampling)
-            losses[has_depth, weight] = float(trainer.advance(state, factor=1 / 3)[1][0])
+            trainer = trainer_of(override(CONFIG, train={"sensor": weight}), box.bounds, views)
+            state = initial(trainer)
+            state = replace(state, sampling=initial(trainer_of(CONFIG, box.bounds, views)).sampling)
+            losses[has_depth, weight] = float(trainer.advance(state, factor=1 / 3)[1].measured[0])
     assert losses[True, 1.0] - losses[True, 0.0] > 0.1
     assert losses[True, 2.0] - losses[True, 1.0] == pytest.approx(
         losses[True, 1.0] - losses[True, 0.0], rel=1e-3
@@ -105,9 +105,9 @@ def depth_error_of(box, weight: float) -> float:
     """Mean of the median relative depth errors of the held-out views after a short training."""
     config = override(CONFIG, train={"sensor": weight, "rays": 256, "max_rays": 1024})
     config = override(config, networks={"density_bias": 0})
-    trainer = Trainer(config, box.bounds, box.views("train"))
-    (*_, last) = trainer.train(trainer.init(), Goal(steps=150))
-    qualities = evaluate(lambda: trainer.renderer(last.state), box.views("test"))
+    trainer = trainer_of(config, box.bounds, box.views("train"))
+    (*_, last) = trainer.train(initial(trainer), Goal(steps=150))
+    qualities = evaluate(lambda: trainer.model.renderer(last.state), box.views("test"))
     return float(np.mean([view.depth_median for view in qualities]))
 
 
@@ -119,9 +119,9 @@ def test_a_trained_field_has_the_measured_depth(box):
 def test_the_grid_starts_at_the_measured_surfaces(box):
     views = box.views("train")
     config = override(CONFIG, train={"sensor": 0.1}, occupancy={"warmup_steps": 20})
-    trainer = Trainer(config, box.bounds, views)
-    before = Trainer(CONFIG, box.bounds, views).init().sampling
-    state = trainer.init()
+    trainer = trainer_of(config, box.bounds, views)
+    before = initial(trainer_of(CONFIG, box.bounds, views)).sampling
+    state = initial(trainer)
     ages = np.array(state.sampling["updates_since_visible"])
     was_visible = np.array(before["updates_since_visible"]) == 0
     is_empty = ages == EMPTY_IN_WARMUP
@@ -138,7 +138,7 @@ def test_the_grid_starts_at_the_measured_surfaces(box):
         for factor, entries in found.items():
             away = factor * distance.ravel()[known, None]
             points = np.array(rays.origin)[known] + away * np.array(rays.direction)[known]
-            cells = np.array(cell_of(mx.array(points), trainer.sampler.geometry))
+            cells = np.array(cell_of(mx.array(points), trainer.model.sampler.geometry))
             entries.extend(is_empty[cell] for cell in cells if was_visible[cell])
     assert np.mean(found[1.0]) < 0.01
     assert np.mean(found[0.5]) > 0.9
@@ -150,7 +150,7 @@ def test_the_grid_starts_at_the_measured_surfaces(box):
 def test_a_grid_without_the_loss_does_not_use_the_depth(box):
     views = box.views("train")
     ours, plain = (
-        Trainer(override(CONFIG, train={"sensor": 0.0}), box.bounds, each).init().sampling
+        initial(trainer_of(override(CONFIG, train={"sensor": 0.0}), box.bounds, each)).sampling
         for each in (views, replace(views, depth=None))
     )
     assert all(mx.array_equal(ours[name], plain[name]) for name in plain)

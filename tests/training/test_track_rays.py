@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Goal, Lens, Samples, Trainer, Views
+from nerfmac import Bounds, Goal, Lens, Samples, Views
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.tracks import Tracks, distances_of
@@ -17,7 +17,7 @@ from nerfmac.training.priors import penalty_weights
 from nerfmac.training.resolve import settled
 from nerfmac.training.track_rays import TrackRays, pixels_of
 from tests.numerics import assert_matches
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -168,8 +168,8 @@ def test_the_loss_falls_to_nothing_over_the_run(progress, weight):
 
 
 def after(config, scene, views, steps: int = 5):
-    trainer = Trainer(config, scene.bounds, views)
-    report = list(trainer.train(trainer.init(), Goal(steps=steps)))[-1]
+    trainer = trainer_of(config, scene.bounds, views)
+    report = list(trainer.train(initial(trainer), Goal(steps=steps)))[-1]
     return {name: np.array(values) for name, values in report.state.arrays().items()}
 
 
@@ -185,8 +185,8 @@ def test_without_the_loss_tracks_change_no_bit_and_the_loss_without_tracks_chang
 def test_a_step_counts_the_loss_by_its_weight(scene):
     def loss(weight: float) -> float:
         config = override(DEPTH, train={"depth": weight})
-        trainer = Trainer(config, scene.bounds, with_tracks(scene))
-        return float(trainer.advance(trainer.init(), factor=1 / 3)[1][0])
+        trainer = trainer_of(config, scene.bounds, with_tracks(scene))
+        return float(trainer.advance(initial(trainer), factor=1 / 3)[1].measured[0])
 
     none, one, two = map(loss, (1e-9, 1.0, 2.0))
     # At first, the density is low, so the loss is close to the mean confidence.
@@ -216,11 +216,11 @@ def test_training_with_it_puts_matter_at_the_points(scene):
     assert len(views.tracks.view) > 4
 
     def miss(config) -> float:
-        trainer = Trainer(config, scene.bounds, views)
-        state = list(trainer.train(trainer.init(), Goal(steps=150)))[-1].state
+        trainer = trainer_of(config, scene.bounds, views)
+        state = list(trainer.train(initial(trainer), Goal(steps=150)))[-1].state
         losses = []
         for view in range(len(views.names)):
-            rendered = trainer.renderer(state).render(views.cameras[view])
+            rendered = trainer.model.renderer(state).render(views.cameras[view])
             column, row = np.floor(views.tracks.pixel[views.tracks.view == view]).astype(int).T
             distance = distances_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))
             found = rendered.depth[row, column], rendered.opacity[row, column]

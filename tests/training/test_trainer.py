@@ -17,18 +17,18 @@ from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
 from nerfmac.training.step import Step
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def trainer_for(scene, **changes):
-    return Trainer(override(CONFIG, **changes), scene.bounds, scene.views("train"))
+    return trainer_of(override(CONFIG, **changes), scene.bounds, scene.views("train"))
 
 
 def trained(trainer, steps):
     """Train from the start; return all reports."""
-    return list(trainer.train(trainer.init(), Goal(steps=steps)))
+    return list(trainer.train(initial(trainer), Goal(steps=steps)))
 
 
 def arrays(state):
@@ -78,9 +78,10 @@ def test_training_makes_images_of_unseen_views_better(scene):
     quality = []
     for seed in range(2):  # seeds differ by 1.5 dB: the images are few and tiny
         trainer = trainer_for(scene, seed=seed)
-        states = trainer.init(), trained(trainer, 400)[-1].state
+        states = initial(trainer), trained(trainer, 400)[-1].state
         views = [
-            evaluate(partial(trainer.renderer, state), scene.views("test")) for state in states
+            evaluate(partial(trainer.model.renderer, state), scene.views("test"))
+            for state in states
         ]
         quality.append([np.mean([view.psnr for view in each]) for each in views])
     before, after = np.mean(quality, axis=0)
@@ -96,14 +97,14 @@ def uninterrupted(scene):
 @pytest.mark.parametrize("at", [1, 20, 64])
 def test_an_interruption_at_any_report_changes_no_bit(scene, uninterrupted, tmp_path, at):
     steps, path = uninterrupted.step, tmp_path / "checkpoint.safetensors"
-    for report in (first := trainer_for(scene)).train(first.init(), Goal(steps=steps)):
+    for report in (first := trainer_for(scene)).train(initial(first), Goal(steps=steps)):
         if report.state.step >= at:
             break
     save_checkpoint(path, report.state, {})
     assert report.state.step < steps
 
     second = trainer_for(scene)
-    loaded, _ = load_checkpoint(path, second.shapes)
+    loaded, _ = load_checkpoint(path, second.model.shapes)
     assert_same(loaded, report.state)
     assert_same(list(second.train(loaded, Goal(steps=steps)))[-1].state, uninterrupted)
 
@@ -125,7 +126,7 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     monkeypatch.setattr(Step, "__call__", counting)
     monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace
     trainer = trainer_for(scene)
-    deque(trainer.compile(trainer.init()), maxlen=0)
+    deque(trainer.compile(initial(trainer)), maxlen=0)
     # Numbers of rays: while there is a report for each step, it contains the rays of the next step.
     used = {report.state.rays for report in trained(trainer, 60)} | {CONFIG.train.rays}
     assert sorted(traced) == sorted(used)
@@ -136,7 +137,7 @@ def test_a_step_is_traced_once_after_a_checkpoint_too(scene, tmp_path):
     trainer, path = trainer_for(scene), tmp_path / "checkpoint.safetensors"
     save_checkpoint(path, trained(trainer, 20)[-1].state, {})
     again = trainer_for(scene)
-    state, _ = load_checkpoint(path, again.shapes)
+    state, _ = load_checkpoint(path, again.model.shapes)
     deque(again.compile(state), maxlen=0)
     deque(again.train(state, Goal(steps=40)), maxlen=0)
     assert again.traces.needless == 0
@@ -183,7 +184,7 @@ def now(monkeypatch):
 
 def test_seconds_end_a_run(scene, now):
     trainer = trainer_for(scene)
-    reports = list(trainer.train(trainer.init(), Goal(seconds=0.4)))
+    reports = list(trainer.train(initial(trainer), Goal(seconds=0.4)))
     assert reports[-2].state.train_seconds < 0.4 <= reports[-1].state.train_seconds
     assert reports[-1].progress == 1.0
     assert [report.progress for report in reports] == sorted(r.progress for r in reports)
@@ -199,7 +200,7 @@ def test_steps_end_a_run_exactly(scene, steps):
 
 def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
     trainer = trainer_for(scene, optimizer={"rate": 1e14})
-    reports = [Report(trainer.init(), 0.0, 0.0, 0.0, 0.0, 0.0)]
+    reports = [Report(initial(trainer), 0.0, 0.0, 0.0, 0.0, 0.0)]
     with pytest.raises(DivergedError, match=r"not finite"):
         reports.extend(trainer.train(reports[0].state, Goal(steps=50)))
     good = reports[-1].state
@@ -211,7 +212,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
 
 def test_parameters_that_are_not_finite_are_never_reported(scene):
     trainer = trainer_for(scene)
-    state = trainer.init()
+    state = initial(trainer)
     # A moment that overflows spoils the parameters even if all gradients of the step are finite.
     infinite = mx.full(state.moments["color"].shape, 0x7F800FFF << 1, mx.uint32)
     spoiled = {**state.moments, "color": infinite}
@@ -227,7 +228,7 @@ def test_a_goal_that_changes_meanwhile_is_heeded(scene):
     trainer = trainer_for(scene)
     goal = Goal(report_interval=0.0)
     steps = []
-    for report in trainer.train(trainer.init(), goal):
+    for report in trainer.train(initial(trainer), goal):
         steps.append(report.state.step)
         if report.state.step == 3:
             goal.steps = 5
@@ -235,21 +236,21 @@ def test_a_goal_that_changes_meanwhile_is_heeded(scene):
 
 
 def test_the_device_computes_the_next_step_during_a_report(scene, monkeypatch):
-    launched, advance = [], Trainer._advance
+    launched, advance = [], Trainer.advance
 
     def counted(self, state, *arguments):
         launched.append(state.step + 1)
         return advance(self, state, *arguments)
 
-    monkeypatch.setattr(Trainer, "_advance", counted)
+    monkeypatch.setattr(Trainer, "advance", counted)
     trainer = trainer_for(scene)
-    steps = [(r.state.step, launched[-1]) for r in trainer.train(trainer.init(), Goal(steps=10))]
+    steps = [(r.state.step, launched[-1]) for r in trainer.train(initial(trainer), Goal(steps=10))]
     assert steps == [(4, 5), (8, 9), (10, 10)]
 
 
 def test_the_goals_rate_scales_the_learning_rate(scene):
     trainer = trainer_for(scene)
-    start = trainer.init()
+    start = initial(trainer)
 
     def moved(rate):
         (report,) = trainer.train(start, Goal(steps=1, rate=rate))
@@ -263,5 +264,5 @@ def test_the_goals_limit_holds_the_number_of_rays(scene):
     trainer = trainer_for(scene)
     free = max(report.state.rays for report in trained(trainer, 40))
     limit = free // 3
-    reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, max_rays=limit)))
+    reports = list(trainer.train(replace(initial(trainer), rays=limit), Goal(40, max_rays=limit)))
     assert 16 <= max(report.state.rays for report in reports) <= limit

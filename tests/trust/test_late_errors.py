@@ -36,8 +36,8 @@ class LateGpu:
     def __init__(self, monkeypatch, at, late, *, spoils=True):
         self.launches, self.at, self.late, self.spoils = 0, at, late, spoils
         self.has_raised = False
-        advance = Trainer._advance
-        monkeypatch.setattr(Trainer, "_advance", lambda *all: self._advance(advance, *all))
+        advance = Trainer.advance
+        monkeypatch.setattr(Trainer, "advance", lambda *all: self.advance(advance, *all))
         monkeypatch.setattr(mx, "synchronize", self.check)
 
     def check(self, late=0):
@@ -46,7 +46,7 @@ class LateGpu:
             self.has_raised = True
             raise RuntimeError(FAILURE)
 
-    def _advance(self, advance, trainer, state, *options):
+    def advance(self, advance, trainer, state, *options):
         self.launches += 1
         self.check(self.late)
         state, result = advance(trainer, state, *options)
@@ -269,8 +269,9 @@ def test_values_that_are_not_finite_are_a_failure_of_the_gpu_if_it_has_failed(
     advance = Trainer.advance
 
     def failing(trainer, *arguments):
-        state, measured = advance(trainer, *arguments)
-        return state, measured * (np.nan if gpu.launches == 10 else 1.0)
+        state, result = advance(trainer, *arguments)
+        factor = np.nan if gpu.launches == 10 else 1.0
+        return state, result._replace(measured=result.measured * factor)
 
     monkeypatch.setattr(Trainer, "advance", failing)
     run = Run.begin(scene, CONFIG)

@@ -19,6 +19,7 @@ from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums
 from nerfmac.training import checkpoint
 from nerfmac.training.goal import Goal
+from nerfmac.training.model import Model
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.app.viewer.conftest import Page
 from tests.backend.test_watchdog import ON_METAL
@@ -26,6 +27,7 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 FAILURE = ON_METAL[0]  # the others have the same effect
+(IGNORED,) = (text for text in ON_METAL if "Ignored" in text)
 STEPS = 24
 
 
@@ -88,13 +90,61 @@ def test_training_continues_from_the_last_good_state(
         calls
     )
     assert "an error in nerfmac" not in caplog.text
-    assert any("shorter launches" in step for step in run.trainer.traces.counts)
+    assert any("shorter launches" in step for step in training.trainer.traces.counts)
     # Both the marched samples and the points in updates of the grid are divided.
     marched = CONFIG.march.march_factor * CONFIG.march.max_samples
-    updated = ceil(CONFIG.occupancy.warmup_fraction * run.trainer.sampler.geometry.cells)
+    updated = ceil(CONFIG.occupancy.warmup_fraction * run.model.sampler.geometry.cells)
     for points in (marched, updated):
         assert encoded >= {points, ceil(points / ceil(points / 1000))}
     assert Run.load(tmp_path / "run").state.step == STEPS
+
+
+class RejectingGpu:
+    """GPU whose launch number `KILLED` macOS stops. It then rejects the next `rejections` command
+    buffers, empty ones as well."""
+
+    KILLED = 17
+
+    def __init__(self, monkeypatch, rejections):
+        self.launches, self.rejections, self.pauses = 0, rejections, []
+        add = StepQueue.add
+        monkeypatch.setattr(StepQueue, "add", lambda *all: self.add(add, *all))
+        monkeypatch.setattr(mx, "synchronize", self.submit)
+        monkeypatch.setattr(watchdog.time, "sleep", self.pauses.append)
+        monkeypatch.setattr(watchdog, "PAUSE", 5.0)
+
+    def add(self, add, queue, state):
+        self.launches += 1
+        if self.launches == self.KILLED:
+            raise RuntimeError(FAILURE)
+        self.submit()
+        add(queue, state)
+
+    def submit(self):
+        if self.launches >= self.KILLED and self.rejections > 0:
+            self.rejections -= 1
+            raise RuntimeError(IGNORED)
+
+
+@pytest.mark.parametrize("rejections", [1, 2, 3, 1e9])
+def test_rejected_command_buffers_cost_no_confirmed_step(scene, tmp_path, monkeypatch, rejections):
+    training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
+    monkeypatch.setattr("nerfmac.app.run.training.SAVE_SECONDS", 1e9)
+    gpu, saved, save = RejectingGpu(monkeypatch, rejections), [], checkpoint.save_checkpoint
+    monkeypatch.setattr(
+        "nerfmac.app.run.run.save_checkpoint", lambda *all: saved.append(all[1].step) or save(*all)
+    )
+    confirmed = 8  # Steps 12 and 16 are computed, but no later launch has confirmed them.
+    if rejections < 1e9:
+        training.train(Goal(steps=STEPS), progress=False)
+        assert training.run.state.step == STEPS
+    else:
+        with pytest.raises(RuntimeError, match="Ignored"):
+            training.train(Goal(steps=STEPS), progress=False)
+        assert training.run.state.step == training.saved_step == confirmed
+    assert saved[0] == confirmed, "the first failure saves"
+    assert Run.load(tmp_path / "run").state.step == training.run.state.step
+    assert gpu.pauses == [5.0, 10.0, 20.0][: len(gpu.pauses)]
 
 
 def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
@@ -128,7 +178,7 @@ def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_p
 @pytest.mark.parametrize("calls", [{1}, {5}, {4, 5, 6}])
 def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, calls):
     want = trained.evaluate("train", progress=False)
-    renderers = fail_at(monkeypatch, Trainer, "renderer", ())
+    renderers = fail_at(monkeypatch, Model, "renderer", ())
     fail_at(monkeypatch, Sums, "mean", calls)
     assert list(trained.evaluate("train", progress=False)) == list(want)
     # Arrays that the old renderer was computing are lost.

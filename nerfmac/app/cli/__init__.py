@@ -28,8 +28,6 @@ GROUPS = {
     },
     "Check this machine:": {
         "info": "show the device, the kernels, and the cache folders",
-        "tune": "find the fastest kernel variants, and save the selection",
-        "bench": "measure the speed of operations and of rendering",
         "profile": "time each stage and kernel of a training step",
         "selftest": "compare every kernel with its reference implementation",
     },

@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from nerfmac.config.settings import Written
 
+UNPREFIXED = "unprefixed"
+"""Metadata key of a field with a dataclass whose options have no prefix, such as --seed. A field of
+the outer dataclass replaces an option with the same name."""
 POSITIONAL = object()  # Marker of a positional argument in the annotation of its field.
 
 Switch = Literal["auto", "on", "off"]
@@ -81,9 +84,11 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
         kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         name = field.name.rstrip("_").replace("_", "-")
         if is_dataclass(kind) and isinstance(kind, type):
+            prefix = "" if UNPREFIXED in field.metadata else f"{name}."
             for inner in _declared(kind, is_part=True):
-                flag = f"--{name}.{inner.name.removeprefix('--')}"
-                yield replace(inner, name=flag)
+                bare = inner.name.removeprefix("--")
+                if prefix or bare not in hints:
+                    yield replace(inner, name=f"--{prefix}{bare}")
             continue
         if kind == bool | None:
             kind = Switch

@@ -28,10 +28,9 @@ from nerfmac.training.method import Method
 
 FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
-    **{name: f"{name}.main" for name in ("train", "view", "render", "selftest")},
+    **{name: f"{name}.main" for name in ("train", "view", "render", "profile", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
-    **{name: f"machine.{name}" for name in ("tune", "bench", "profile")},
 }
 """Module and function of each command."""
 _WITH_METHOD = {"train", "eval", "render", "export", "profile"}

@@ -10,9 +10,8 @@ from textwrap import wrap
 from typing import Any
 
 from nerfmac.app.cli.declared import Argument, declared, positionals_of
-from nerfmac.app.cli.options import OPTIONS
+from nerfmac.app.cli.options import OPTIONS, Train
 from nerfmac.app.cli.parsing import add_option
-from nerfmac.config import Config
 
 WIDTH = 80
 FLAG_COLUMNS = 25  # Width of options and their values; longer ones get separate lines.
@@ -42,8 +41,6 @@ EXAMPLES = {
     "eval": ("runs/room --json metrics.json",),
     "export": ("runs/room mesh.ply", "runs/room room.html"),
     "info": ("",),
-    "tune": ("",),
-    "bench": ("--json benchmark.json",),
     "profile": ("runs/room --trace trace.json",),
     "selftest": ("--report selftest.json",),
 }
@@ -78,7 +75,7 @@ def help_page(command: str, *, everything: bool) -> str:
     parser = ArgumentParser(
         usage=f"nerfmac {command} {usage} [OPTIONS]".replace("  ", " "),
         description=getdoc(arguments),
-        epilog=DEFAULTS if issubclass(arguments, Config) and everything else None,
+        epilog=DEFAULTS if arguments is Train and everything else None,
         formatter_class=_Formatter,
         add_help=False,
         argument_default=SUPPRESS,
@@ -100,7 +97,7 @@ def _group(argument: Argument, arguments: type, is_short: bool) -> tuple[str, st
     """Return the title and the description of the argument group of `argument`."""
     if not argument.is_flag:
         return "arguments", None
-    if argument.owner is arguments or is_short:
+    if "." not in argument.name or is_short:
         return "options", None
     about = (getdoc(argument.owner) or "").partition("\n\n")[0]
     return argument.name.partition(".")[0].removeprefix("--"), about

@@ -10,8 +10,7 @@ from nerfmac.backend.build import BuildError, compiler
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
-from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
-from nerfmac.config import Config
+from nerfmac.backend.variants import VARIANTS, from_environment, variants_here
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.version import version as nerfmac_version
@@ -45,8 +44,8 @@ def info(arguments: Info) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:24}{_operation(name)}")
-    print(f"variants for preset {config.preset} ({_chosen_by(config)})")
-    for name, chosen in variants_here(config).items():
+    print(f"variants{' of NERFMAC_VARIANTS' if from_environment() else ''}")
+    for name, chosen in variants_here().items():
         others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
         print(f"  {name:24}{chosen}{others and f' (others: {others})'}")
     return 0
@@ -56,12 +55,6 @@ def _ranks(ranks: Ranks) -> list[str]:
     """Return a line about the device of each rank. Every rank must call this function."""
     device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
-
-
-def _chosen_by(config: Config) -> str:
-    default = "defaults; run `nerfmac tune` to choose"
-    source = "chosen by `nerfmac tune`" if is_tuned(config) else default
-    return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
 
 
 def _compiler() -> str:

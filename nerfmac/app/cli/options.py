@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from nerfmac.app.cli.declared import POSITIONAL
-from nerfmac.app.cli.parsing import part_of
+from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
 from nerfmac.app.cli.shared_options import (
     DeviceFlag,
     MeasuringFlags,
@@ -66,7 +65,7 @@ class Inspect(SceneFlags):
 
 
 @dataclass(frozen=True)
-class Train(Config, DeviceFlag, SceneFlags):
+class Train(DeviceFlag, SceneFlags):
     """Train a radiance field on a scene, evaluate it, and render a turntable video."""
 
     scene: Annotated[Path | None, POSITIONAL, Written("[SCENE]")] = None
@@ -98,14 +97,7 @@ class Train(Config, DeviceFlag, SceneFlags):
     all_views: bool = False
     """Evaluate all test views. By default, a CPU evaluates evenly spaced views with at most 16.8
     million pixels, always the same ones."""
-
-    def __post_init__(self) -> None:
-        """Skip validation, because the preset may still be `auto`. The method `config` validates
-        the settings."""
-
-    def config(self, preset: str) -> Config:
-        """Return the settings as a validated `Config` that is based on `preset`."""
-        return part_of(self, Config, preset=preset)
+    settings: Config = field(default_factory=Config, metadata={UNPREFIXED: True})
 
 
 @dataclass(frozen=True)
@@ -224,26 +216,9 @@ class Info(DeviceFlag):
 
 
 @dataclass(frozen=True)
-class Tune(MeasuringFlags):
-    """Time the kernel variants of each operation, and store the fastest ones for this machine."""
-
-    scene: Annotated[Path | None, POSITIONAL, Written("[SCENE]")] = None
-    """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""
-    seconds: Annotated[float, Range(0.01)] = 0.5
-    """Approximate time per operation in seconds. Longer measurements are less noisy."""
-
-
-@dataclass(frozen=True)
-class Bench(MeasuringFlags):
-    """Time each operation, as a kernel and in plain MLX, and the rendering of an image."""
-
-    scene: Annotated[Path | None, Written("SCENE")] = None
-    """Scene that determines the problem sizes. [default: the built-in scene]"""
-
-
-@dataclass(frozen=True)
 class Profile(MeasuringFlags):
-    """Measure the training step time by stage and kernel, on the device and on the host."""
+    """Measure the training step time by stage and kernel, on the device and on the host, and the
+    time of rendering an image."""
 
     run_or_scene: Annotated[Path | None, POSITIONAL, Written("[RUN|SCENE]")] = None
     """Run to profile, starting from its saved state, or scene to train before the measurement. The
@@ -286,7 +261,7 @@ OPTIONS: dict[str, type] = {
     for options in (
         *(Data, Capture, Inspect, Train),
         *(View, Render, Eval, Export),
-        *(Info, Tune, Bench, Profile, Selftest),
+        *(Info, Profile, Selftest),
     )
 }
 """Options of each command."""

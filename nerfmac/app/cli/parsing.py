@@ -11,7 +11,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
-from nerfmac.app.cli.declared import Argument, NumberOrAuto, Switch, declared, positionals_of
+from nerfmac.app.cli.declared import (
+    UNPREFIXED,
+    Argument,
+    NumberOrAuto,
+    Switch,
+    declared,
+    positionals_of,
+)
 from nerfmac.common import InputError, user_path
 
 if TYPE_CHECKING:
@@ -83,15 +90,23 @@ def built(arguments: type[Record], given: Mapping[str, Any], default: Any = None
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
     changes: dict[str, Any] = {}
+    names = {field.name for field in fields(owner)}
     for field in fields(owner):
         name = field.name.rstrip("_").replace("_", "-")
-        if any(flag.startswith(f"{prefix}{name}.") for flag in given):
-            part = getattr(default if default is not None else owner(), field.name)
-            changes[field.name] = _built(type(part), f"{prefix}{name}.", given, part)
+        if UNPREFIXED in field.metadata:
+            others = {flag: given[flag] for flag in given if flag[len(prefix) :] not in names}
+            changes[field.name] = _part(owner, field.name, prefix, others, default)
+        elif any(flag.startswith(f"{prefix}{name}.") for flag in given):
+            changes[field.name] = _part(owner, field.name, f"{prefix}{name}.", given, default)
         for key in (f"{prefix}{name}", *((name.upper(),) if prefix == "--" else ())):
             if key in given:
                 changes[field.name] = given[key]
     return owner(**changes) if default is None else replace(default, **changes)
+
+
+def _part(owner: Any, name: str, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
+    part = getattr(default if default is not None else owner(), name)
+    return _built(type(part), prefix, given, part)
 
 
 def part_of(arguments: Any, part: type[Record], **changes: Any) -> Record:

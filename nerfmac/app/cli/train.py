@@ -21,7 +21,6 @@ from nerfmac.app.run.start import begin_training, resume_training, train_and_eva
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.memory import limit_memory
-from nerfmac.backend.variants import tuning_hint
 from nerfmac.common import InputError, needed, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config
@@ -47,8 +46,7 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     early = built(_Early, given)
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
-    settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    arguments = built(Train, given, default=Train(**settings))
+    arguments = built(Train, given, default=Train(settings=default))
     signal.signal(signal.SIGCONT, note_continued)
     if not join().is_first:
         log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
@@ -62,7 +60,7 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
         else:
             training = begin_training(
                 arguments.scene,
-                arguments.config(default.preset),
+                arguments.settings,
                 goal,
                 method=method,
                 out=arguments.out or "auto",
@@ -79,8 +77,6 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     if training.folder is not None:
         print(_summary(training.run, training.folder))
         print(_next_commands(training.folder))
-        if hint := tuning_hint(training.run.config):
-            print(hint)
     return 0
 
 

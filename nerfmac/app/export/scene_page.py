@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.export.page_modules import joined_modules
 from nerfmac.app.export.pages import check_page, jpeg_url
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.run import Run, placement_of
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.common import InputError, appearing, joined_modules, user_path
+from nerfmac.common import InputError, appearing, user_path
 from nerfmac.common.constants import shader_declarations
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
@@ -95,7 +96,7 @@ def write_scene_page(
     field, title = TracedField.of(run, occupied), title or run.name
     background = background or run.scene.backdrop
     view = _first_view(run, camera_path)
-    renderer, stills = run.trainer.renderer(run.state, occupied), {}
+    renderer, stills = run.model.renderer(run.state, occupied), {}
     with Stage(len(STILL_SIZES), "still images", "image", progress) as stage:
         for name, size in STILL_SIZES.items():
             stills[name] = renderer.render(still_camera(view, *size), background).color
@@ -125,7 +126,7 @@ def write_scene_page(
 def _occupied(run: Run, crop: Box | None) -> Occupied:
     """Return the occupied cells of a run inside a box in the coordinates of the input scene. Raise
     `InputError` if the sampler has no occupancy grid."""
-    occupied = run.trainer.sampler.occupied(run.state.sampling)
+    occupied = run.model.sampler.occupied(run.state.sampling)
     if occupied is None:
         raise InputError("the page requires an occupancy grid, but the sampler of the run has none")
     if crop is None:
@@ -240,7 +241,7 @@ class TracedField(NamedTuple):
     def of(cls, run: Run, occupied: Occupied) -> TracedField:
         """Convert a trained field and its occupied cells to shader data. Raise `InputError` unless
         the field is a hash grid with two networks."""
-        field, state = run.trainer.field, run.state
+        field, state = run.model.field, run.state
         if not isinstance(field, EncodedField) or (grid := field.plain_grid) is None:
             raise InputError(
                 "the shader of the page only supports a hash grid with two networks, but the run "

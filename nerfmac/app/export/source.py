@@ -99,7 +99,7 @@ class Source(NamedTuple):
     def of(cls, run: Run) -> Source:
         """Create the source for a run. Raises `InputError` if the scene placement is unknown."""
         placement = placement_of(run)
-        trained = run.trainer.trained(run.state)
+        trained = run.model.trained(run.state)
         cells = OccupiedCells(trained.occupied, run.scene.extent)
         return cls(trained, cells, run.scene.extent, placement)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from nerfmac.app.measure.timing import Bar
-from nerfmac.app.run import Run, Training
+from nerfmac.app.run import Training
 from nerfmac.backend import kernel, uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.config import Config
@@ -24,6 +24,7 @@ from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
 from nerfmac.training.goal import Goal
+from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -186,12 +187,12 @@ _TYPES = {
 """Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
 
 
-def trained(run: Run, steps: int) -> Run:
-    """Train `run` to a total number of steps with a progress bar, and return it."""
+def trained(training: Training, steps: int) -> Training:
+    """Train to a total number of steps with a progress bar, and return the training."""
     with Bar("training", steps, "steps") as bar:
-        for report in Training(run).fit(Goal(steps=steps)):
+        for report in training.fit(Goal(steps=steps)):
             bar.reach(report.state.step)
-    return run
+    return training
 
 
 def recorded_launches(
@@ -204,7 +205,7 @@ def recorded_launches(
     `on_metal` is true, the inputs and outputs of the launches are evaluated.
     """
     with uncompiled():
-        trial, count = trainer.trial(state), trainer.sampler.phases + 2
+        trial, count = trainer.trial(state), trainer.model.sampler.phases + 2
         options: Any = {"on_metal": on_metal, "generation": generation}
         recorded = [launches(partial(next, trial), **options) for _ in range(count)]
     if not on_metal:
@@ -216,13 +217,13 @@ def recorded_launches(
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
     """Create a trainer with one training view of four pixels, and a training state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
-    trainer = Trainer(config, bounds, views=views)
+    model = Model(config, bounds, views.cameras)
     arrays = {
         name: mx.zeros(shape, next((_TYPES[p] for p in _TYPES if name.startswith(p)), mx.float32))
-        for name, shape in trainer.shapes.items()
+        for name, shape in model.shapes.items()
     }
     numbers = dict.fromkeys(("step", "next_update", "train_seconds", "train_frac"), 0)
-    return trainer, TrainState.of(arrays, {**numbers, "rays": config.train.rays})
+    return Trainer(model, views), TrainState.of(arrays, {**numbers, "rays": config.train.rays})
 
 
 def small_camera(pixels: int) -> Camera:

@@ -18,7 +18,7 @@ import numpy as np
 
 from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_launches, total
 from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_interleaved, quartiles
-from nerfmac.app.run import Run, Training
+from nerfmac.app.run import Training
 from nerfmac.backend import current_device, uncompiled
 from nerfmac.common import Entry, Timeline, recording
 from nerfmac.ops.occupancy_update import pack_bits
@@ -101,17 +101,19 @@ class Part(NamedTuple):
         return values
 
 
-def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
+def time_step(training: Training, seconds: float, steps: int | None = None) -> WholeStep:
     """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
     reports. The run is first trained until its speed is constant. Every timed round begins from
     this state, so all rounds have the same rays and samples."""
-    state = list(itertools.islice(Training(run).fit(Goal()), SETTLING))[-1].state
-    interval = run.trainer.sampler.interval_at(state.step)
+    state = list(itertools.islice(training.fit(Goal()), SETTLING))[-1].state
+    trainer = training.trainer
+    assert trainer is not None
+    interval = trainer.model.sampler.interval_at(state.step)
     rounds = None if steps is None else ceil(steps / interval)
     reports: list[Report] = []
 
     def train() -> float:
-        reports.extend(run.trainer.train(state, Goal(steps=state.step + interval)))
+        reports.extend(trainer.train(state, Goal(steps=state.step + interval)))
         now = reports[-1].state
         return (now.train_seconds - state.train_seconds) / (now.step - state.step)
 
@@ -134,7 +136,7 @@ def time_launch(seconds: float) -> Timing:
 def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
     """Measure the time of each part of a step. The medians add up to the median of `whole`.
     `launch` is the time of an empty launch."""
-    step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
+    step = recorded_launches(trainer, whole.state)[trainer.model.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
     rare = list(_rare_parts(trainer, whole.state, seconds))
     rest = whole.step.median - sum(part.timing.median for part in (*kernels, *rare))
@@ -161,7 +163,7 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
     """Yield the parts of the occupancy update and of averaging the parameters."""
-    sampler = trainer.sampler
+    sampler = trainer.model.sampler
     interval, average = sampler.interval_at(state.step), sampler.phases + 1
     seldom = [(f"average, 1/{AVERAGED_EVERY}", average, AVERAGED_EVERY, "optimizer")]
     if sampler.phases:
@@ -211,10 +213,10 @@ class Host(NamedTuple):
         return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
 
 
-def take_steps(run: Run, steps: int) -> Timeline:
-    """Train `run` for `steps` additional steps and record their timeline."""
+def take_steps(training: Training, steps: int) -> Timeline:
+    """Train for `steps` additional steps and record their timeline."""
     with recording() as timeline:
-        for _ in Training(run).fit(Goal(steps=run.state.step + steps)):
+        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
             pass
     return timeline
 

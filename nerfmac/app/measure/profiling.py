@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import atan
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,17 @@ from nerfmac.app.measure.parts import (
     time_launch,
     time_step,
 )
-from nerfmac.app.measure.timing import Ceilings, Timing, measure_ceilings
-from nerfmac.app.run import Run
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings
+from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
-from nerfmac.backend import references
+from nerfmac.backend import current_device, references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common import InputError, Timeline, interval, recording
 from nerfmac.config.rendering import VideoOptions
+from nerfmac.geometry import Camera, Lens
 
+SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
@@ -58,6 +61,7 @@ class Profile:
     parts: list[Part]
     launch: Timing  # time of an empty launch
     host: Host
+    image: tuple[int, Timing]  # side of a rendered image in pixels, and its time
     references: dict[str, str]  # reason for each operation that runs as reference
 
     def to_json(self) -> dict[str, Any]:
@@ -82,6 +86,7 @@ class Profile:
             "ceilings": self.ceilings._asdict(),
             "launch_ms": self.launch._asdict(),
             "host": self.host.to_json(),
+            "image": {"side": self.image[0], "ms": self.image[1]._asdict()},
             "references": self.references,
             "step": step,
         }
@@ -107,6 +112,9 @@ class Profile:
             f"{host.wait.median:.3f} ms for the device"
         )
         yield f"kernels' times exclude the time of an empty launch, {self.launch.median:.3f} ms"
+        side, timing = self.image
+        rays = 1e3 * side**2 / timing.median
+        yield f"an image of {side}x{side} takes {timing}, {rays:.3g} rays/s"
         for operation, why in self.references.items():
             yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
         busy = os.getloadavg()[0]
@@ -133,42 +141,56 @@ class Profile:
 
 
 def profile(
-    run: Run,
+    training: Training,
     *,
     steps: int | None = None,
     seconds: float = 1.0,
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile the next training steps of a run, which is trained further in memory and not saved.
+    """Profile the next steps of a training. The run is trained further.
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
     this number is recorded and timed, rounded up to whole intervals between occupancy updates. The
     timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
     kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
     """
-    about = machine()
+    run, about = training.run, machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")
     most = measure_ceilings(seconds)
     on_line(str(most))
-    timeline = take_steps(run, STEPS if steps is None else steps)
+    timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_of(timeline)
     if trace is not None:
-        _record_the_rest(run, timeline, on_line)
+        _record_the_rest(training, timeline, on_line)
         timeline.write(trace)
-    whole, launch = time_step(run, 4.0 * seconds, steps), time_launch(seconds)
-    measured = parts(run.trainer, whole, launch, seconds)
-    result = Profile(about, run, most, whole, measured, launch, host, references())
+    whole, launch = time_step(training, 4.0 * seconds, steps), time_launch(seconds)
+    assert training.trainer is not None
+    measured = parts(training.trainer, whole, launch, seconds)
+    image = time_image(run, seconds)
+    result = Profile(about, run, most, whole, measured, launch, host, image, references())
     for line in result.lines():
         on_line(line)
     return result
 
 
-def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None]) -> None:
+def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
+    """Return the side length of a square image in pixels, and its rendering time. The camera has
+    the pose and the horizontal field of view of the first training camera."""
+    side, camera = SIDE.get(current_device(), 800), run.scene.cameras[0]
+    angle = 2.0 * atan(0.5 * camera.lens.width / camera.lens.fl_x)
+    view, renderer = Camera(Lens.from_fov(angle, side, side), camera.pose), run.renderer()
+    return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
+
+
+def _record_the_rest(
+    training: Training, timeline: Timeline, on_line: Callable[[str], None]
+) -> None:
     """Record the timelines of a step, kernel by kernel, of an evaluation, and of rendering a
     video."""
+    run = training.run
     with recording() as more, tempfile.TemporaryDirectory() as folder:
-        _launch_one_by_one(run)
+        _launch_one_by_one(training)
         if run.images().splits.get("test"):
             run.evaluate("test", limit=EVALUATED, progress=False)
         path = Path(folder, "video.gif")
@@ -183,12 +205,14 @@ def _record_the_rest(run: Run, timeline: Timeline, on_line: Callable[[str], None
     timeline.entries += more.entries
 
 
-def _launch_one_by_one(run: Run) -> None:
+def _launch_one_by_one(training: Training) -> None:
     """Repeat a recorded occupancy update and step. The host waits for each kernel."""
-    *_, update, step, _average = [[], *recorded_launches(run.trainer, run.state)]
-    for computation, recorded in (("occupancy update", update), ("step", step)):
+    assert training.trainer is not None
+    recorded = recorded_launches(training.trainer, training.run.state)
+    *_, update, step, _average = [[], *recorded]
+    for computation, launches in (("occupancy update", update), ("step", step)):
         with interval(f"{computation}, kernel by kernel", LANE):
-            for launched in recorded:
+            for launched in launches:
                 if launched.name not in NEVER_EVALUATED:
                     name, operation = launched.name, launched.operation
                     stage = STAGES.get(operation, operation)

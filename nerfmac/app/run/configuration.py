@@ -15,7 +15,8 @@ from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry import Bounds
 from nerfmac.sampling.occupancy import MAX_WARMUP_POINTS
 from nerfmac.training.goal import Goal
-from nerfmac.training.method import Method, Parts
+from nerfmac.training.method import Method
+from nerfmac.training.model import Model
 from nerfmac.training.resolve import SceneFacts
 
 log = logging.getLogger("nerfmac")
@@ -69,7 +70,7 @@ def check_method(method: Method) -> None:
     checks.kind("method", method, Method, "a nerfmac.Method, such as nerfmac.Method(field=...)")
 
 
-def needed_memory(config: Config, scene: Scene, parts: Parts) -> dict[str, int]:
+def needed_memory(model: Model, scene: Scene) -> dict[str, int]:
     """Estimate the memory in bytes for the keys of `REDUCING_OPTIONS`.
 
     The model consists of several training states, with parameters, their average, their moments,
@@ -78,8 +79,9 @@ def needed_memory(config: Config, scene: Scene, parts: Parts) -> dict[str, int]:
     gradients, of positions and features of all marched samples, and of the points in an update of
     the occupancy grid.
     """
-    parameters = sum(prod(spec.shape) for spec in parts.parameter_specs.values())
-    state = sum(map(prod, parts.sampler.shapes.values()))
+    config = model.config
+    parameters = sum(prod(spec.shape) for spec in model.parameter_specs.values())
+    state = sum(map(prod, model.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)
     return {
@@ -89,10 +91,10 @@ def needed_memory(config: Config, scene: Scene, parts: Parts) -> dict[str, int]:
     }
 
 
-def check_memory(config: Config, scene: Scene, parts: Parts, limit: int) -> None:
+def check_memory(model: Model, scene: Scene, limit: int) -> None:
     """Raise `InputError` if the sum of `needed_memory` exceeds the memory for training, given the
     memory limit in bytes, or if the images exceed the maximum size of an array."""
-    needed = needed_memory(config, scene, parts)
+    needed = needed_memory(model, scene)
     usable, total, images = training_bytes(limit), sum(needed.values()), needed["the images"]
     at_most = array_bytes() or images
 

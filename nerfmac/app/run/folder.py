@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene
 from nerfmac.app.scenes.record import SceneRecord, is_run as is_run
-from nerfmac.common import LOCK, InputError, check_free, read_json, visible_names
+from nerfmac.common import LOCK, InputError, check_free, read_as, read_fields, visible_names
 
 BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
 
@@ -24,7 +24,7 @@ def read_record(folder: Path) -> SceneRecord:
             "has written, such as runs/NAME"
         )
     path = folder / "scene.json"
-    return SceneRecord.from_json(read_json(path), path)
+    return read_as(SceneRecord, read_fields(path))
 
 
 def check_unused(folder: Path) -> None:

@@ -22,7 +22,7 @@ from nerfmac.app.run.refinement_report import refinement_summary
 from nerfmac.app.run.reporting import Scalars, duration, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
-from nerfmac.backend import to_numpy
+from nerfmac.backend import Traces, to_numpy
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
@@ -39,6 +39,7 @@ from nerfmac.geometry import (
     rays_through,
     scene_ground_plane,
 )
+from nerfmac.ranks import current_ranks
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes
 from nerfmac.rendering.surface_metrics import depth_errors
@@ -76,10 +77,10 @@ class Outputs:
             on_end: Callback that `finish` calls before the evaluation.
             progress: Whether to show progress bars, on the first rank.
         """
-        self._run, self._folder = training.run, training.folder
+        self._training, self._run, self._folder = training, training.run, training.folder
         self._start, self._on_report, self._on_end = start, on_report, on_end
         self._tensorboard, self._all_views = tensorboard, all_views
-        self.progress = progress and training.run.trainer.ranks.is_first
+        self.progress = progress and current_ranks().is_first
         self._scalars: Scalars | None = None
 
     @contextmanager
@@ -133,7 +134,7 @@ class Outputs:
         except InputError as problem:  # The metrics are written in any case.
             log.warning("%s", problem)
         wall_seconds = time.perf_counter() - self._start
-        figures = metrics(run, views, of, wall_seconds=wall_seconds)
+        figures = metrics(self._training, views, of, wall_seconds=wall_seconds)
         confirm()
         write_json(folder / "metrics.json", figures)
         self._scalars.result(run.state.step, preview, views)
@@ -205,19 +206,20 @@ def quality(
 
 
 def metrics(
-    run: Run, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
+    training: Training, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
 ) -> dict[str, Any]:
     """Collect the values of `metrics.json`. Times are in seconds, and PSNR is in dB."""
+    run, traces = training.run, training.trainer.traces if training.trainer else Traces()
     return {
         **machine(),
         "preset": run.config.preset,
         "seed": run.config.seed,
-        "ranks": run.trainer.ranks.size,
+        "ranks": current_ranks().size,
         "steps": run.state.step,
         "skipped_steps": run.skipped_steps,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
-        "variants": variants_here(run.config),
+        "variants": variants_here(),
         "wall_seconds": wall_seconds,
         "train_views": len(run.scene.cameras),
         "split": run.scene.options.split,
@@ -229,8 +231,8 @@ def metrics(
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],
         "samples_per_second": run.rates[1],
-        "traces": run.trainer.traces.counts.total(),
-        "needless_traces": run.trainer.traces.needless,
+        "traces": traces.counts.total(),
+        "needless_traces": traces.needless,
         "peak_memory_bytes": peak_memory_bytes(),
         "active_memory_bytes": active_memory_bytes(),
     }

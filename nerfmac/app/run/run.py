@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
     InputError,
+    as_json,
     checks,
     interval,
     make_folder,
@@ -39,14 +39,15 @@ from nerfmac.common import (
 )
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry import Camera, Views
+from nerfmac.ranks import current_ranks
 from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.held_out import refined_views
 from nerfmac.training.method import Method
+from nerfmac.training.model import Model
 from nerfmac.training.resolve import resolve
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 
 CURVE_POINTS = 100  # Maximum number of points in `Run.curve`.
 
@@ -64,9 +65,8 @@ class Run:
         5
     """
 
-    config: Config
     scene: SceneRecord
-    trainer: Trainer
+    model: Model
     state: TrainState
     history: History = field(default_factory=History)
     """Loss and PSNR of the steps so far."""
@@ -91,7 +91,6 @@ class Run:
         *,
         method: Method = CONFIGURED,
         progress: bool = True,
-        decode: bool = True,
     ) -> Run:
         """Create a run on the training views of a scene, before the first step.
 
@@ -100,8 +99,6 @@ class Run:
             config: All settings, or the name of a preset, as in `nerfmac.train`.
             method: Custom field, sampler, or loss.
             progress: Whether to show a progress bar while images are decoded.
-            decode: Whether to decode the images now. If False, `decode` decodes them later, unless
-                the method has a custom field or sampler.
 
         Returns:
             The run before the first step.
@@ -113,19 +110,17 @@ class Run:
                 cannot be decoded.
         """
         configuration.check_method(method)
-        # A custom component is created once, when all settings are known.
-        is_own = method.field is not None or method.sampler is not None
-        views = scene.views("train", progress=progress) if is_own else None
         facts = configuration.facts_of(scene)
-        config = resolve(configuration.config_of(config), facts, views)
-        trainer = Trainer(config, scene.bounds, views, method, facts.cameras)
-        configuration.check_memory(config, scene, trainer.parts, memory_limit())
-        state = trainer.init() if views else trainer.preview(facts.cameras)
-        record = SceneRecord.of(scene, views.mean_color() if views else None)
-        run = cls(config, record, trainer, state, source=scene)
-        for _ in run.decode(progress=progress) if decode else ():
-            pass
-        return run
+        config = resolve(configuration.config_of(config), facts)
+        # A custom component is created once, when all settings are known.
+        if not method.has_components:
+            model = Model(config, scene.bounds, facts.cameras, method)
+            configuration.check_memory(model, scene, memory_limit())
+        views = scene.views("train", progress=progress)
+        model = Model(resolve(config, facts, views), scene.bounds, views.cameras, method)
+        configuration.check_memory(model, scene, memory_limit())
+        record = SceneRecord.of(scene, views.mean_color())
+        return cls(record, model, model.init(views), source=scene)
 
     @classmethod
     def load(
@@ -153,17 +148,22 @@ class Run:
         if source is not None:
             scene = run_folder.moved_record(folder, scene, source)
         config = Config.from_json(read_json(folder / "config.json"))
-        trainer = Trainer(config, scene.bounds, method=method, cameras=scene.cameras)
+        model = Model(config, scene.bounds, scene.cameras, method)
         path = folder / "checkpoint.safetensors"
-        state, notes = load_checkpoint(path, trainer.shapes, method.own)
+        state, notes = load_checkpoint(path, model.shapes, method.own)
         history, seconds, rates = read_notes(notes, str(path))
-        run = cls(config, scene, trainer, state, history, source, seconds, rates)
+        run = cls(scene, model, state, history, source, seconds, rates)
         run.name = folder.resolve().name
         return run
 
     def __repr__(self) -> str:
         state = f"{self.state.step} steps, {self.state.train_seconds:.1f} s"
         return f"Run({self.scene.path or 'a scene in memory'}, {self.config.preset}, {state})"
+
+    @property
+    def config(self) -> Config:
+        """All settings of the run."""
+        return self.model.config
 
     @property
     def skipped_steps(self) -> int:
@@ -175,33 +175,6 @@ class Run:
         """Training curve with up to 100 points (step, training time in seconds, training PSNR in
         dB)."""
         return self.history.curve(CURVE_POINTS)
-
-    def decode(self, *, progress: bool = True) -> Iterator[None]:
-        """Decode the training images and pass them to the trainer. If the state is a preview, the
-        run also receives the settings that depend on the images and the initial state.
-
-        Args:
-            progress: Whether to show a progress bar.
-
-        Yields:
-            None, after each image.
-
-        Raises:
-            InputError: If the images cannot be read.
-        """
-        if self.trainer.has_views:
-            return
-        source, method = self.images(), self.trainer.method
-        yield from source.decoding("train", progress=progress)
-        views, is_new = source.views("train"), self.state.is_preview
-        if is_new:
-            self.config = resolve(self.config, configuration.facts_of(source), views)
-            self.scene = SceneRecord.of(source, views.mean_color())
-        # Custom components are created again only if their configuration has changed.
-        parts = self.trainer.parts if self.trainer.config == self.config else None
-        self.trainer = Trainer(self.config, self.scene.bounds, views, method, parts=parts)
-        if is_new:
-            self.state = self.trainer.init()
 
     def refine(self, **switches: bool) -> None:
         """Enable or disable the refinement of poses, lenses, exposures, or colors.
@@ -221,14 +194,9 @@ class Run:
             )
         for name in switches:
             checks.choice("correction", name, REFINED)
-        self.config = override(self.config, refine=switches)
-        cameras = self.scene.cameras
-        self.trainer = Trainer(
-            self.config, self.scene.bounds, method=self.trainer.method, cameras=cameras
-        )
-        self.state = self.trainer.preview(cameras)
-        for _ in self.decode():
-            pass
+        views, config = self.images().views("train"), override(self.config, refine=switches)
+        self.model = Model(config, self.scene.bounds, views.cameras, self.model.method)
+        self.state = self.model.init(views)
 
     def copy(self) -> Run:
         """Return an independent copy of the run. The copy can be used on any thread.
@@ -237,9 +205,7 @@ class Run:
             Copy in memory.
         """
         mx.eval(self.state.arrays())
-        # Compiled functions belong to a thread, so the copy needs another trainer.
-        trainer = self.trainer.without_views(self.scene.cameras)
-        return replace(self, trainer=trainer, history=History(self.curve))
+        return replace(self, history=History(self.curve))
 
     def save(self, folder: str | Path) -> None:
         """Save the run.
@@ -252,12 +218,15 @@ class Run:
         """
         folder = user_path(folder)
         make_folder(folder)
-        write_json(folder / "scene.json", self.scene.to_json())
+        write_json(folder / "scene.json", as_json(self.scene))
         write_json(folder / "config.json", self.config.to_json())
+        if current_ranks().size == 1:  # With several, launches may wait for a rank that is lost.
+            confirm()
         self.save_checkpoint(folder)
 
     def save_checkpoint(self, folder: Path) -> None:
-        """Save only the training state.
+        """Save only the training state, which must be confirmed (see `nerfmac.backend.watchdog`).
+        The device is not used, so that a state can be saved after the device has failed.
 
         Args:
             folder: Run folder that contains the other files.
@@ -265,12 +234,10 @@ class Run:
         Raises:
             InputError: If the file cannot be written.
         """
-        if self.trainer.ranks.size == 1:  # With several, launches may wait for a rank that is lost.
-            confirm()
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):
-            save_checkpoint(path, self.state, notes, self.trainer.method.own)
+            save_checkpoint(path, self.state, notes, self.model.method.own)
 
     def renderer(self) -> Renderer:
         """Return a renderer of the current field.
@@ -278,7 +245,7 @@ class Run:
         Returns:
             Renderer of the current state. Later training does not affect it.
         """
-        return self.trainer.renderer(self.state)
+        return self.model.renderer(self.state)
 
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
@@ -358,14 +325,14 @@ class Run:
         have the refined values."""
         if not self.config.refine.cameras:
             return self.scene.cameras
-        cameras = self.trainer.refinement.cameras(self.state.average)
+        cameras = self.model.refinement.cameras(self.state.average)
         return tuple(cameras[index] for index in range(len(cameras)))
 
     @property
     def refined(self) -> dict[str, Any]:
         """Summary of the changes that refinement has made to the cameras and colors so far; see
         `refinement_report`."""
-        return refinement_report(self.trainer.refinement, self.state.average)
+        return refinement_report(self.model.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:
         """Return the images and cameras of a split, for comparison with renderings.
@@ -386,11 +353,11 @@ class Run:
         """
         views, key = self.images().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
-            is_trained, trained = split == "train", (self.trainer, self.state)
+            is_trained, trained = split == "train", (self.model, self.state)
             refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
             self._aligned = {key: refined}
         refined = self._aligned.get(key, views)
-        return self.trainer.refinement.with_depth(refined, self.state.average)
+        return self.model.refinement.with_depth(refined, self.state.average)
 
     def images(self) -> Scene:
         """Return the scene of the run, with the paths of its images. If the run was loaded from a

@@ -188,11 +188,9 @@ def begin_training(
     if goal.steps is not None:
         config = override(config, train={"steps": int(goal.steps)})
     progress = progress and is_first
-    run = Run.begin(scene, config, method=method, decode=False)
+    run = Run.begin(scene, config, method=method, progress=progress)
     if folder is not None:
         _check_test_images(scene, progress=progress)
-    for _ in run.decode(progress=progress):
-        pass
     # Only the first rank locks and writes files.
     training = Training.begin(run, folder) if folder is not None and is_first else Training(run)
     for line in training_findings(scene) if is_first else ():
@@ -222,7 +220,7 @@ def resume_training(
     else:
         training = Training(Run.load(folder, scene, method=method))
     run = training.run
-    check_memory(run.config, scene, run.trainer.parts, memory_limit())
+    check_memory(run.model, scene, memory_limit())
     _check_test_images(scene, progress=progress and is_first)
     return training
 
@@ -280,7 +278,7 @@ def _explained(training: Training, goal: Goal) -> Iterator[None]:
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]
         elif isinstance(error, RuntimeError) and is_out_of_memory(error):
-            needed = needed_memory(run.config, run.images(), run.trainer.parts)
+            needed = needed_memory(run.model, run.images())
             notes = [saved, f"reduce {what_to_lower(needed)}"]
         elif isinstance(error, RuntimeError) and not isinstance(error, LostRankError):
             notes = notes if in_words(error) else []

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from nerfmac.app.run import folder as run_folder, reporting
 from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
@@ -21,20 +20,19 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend.watchdog import RETRIES, resumed
 from nerfmac.common import locked, make_folder, user_path
 from nerfmac.common.awake import awake
-from nerfmac.ranks import noticed, watched
+from nerfmac.ranks import current_ranks, noticed, watched
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
+from nerfmac.training.trainer import Trainer
 
 SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
 log = logging.getLogger("nerfmac")
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
-Item = TypeVar("Item")
-
 
 class Training:
-    """Training of a run. `fit` is the only training loop.
+    """Training of a run, with one trainer. `fit` is the only training loop.
 
     In a run folder, the run is saved every 30 seconds and at the end, and no other process can
     train meanwhile.
@@ -44,6 +42,8 @@ class Training:
         """Create the training of `run`. If `folder` is None, the run is only in memory."""
         self.run, self.folder = run, folder
         self.saved_step = run.state.step  # Step of the last checkpoint.
+        self.trainer: Trainer | None = None
+        """Trainer on the views of the run, or None before `prepare`."""
         self._is_locked = False
         # Result of `checkpoint_mark` after this process last read or wrote the checkpoint.
         self._mark: tuple[int, int] | None = None
@@ -129,8 +129,27 @@ class Training:
             DivergedError: If the loss is not finite. The run keeps the last good state.
             LostRankError: If another rank has failed.
         """
+        run, ranks = self.run, current_ranks()
+        with noticed(ranks):  # No time limit: another rank may still be reading images.
+            ranks.check_alike("their configurations", repr(run.config.to_json()))
+            ranks.check_alike("their scenes", repr(replace(run.scene, path=None)))
+        good, saved = run.state, time.perf_counter()  # State after a step that was not skipped.
         with self.locked(), awake():
-            yield from self._train(goal)
+            try:
+                for report in self._survived(goal):
+                    if report is None:
+                        continue
+                    self._update(report)
+                    good = good if report.is_skipped else report.state
+                    if time.perf_counter() - saved > SAVE_SECONDS:
+                        self._save_checkpoint()
+                        saved = time.perf_counter()
+                    yield report
+            except DivergedError as error:
+                run.state, error.run = good, run
+                raise
+            finally:
+                self._save_checkpoint()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -155,13 +174,13 @@ class Training:
     def prepare(self) -> Iterator[None]:
         """Decode the images and compile the functions of the training step, and yield after each
         image and each compilation. If the run is already prepared, nothing is done."""
-        run, was_preview = self.run, self.run.state.is_preview
-        yield from run.decode()
-        if was_preview:
-            self.save()
-        if run.trainer.is_compiled:
+        run = self.run
+        if self.trainer is None:
+            yield from run.images().decoding("train")
+            self.trainer = Trainer(run.model, run.images().views("train"))
+        if self.trainer.is_compiled:
             return
-        for seconds in run.trainer.compile(run.state):
+        for seconds in self.trainer.compile(run.state):
             run.build_seconds += seconds
             yield
         reporting.log_backends(run.build_seconds)
@@ -169,6 +188,7 @@ class Training:
     def refine(self, **switches: bool) -> None:
         """Enable or disable refinements, as `Run.refine` does, and save the run."""
         self.run.refine(**switches)
+        self.trainer = None
         self.save()
 
     def save(self) -> None:
@@ -186,42 +206,13 @@ class Training:
         assert self.folder is not None
         self._mark, self.saved_step = run_folder.checkpoint_mark(self.folder), self.run.state.step
 
-    def _train(self, goal: Goal) -> Generator[Report]:
-        """Train until a goal is reached, and save the run every `SAVE_SECONDS`."""
-        run, ranks = self.run, self.run.trainer.ranks
-        with noticed(ranks):  # No time limit: another rank may still be reading images.
-            ranks.check_alike("their configurations", repr(run.config.to_json()))
-            ranks.check_alike("their scenes", repr(replace(run.scene, path=None)))
-        for _ in self._survived(self.prepare):
-            pass
-        saved = time.perf_counter()
+    def _survived(self, goal: Goal) -> Iterator[Report | None]:
+        """Yield None during the preparation, and then confirmed reports. After a GPU failure, save
+        the run and begin again, except with several ranks, because the others would not wait."""
+        ranks = current_ranks()
 
-        def unconfirmed() -> Iterator[Report]:
-            """Yield reports. The checkpoints are saved here, so that a GPU failure that is raised
-            meanwhile is survived as well."""
-            nonlocal saved
-            for report in run.trainer.train(run.state, goal):
-                if time.perf_counter() - saved > SAVE_SECONDS:
-                    self._save_checkpoint()
-                    saved = time.perf_counter()
-                yield report
-
-        good = run.state  # Last reported state after a step that was not skipped.
-        try:
-            for report in self._survived(unconfirmed):
-                self._update(report)
-                good = good if report.is_skipped else report.state
-                yield report
-        except DivergedError as error:
-            run.state, error.run = good, run
-            raise
-        finally:
-            self.save()
-
-    def _survived(self, begin: Callable[[], Iterable[Item]]) -> Iterator[Item]:
-        """Yield items that the ranks compute together. After a GPU failure, save the run and begin
-        again, except with several ranks, because the others would not wait."""
-        ranks = self.run.trainer.ranks
+        def items(_done: int) -> Iterator[Report | None]:
+            return watched(ranks, self._items(goal), save)
 
         def save() -> str:
             self._save_checkpoint()
@@ -229,8 +220,12 @@ class Training:
                 return "the first rank saves the run"
             return f"the state after step {self.run.state.step} is saved in {self.folder}"
 
-        retries = RETRIES if ranks.size == 1 else 0
-        return resumed(lambda _done: watched(ranks, begin(), save), retries, on_failure=save)
+        return resumed(items, RETRIES if ranks.size == 1 else 0, on_failure=save)
+
+    def _items(self, goal: Goal) -> Iterator[Report | None]:
+        yield from self.prepare()
+        assert self.trainer is not None
+        yield from self.trainer.train(self.run.state, goal)
 
     def _update(self, report: Report) -> None:
         run = self.run
@@ -238,8 +233,8 @@ class Training:
         run.history.add(report)
         points = run.history.points  # None of a step that was skipped.
         if before < reporting.CHECKED_AT <= run.state.step and points:
-            blend = run.config.train.blend
-            reporting.warn_if_nothing_is_learned(points, run.trainer.views, blend)
+            views, blend = run.images().views("train"), run.config.train.blend
+            reporting.warn_if_nothing_is_learned(points, views, blend)
         (rays, samples), weight = run.rates, _RATE_WEIGHT if any(run.rates) else 1.0
         rays += weight * (report.rays_per_second - rays)
         run.rates = rays, samples + weight * (report.samples_per_second - samples)

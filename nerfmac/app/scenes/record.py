@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading
 from nerfmac.app.scenes.placement import find_subject
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.common import Fields, InputError, prefix_errors
-from nerfmac.config.scenes import DEFAULTS, SceneOptions, Split
-from nerfmac.geometry import Bounds, Camera, Color, Direction, Lens, Placement, Sphere
+from nerfmac.common import InputError, checks
+from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
+from nerfmac.geometry import Bounds, Camera, Color, Direction, Placement, Sphere
 
 SAME_WITHIN = 1e-4
 """Maximum difference of equal cameras: of poses in scene units, and of intrinsics relative to their
@@ -94,38 +93,12 @@ class SceneRecord:
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON values."""
-        cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
-        placement = self.placement and {
-            "scale": self.placement.scale,
-            "offset": self.placement.offset.tolist(),
-            "rotation": self.placement.rotation.tolist(),
-        }
-        options = asdict(self.options)
-        values: dict[str, Any] = {"cameras": cameras, "options": options, "placement": placement}
-        values |= {"subject": self.subject and self.subject._asdict()}
-        return {**vars(self), **values, "depth": self.depth._asdict()}
-
-    @classmethod
-    def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """Parse the JSON `values` of a record. `path` is their file, for error messages."""
-        record = Fields.of(values, str(path))
-        record.allow_only(*(field.name for field in fields(cls)))
-        x, y, z = record.numbers("up", 3)
-        return cls(
-            None if record.is_null("path") else record.text("path"),
-            record.number("extent", above=0),
-            (x, y, z),
-            tuple(_camera(camera) for camera in record.objects("cameras")),
-            _options(record.object("options")),
-            _placement(record),
-            _color(record),
-            _subject(record),
-            _views(record.object("views")),
-            record.texts("masked"),
-            _depth(record.object("depth")),
-        )
+    def __post_init__(self) -> None:
+        check_extent(self.extent)
+        if self.placement is not None:
+            checks.number("placement.scale", self.placement.scale, low=1e-30)
+            checks.finite("placement.offset", self.placement.offset, (3,))
+            checks.finite("placement.rotation", self.placement.rotation, (3, 3))
 
     def check_views(self, scene: Scene, run: str) -> None:
         """Raise `InputError` unless the training views of `scene` have the names and the cameras of
@@ -164,75 +137,3 @@ def _is_same(one: Camera, other: Camera) -> bool:
         np.allclose(ours, theirs, rtol=SAME_WITHIN, atol=SAME_WITHIN)
         and np.allclose(one.pose, other.pose, rtol=0.0, atol=SAME_WITHIN)
     )
-
-
-def _views(views: Fields) -> dict[str, tuple[str, ...]]:
-    return {split: views.texts(split) for split in views.values}
-
-
-def _color(record: Fields) -> Color | None:
-    if record.is_null("mean_color"):
-        return None
-    red, green, blue = record.numbers("mean_color", 3)
-    return red, green, blue
-
-
-def _subject(record: Fields) -> Sphere | None:
-    if record.is_null("subject"):
-        return None
-    subject = record.object("subject")
-    subject.allow_only(*Sphere._fields)
-    x, y, z = subject.numbers("center", 3)
-    return Sphere((x, y, z), subject.number("radius", above=0))
-
-
-def _options(options: Fields) -> SceneOptions:
-    options.allow_only(*(field.name for field in fields(SceneOptions)))
-    given = {name for name, value in options.values.items() if value is not None}
-    values: dict[str, Any] = {
-        "split": _split(options) if "split" in given else None,
-        "extent": options.number("extent") if "extent" in given else None,
-        "up": options.numbers("up", 3) if "up" in given else None,
-        "downscale": options.count("downscale", 1),
-        "max_images": options.count("max_images") if "max_images" in given else None,
-        "masks": options.flag("masks", default=True),
-        "depth": options.flag("depth", default=True),
-    }
-    with prefix_errors(options.where):
-        return SceneOptions(**values)
-
-
-def _depth(depth: Fields) -> DepthReading:
-    depth.allow_only(*DepthReading._fields)
-    marker = None if depth.is_null("marker") else depth.number("marker", above=0)
-    return DepthReading(depth.number("factor", above=0), depth.flag("along_rays"), marker)
-
-
-def _split(options: Fields) -> Split:
-    if isinstance(options.values["split"], list):
-        return options.texts("split")
-    if options.values["split"] == "none":
-        return "none"
-    number = options.number("split")
-    return int(number) if number == int(number) else number
-
-
-def _placement(record: Fields) -> Placement | None:
-    if record.is_null("placement"):
-        return None
-    placement = record.object("placement")
-    placement.allow_only("scale", "offset", "rotation")
-    scale, offset = placement.number("scale", above=0), np.array(placement.numbers("offset", 3))
-    rotation = np.array(placement.table("rotation", (3,), 3))
-    return Placement(scale, offset, record.number("extent", above=0), rotation)
-
-
-def _camera(camera: Fields) -> Camera:
-    lengths = [field.name for field in fields(Lens)][2:-1]
-    camera.allow_only("width", "height", *lengths, "is_fisheye", "pose")
-    size = camera.count("width"), camera.count("height")
-    numbers = [camera.number(name) for name in lengths]
-    is_fisheye = camera.flag("is_fisheye", default=False)
-    pose = np.array(camera.table("pose", (3,), 4))
-    with prefix_errors(camera.where):
-        return Camera(Lens(*size, *numbers, is_fisheye=is_fisheye), pose.astype(np.float32))

@@ -29,10 +29,10 @@ from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import cropped
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.method import Method
+from nerfmac.training.model import Model
 from nerfmac.training.optimizer import no_moments
 from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
@@ -158,7 +158,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     config = settled(override(shape.config, occupancy={"resolution": resolution}), bounds)
     field = shape.field(bounds)
     parameters = read_parameters(snapshot, shape, field)
-    trainer = Trainer(config, bounds, method=Method(lambda *_: field), cameras=record.cameras)
+    model = Model(config, bounds, record.cameras, Method(lambda *_: field))
     geometry = march_geometry(config.march, config.occupancy, bounds)
     state = TrainState(
         parameters,
@@ -172,7 +172,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
         train_frac=1.0,
     )
     mx.eval(state.arrays())
-    run = Run(config, record, trainer, state, name=user_path(path).stem)
+    run = Run(record, model, state, name=user_path(path).stem)
     if scene is not None:
         run.source = _moved_scene(load_scene(scene), run)
     return run

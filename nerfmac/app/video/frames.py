@@ -112,7 +112,7 @@ class FrameRenderer:
         self._scene_cameras = run.scene.cameras
         placement = placement_of(run)
         self._new_view = partial(
-            ViewRenderer, run.trainer.trained(run.state), options, placement, run.scene.subject
+            ViewRenderer, run.model.trained(run.state), options, placement, run.scene.subject
         )
         self._view = self._new_view()
         _ = self._view.occupied  # Raises now, before any file is written.

@@ -53,8 +53,8 @@ from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, over_background, to_uint8
+from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 
 FACE_BRIGHTNESS = (0.8, 0.62, 1.0)  # Brightness factors of cell faces perpendicular to x, y, and z.
 CELL_VARIATION = 0.12  # Maximum random difference in brightness between cells.
@@ -84,13 +84,13 @@ class Images:
 
     def __init__(
         self,
-        trainer: Trainer,
+        model: Model,
         state: TrainState,
         options: RenderOptions,
         subject: Sphere | None = None,
     ) -> None:
         self._options = options
-        self._view = ViewRenderer(trainer.trained(state), options, subject=subject)
+        self._view = ViewRenderer(model.trained(state), options, subject=subject)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """Draw an image from a camera in scene coordinates. `focus` is the distance from the camera

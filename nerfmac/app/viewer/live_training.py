@@ -3,9 +3,11 @@
 import math
 import time
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
-from nerfmac.app.run import Training
+from nerfmac.app.run import Run, Training
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common import InputError
 from nerfmac.config import REFINED
@@ -16,17 +18,45 @@ class LiveTraining:
     """Training in short slices, between which the viewer handles messages. Only the worker thread
     may use this object."""
 
-    def __init__(self, training: Training) -> None:
-        self.run, self._training = training.run, training
+    def __init__(self, shown: Training | Preview) -> None:
+        self._shown = shown
         self.goal = Goal()
         self.message: str | None = None
-        self.is_preparing = self.run.state.is_preview
+        self.is_preparing = isinstance(shown, Preview)
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
         self.errors = ViewErrors(len(self.run.scene.cameras))
         self._last: Report | None = None
         self._speed = _Speed()
+
+    @property
+    def run(self) -> Run:
+        """The run that the viewer shows. When its images are decoded, it replaces a preview."""
+        return self._shown.run
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Number of training steps that are not saved in any folder."""
+        shown = self._shown
+        return 0 if isinstance(shown, Preview) else self.run.state.step - shown.saved_step
+
+    def save(self, folder: str | Path) -> None:
+        """Save the current run in a run folder. If the images are not decoded, decode them."""
+        training = self._begun()
+        training.run.save(folder)
+        training.saved_step = training.run.state.step
+
+    def refine(self, **switches: bool) -> None:
+        """Enable or disable refinements before training starts (see `Run.refine`)."""
+        if self.is_running:
+            raise InputError(
+                "refinement cannot be changed during training; choose it before training starts"
+            )
+        if isinstance(self._shown, Preview):
+            self._shown = self._shown.refined(**switches)
+        else:
+            self._shown.refine(**switches)
 
     @property
     def is_running(self) -> bool:
@@ -111,7 +141,13 @@ class LiveTraining:
         while self.is_preparing:
             self.prepare()
             yield None
-        yield from self._training.fit(self.goal)
+        yield from self._begun().fit(self.goal)
+
+    def _begun(self) -> Training:
+        """Return the training of the run. If the viewer shows a preview, replace it."""
+        if isinstance(self._shown, Preview):
+            self._shown = self._shown.begin()
+        return self._shown
 
     def _prepare(self) -> Iterator[None]:
         """Read one image or compile some kernels with each `next`. No progress bar is shown: it
@@ -120,7 +156,7 @@ class LiveTraining:
         self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)
-        for _ in self._training.prepare():
+        for _ in self._begun().prepare():
             self.message = "compiling kernels"
             yield
 

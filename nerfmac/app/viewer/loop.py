@@ -214,7 +214,7 @@ class Loop:
     def _draw_rows(self, target: Target, is_moving: bool) -> None:
         session = self._session
         image = session.screen.draw(
-            session.run.trainer,
+            session.run.model,
             target,
             session.run.state,
             moving=is_moving,

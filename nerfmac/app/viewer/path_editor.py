@@ -110,7 +110,8 @@ def _strips(camera: Camera) -> Iterator[Camera]:
 class PathEditor:
     """Camera path of a session, and the video along it. At most one video is rendered at a time."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Callable[[], Run]) -> None:
+        """Create an empty path. `run` returns the run that the viewer shows."""
         self._keyframes = CameraPath(())
         self._move: tuple[str, CameraPath] | None = None
         self._orbit: CameraPath | None = None  # Orbit instead of a path of the user.
@@ -164,7 +165,7 @@ class PathEditor:
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:
         """Widths and heights of a video, first the default."""
-        lens = self._run.scene.cameras[0].lens
+        lens = self._run().scene.cameras[0].lens
         longest = max(lens.width, lens.height)
 
         def even(pixels: float) -> int:
@@ -175,9 +176,9 @@ class PathEditor:
         return list(dict.fromkeys([*shapes, *SHARED_SIZES]))
 
     def _around(self, name: str) -> CameraPath:
-        scene, move = self._run.scene, MOVES.get(name, tour)
-        views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
-        center = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
+        scene, move = self._run().scene, MOVES.get(name, tour)
+        views = split_cameras(self._run(), name) if name in SPLITS else scene.cameras
+        center = look_at_point(self._run().renderer(), scene.cameras, scene.up, scene.subject)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
         keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
         return CameraPath(keyframes, closed=name in MOVES)
@@ -190,7 +191,7 @@ class PathEditor:
 
     def load(self, name: str) -> None:
         """Replace the keyframes with the camera path in a JSON file; see `run.load_path`."""
-        self.path = load_path(self._run, _file(name, ".json"))
+        self.path = load_path(self._run(), _file(name, ".json"))
 
     @property
     def is_rendering(self) -> bool:

@@ -27,8 +27,8 @@ from nerfmac.app.viewer.screen_image import (
 )
 from nerfmac.backend import current_device
 from nerfmac.geometry import Camera
+from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 
 MOVING = 1 / 60  # Allowed time in seconds for an image while the camera moves.
 WARPED = 0.15
@@ -179,7 +179,7 @@ class Screen:
         return self._allowed_seconds(target, state, moving, training) is not None
 
     def draw(
-        self, trainer: Trainer, target: Target, state: TrainState, *, moving: bool, training: bool
+        self, model: Model, target: Target, state: TrainState, *, moving: bool, training: bool
     ) -> ScreenImage | None:
         """Draw a strip of the next image, and return the image if the strip was the last one."""
         allowed = self._allowed_seconds(target, state, moving, training)
@@ -187,7 +187,7 @@ class Screen:
             return None
         job = self._job
         if job is None or job.target is not target or (job.state is not state and not training):
-            job = self._job = self._begin(trainer, target, state, allowed)
+            job = self._job = self._begin(model, target, state, allowed)
         remaining = job.camera.lens.height - job.rows
         if allowed in (MOVING, WARPED):
             # All rows are drawn before messages are handled. If a message moved the camera after
@@ -220,7 +220,7 @@ class Screen:
         is_done = (self.shown.is_full or state.step == 0) and state is self._shown_state
         return None if is_done or moving else float("inf")
 
-    def _begin(self, trainer: Trainer, target: Target, state: TrainState, seconds: float) -> _Job:
+    def _begin(self, model: Model, target: Target, state: TrainState, seconds: float) -> _Job:
         assert self._size is not None
         full_size = width, height = target.full_size(*self._size)
         budget = self._budget(target, seconds) if seconds in FIRST_PIXELS else None
@@ -234,7 +234,7 @@ class Screen:
             is_small = self.shown is not None and self.shown.scale < MIDDLE
             scale = MIDDLE if is_small else 1.0
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        images = Images(trainer, state, target.options, target.subject)
+        images = Images(model, state, target.options, target.subject)
         return _Job(target, state, camera, full_size, scale, images, budget)
 
     def _budget(self, target: Target, seconds: float) -> PixelBudget:

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import HeldOut, Training
+from nerfmac.app.run import HeldOut, Run, Training
 from nerfmac.app.viewer.crop_box import Corners, initial_crop_box
 from nerfmac.app.viewer.exporting import Export
 from nerfmac.app.viewer.images import Images, PhotoComparison
 from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.path_editor import Canceled, PathEditor, VideoJob
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import Target
 from nerfmac.app.viewer.worker import Worker
@@ -127,18 +128,18 @@ def _hex(color: tuple[float, float, float]) -> str:
 class Session:
     """State of a viewer and of its run. Only the worker thread may use a session."""
 
-    def __init__(self, worker: Worker, training: Training, send: Send) -> None:
-        self.run = run = training.run
+    def __init__(self, worker: Worker, shown: Training | Preview, send: Send) -> None:
+        self.training = LiveTraining(shown)
+        run = self.run
         self.name = run.name
         self._backdrop = _hex(run.scene.backdrop)
         self.settings = Settings(background=self._backdrop)
         self._scene_up = run.scene.up
-        self.training, self._training = LiveTraining(training), training
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0  # Number of changes of the view that were not moves on a page.
         self.mover: str | None = None
         """Name of the page where the user last moved the view, or None if it changed otherwise."""
-        self.path_editor = PathEditor(run)
+        self.path_editor = PathEditor(lambda: self.run)
         self.pace: float | None = None
         """Estimated rendering time of a video in seconds per pixel, or None if it is unknown."""
         self.screen = Screen()
@@ -163,6 +164,11 @@ class Session:
         self._worker = worker
         self._target: Target | None = None
 
+    @property
+    def run(self) -> Run:
+        """The run that the viewer shows."""
+        return self.training.run
+
     def target(self) -> Target:
         """Return the content that the page should show: the same object until it changes."""
         # Decoding the images may change the mean color and therefore the backdrop.
@@ -179,9 +185,7 @@ class Session:
 
     def images(self) -> Images:
         """Return a renderer of viewer images for the current state of the run."""
-        return Images(
-            self.run.trainer, self.run.state, self.settings.options, self.run.scene.subject
-        )
+        return Images(self.run.model, self.run.state, self.settings.options, self.run.scene.subject)
 
     def go(self, view: View, page: str | None = None) -> None:
         """Change the view and end a photo comparison. `page` is the page where the user moved the
@@ -224,7 +228,7 @@ class Session:
     @property
     def extra_modes(self) -> list[str]:
         """Modes that show the additional outputs of the field."""
-        return [EXTRA + name for name in self.run.trainer.field.extras]
+        return [EXTRA + name for name in self.run.model.field.extras]
 
     def _turn_up(self) -> None:
         """Change the up direction of the view, of camera paths, and of the run to the setting."""
@@ -254,12 +258,11 @@ class Session:
     @property
     def unsaved_steps(self) -> int:
         """Number of training steps that are not saved in any folder."""
-        return self.run.state.step - self._training.saved_step
+        return self.training.unsaved_steps
 
     def save(self, folder: str | Path) -> None:
         """Save the current run in a run folder."""
-        self.run.save(folder)
-        self._training.saved_step = self.run.state.step
+        self.training.save(folder)
 
     def send_photos(self) -> None:
         """Send the next thumbnails to the page."""
@@ -344,11 +347,7 @@ class Session:
 
     def refine(self, **switches: bool) -> None:
         """Enable or disable refinements before training starts."""
-        if self.training.is_running:
-            raise InputError(
-                "refinement cannot be changed during training; choose it before training starts"
-            )
-        self._training.refine(**switches)
+        self.training.refine(**switches)
 
     def view_names(self) -> list[str]:
         """Return the names of the training views, or numbers if the images cannot be read."""

@@ -20,6 +20,7 @@ from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
+from nerfmac.app.export import joined_modules
 from nerfmac.app.paths import CameraPath
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import (
@@ -35,10 +36,11 @@ from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.path_editor import VideoJob
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
-from nerfmac.common import joined_modules, user_path
+from nerfmac.common import user_path
 from nerfmac.config import Config
 from nerfmac.training.method import Method
 
@@ -99,8 +101,9 @@ class Viewer(anywidget.AnyWidget):
                 video or photos, cameras are estimated first.
             config: All settings of a new run, or the name of a preset, as in `nerfmac.train`.
             method: Custom field, sampler, or loss, as in `nerfmac.train`.
-            out: Folder for a new run. The run is saved there immediately, every 30 seconds of
-                training, and whenever training stops. By default, a new run is only in memory.
+            out: Folder for a new run. The run is saved there when its images are decoded, every 30
+                seconds of training, and whenever training stops. By default, a new run is only in
+                memory.
 
         Raises:
             InputError: If an argument is invalid or the source cannot be loaded.
@@ -118,8 +121,8 @@ class Viewer(anywidget.AnyWidget):
         self._worker = the_worker()
 
         def begin() -> Session:
-            training = _opened(source, config, method, out)
-            session = Session(self._worker, training, self.send)
+            shown = _opened(source, config, method, out)
+            session = Session(self._worker, shown, self.send)
             if isinstance(source, str | Path) and is_run(user_path(source)):
                 session.held_out = HeldOut.read(user_path(source), session.run.state.step)
             return session
@@ -359,8 +362,8 @@ def _opened(
     config: Config | str,
     method: Method,
     out: str | Path | None,
-) -> Training:
-    """Return the training of the run to view: a copied, a loaded, or a new run."""
+) -> Training | Preview:
+    """Return the training of a copied or a loaded run, or the preview of a new run."""
     if isinstance(source, Run):
         return Training(source.copy())
     if not isinstance(source, Scene):
@@ -372,5 +375,4 @@ def _opened(
         if is_snapshot(folder):
             return Training(load_snapshot(folder))
         source = load_scene(folder)
-    run = Run.begin(source, config, method=method, decode=False)
-    return Training(run) if out is None else Training.begin(run, out)
+    return Preview(source, config, method, None if out is None else user_path(out))

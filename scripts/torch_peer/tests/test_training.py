@@ -36,7 +36,7 @@ from nerfmac.training.optimizer import (
     step_numbers,
 )
 from nerfmac.training.resolve import settled
-from nerfmac.training.trainer import Trainer
+from tests.scene_factory import initial, trainer_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 
@@ -183,8 +183,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
 
 def test_both_start_alike_and_have_as_many_rays(scene):
     peer = peer_on(scene)
-    trainer = Trainer(CONFIG, scene.bounds, scene.views("train"))
-    start = trainer.init()
+    trainer = trainer_of(CONFIG, scene.bounds, scene.views("train"))
+    start = initial(trainer)
     for name, values in peer.field.export().items():
         np.testing.assert_array_equal(values, np.array(start.parameters[name]))
     grid = peer.occupancy
@@ -253,11 +253,11 @@ def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying
 def test_both_learn_alike(scene):
     steps, last = 150, slice(-40, None)
     peer, theirs = peer_on(scene), []
-    trainer = Trainer(CONFIG, scene.bounds, scene.views("train"))
+    trainer = trainer_of(CONFIG, scene.bounds, scene.views("train"))
     for step in range(steps):
         peer.step(step / steps)
         theirs.append(peer.loss)
-    reports = trainer.train(trainer.init(), Goal(steps=steps))
+    reports = trainer.train(initial(trainer), Goal(steps=steps))
     ours = [report.loss for report in reports if report.state.step > steps - 40]
     assert np.mean(theirs[last]) < 0.6 * np.mean(theirs[:5])
     assert np.mean(theirs[last]) == pytest.approx(np.mean(ours), rel=0.15)

@@ -61,9 +61,9 @@ def test_the_file_of_a_split_may_be_in_the_home_folder(tmp_path, monkeypatch):
 
 
 def test_settings_keep_the_values_that_were_not_typed():
-    default = Train(**vars(Config(march=MarchConfig(near=0.5, steps=512))))
+    default = Train(settings=Config(march=MarchConfig(near=0.5, steps=512)))
     given = given_by("train", Train, ["--march.near", "auto"])
-    assert built(Train, given, default).march == MarchConfig(near=None, steps=512)
+    assert built(Train, given, default).settings.march == MarchConfig(near=None, steps=512)
     assert built(Train, {}, default) == default
 
 

@@ -79,7 +79,7 @@ def words(command, folder, tmp_path):
     [
         ("config.json", "{", ["config.json", "not valid JSON"]),
         ("config.json", '{"girth": 3}', ["config: girth is unknown"]),
-        ("config.json", '{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
+        ("config.json", '{"grid": {"levels": "eight"}}', ['config: grid: levels is "eight"']),
         ("scene.json", "{", ["scene.json"]),
         ("scene.json", '{"cameras": [{}]}', ["scene.json"]),
     ],

@@ -16,7 +16,7 @@ from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
 from nerfmac.fields.vanilla import VanillaField
-from nerfmac.training.resolve import settled
+from nerfmac.training.model import Model
 from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
@@ -32,16 +32,12 @@ def unlimited_afterwards():
     mx.set_cache_limit(cache)
 
 
-def parts_of(config, scene, method):
-    return method.parts(settled(config, scene.bounds), scene.bounds)
-
-
 def needed(config, scene, method=Method()):  # noqa: B008 - a frozen value
-    return needed_memory(config, scene, parts_of(config, scene, method))
+    return needed_memory(Model(config, scene.bounds, method=method), scene)
 
 
 def check(config, scene, method, limit):
-    check_memory(config, scene, parts_of(config, scene, method), limit)
+    check_memory(Model(config, scene.bounds, method=method), scene, limit)
 
 
 @pytest.fixture

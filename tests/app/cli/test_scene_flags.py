@@ -25,7 +25,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("words", [("tune",), ("profile",), ("bench", "--scene")])
+@pytest.mark.parametrize("words", [("profile",)])
 def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
     asked = []
 
@@ -33,7 +33,7 @@ def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
         asked.append((path, options))
         raise InputError("enough")
 
-    monkeypatch.setattr("nerfmac.app.cli.machine.load_scene", read)
+    monkeypatch.setattr("nerfmac.app.cli.profile.load_scene", read)
     assert command(*words, scene, "--device", "cpu", *OF_SCENE, "--no-masks", "--no-depth") == 2
     assert capsys.readouterr().err == "nerfmac: enough\n"
     assert asked == [(scene, OPTIONS)]

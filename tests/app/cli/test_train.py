@@ -44,13 +44,6 @@ def folder(scene, tmp_path_factory):
     return folder
 
 
-def test_after_training_the_tuning_of_a_mac_is_suggested(scene, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.cli.train.tuning_hint", lambda config: f"hint {config.preset}")
-    flags = (*FLAGS, "--steps", 2, "--out", tmp_path / "run", "--no-video")
-    assert nerfmac("train", scene, *flags) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "hint tiny"
-
-
 def metrics(folder):
     return json.loads((folder / "metrics.json").read_text())
 

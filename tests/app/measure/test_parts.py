@@ -9,8 +9,9 @@ from nerfmac.app.measure import parts as module
 from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, recorded_launches
 from nerfmac.app.measure.parts import Part, kernel_parts, parts, stages, time_step
 from nerfmac.app.measure.timing import Ceilings, Timing
+from nerfmac.app.run import Training
 from nerfmac.sampling.occupancy import march_geometry
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG, initial, write_scene
 
 MOST = Ceilings(1e9, 1e12, "made up")
 LAUNCH = Timing(0.01, 0.01, 0.01, 5)
@@ -21,22 +22,26 @@ def timing(median):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def training(tmp_path_factory):
     choose_device("cpu")
-    return Run.begin(load_scene(write_scene(tmp_path_factory.mktemp("scene"))), CONFIG)
+    scene = load_scene(write_scene(tmp_path_factory.mktemp("scene")))
+    training = Training(Run.begin(scene, CONFIG))
+    for _ in training.prepare():
+        pass
+    return training
 
 
 @pytest.fixture(scope="module")
-def whole(run):
-    return time_step(run, 0.0)
+def whole(training):
+    return time_step(training, 0.0)
 
 
 @pytest.fixture(scope="module")
-def measured(run, whole):
-    return parts(run.trainer, whole, LAUNCH, 0.0)
+def measured(training, whole):
+    return parts(training.trainer, whole, LAUNCH, 0.0)
 
 
-def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured):
+def test_the_parts_cover_every_kernel_that_a_step_launches(training, whole, measured):
     named = [part.name for part in measured]
     assert len(named) == len(set(named))
     interval = CONFIG.occupancy.interval_at(whole.state.step)
@@ -46,7 +51,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     others = {f"occupancy_{each}" for each in ("count", "points", "splat", "refresh", "pack")}
     others |= {"march_visible", "visibility_ends", "moving_average", *NEVER_EVALUATED}
     assert not kernels & others
-    recorded = recorded_launches(run.trainer, run.trainer.init())
+    recorded = recorded_launches(training.trainer, initial(training.trainer))
     assert kernels | others == {each.name for some in recorded for each in some}
 
 
@@ -89,8 +94,8 @@ def test_a_rate_is_work_over_time_and_a_fraction_that_of_the_scarcer_limit():
     assert lost.per_second(1) is lost.fraction(most, cached=True) is None
 
 
-def test_a_kernel_s_time_is_that_of_all_its_launches_less_empty_ones(run, monkeypatch):
-    (step,) = recorded_launches(run.trainer, run.trainer.init())[-2:-1]
+def test_a_kernel_s_time_is_that_of_all_its_launches_less_empty_ones(training, monkeypatch):
+    (step,) = recorded_launches(training.trainer, initial(training.trainer))[-2:-1]
     monkeypatch.setattr(module, "measure", lambda again, **_: timing(1.0 + len(again())))
     found = {part.name: part for part in kernel_parts(step, LAUNCH, 0.0)}
     names = [each.name for each in step if each.name not in NEVER_EVALUATED]
@@ -100,8 +105,10 @@ def test_a_kernel_s_time_is_that_of_all_its_launches_less_empty_ones(run, monkey
         assert part.timing.median == pytest.approx(1.0 + 0.99 * names.count(name))
 
 
-def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
-    assert run.state.step == whole.state.step, "later rounds would time other rays and samples"
+def test_training_is_timed_where_it_stands_and_goes_no_further(training, whole):
+    assert training.run.state.step == whole.state.step, (
+        "later rounds would time other rays and samples"
+    )
     assert whole.step.calls == 5
     assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
     samples_per_ray = whole.samples_per_second / whole.rays_per_second
@@ -109,7 +116,7 @@ def test_training_is_timed_where_it_stands_and_goes_no_further(run, whole):
         0
         < samples_per_ray
         <= march_geometry(
-            run.config.march, CONFIG.occupancy, Bounds(run.scene.extent)
+            training.run.config.march, CONFIG.occupancy, Bounds(training.run.scene.extent)
         ).most_intervals
     )
 

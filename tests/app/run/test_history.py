@@ -11,8 +11,8 @@ from nerfmac import choose_device, load_scene
 from nerfmac.app.run.history import MOST_POINTS, History
 from nerfmac.training.clock import Clock
 from nerfmac.training.ray_budget import RayBudget
-from nerfmac.training.trainer import StepQueue, Trainer
-from tests.scene_factory import CONFIG, write_scene
+from nerfmac.training.trainer import StepQueue
+from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 
 
 def report(step, loss, psnr):
@@ -98,7 +98,7 @@ def test_rays_follow_the_samples_per_ray():
 def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):
     choose_device("cpu")
     scene = load_scene(write_scene(tmp_path))
-    state, begun, awaited = Trainer(CONFIG, scene.bounds, scene.views("train")).init(), [], []
+    state, begun, awaited = initial(trainer_of(CONFIG, scene.bounds, scene.views("train"))), [], []
     states = [replace(state, parameters={"color": mx.array(float(step))}) for step in range(6)]
     monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.color"]))
     monkeypatch.setattr(mx, "eval", awaited.append)

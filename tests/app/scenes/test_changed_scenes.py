@@ -1,7 +1,6 @@
 """A run uses the views that it was trained on and held out, whatever becomes of its scene."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,14 +8,15 @@ import pytest
 from nerfmac import Goal, InputError, Run, resume, train
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common import Fields, as_json, read_as
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG
 
 
 def recorded(path, **options) -> SceneRecord:
-    values = json.loads(json.dumps(SceneRecord.of(load_scene(path, **options)).to_json()))
-    return SceneRecord.from_json(values, Path("scene.json"))
+    values = json.loads(json.dumps(as_json(SceneRecord.of(load_scene(path, **options)))))
+    return read_as(SceneRecord, Fields.of(values, "scene.json"))
 
 
 def names_of(scene) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from nerfmac.app.inspection.depth import depth_report
 from nerfmac.app.scenes import read_again
 from nerfmac.app.scenes.depth_images import AS_STORED
 from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common import Fields, as_json, read_as
 from nerfmac.geometry import Lens, along_rays
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import box_points, box_views
@@ -168,7 +169,7 @@ def test_a_resumed_run_uses_the_reading_of_its_training(tmp_path):
     path, _ = written(tmp_path, rays=True, marker=65535)
     record = SceneRecord.of(load_scene(path))
     assert record.depth.along_rays
-    same = SceneRecord.from_json(json.loads(json.dumps(record.to_json())), path)
+    same = read_as(SceneRecord, Fields.of(json.loads(json.dumps(as_json(record))), str(path)))
     assert same.depth == record.depth
     # These depths, as stored, agree with the views, so that they would be read as stored now.
     written(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common import Fields, as_json, read_as
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import matrix, write_json, write_transforms
 
@@ -25,8 +26,8 @@ def record(tmp_path) -> SceneRecord:
 
 
 def test_a_record_comes_back_from_json_as_it_was(record):
-    values = json.loads(json.dumps(record.to_json()))
-    read = SceneRecord.from_json(values, PATH)
+    values = json.loads(json.dumps(as_json(record)))
+    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
     assert (read.path, read.options.split, read.extent) == (record.path, "none", record.extent)
     assert read.up == record.up
     assert read.placement.scale == record.placement.scale
@@ -36,53 +37,53 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
     fewer = load_scene(record.path, split="none", downscale=2, max_images=2)
-    values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
-    read = SceneRecord.from_json(values, PATH)
+    values = json.loads(json.dumps(as_json(SceneRecord.of(fewer))))
+    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
     assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
     again = read_again(read)
-    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
+    assert json.loads(json.dumps(as_json(SceneRecord.of(again)))) == values
     bare = {**values, "path": None, "placement": None}
-    assert SceneRecord.from_json(bare, PATH).path is None
-    assert SceneRecord.from_json(bare, PATH).placement is None
+    assert read_as(SceneRecord, Fields.of(bare, str(PATH))).path is None
+    assert read_as(SceneRecord, Fields.of(bare, str(PATH))).placement is None
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"extent": "big"}, ': extent is "big"; expected a finite number above 0'),
+        ({"extent": "big"}, ': extent is "big"; expected a finite number'),
         ({"up": [0, 1]}, r": up is \[0, 1\]; expected a list of 3"),
-        ({"downscale": 0}, ": options: downscale is 0; expected a finite number above 0"),
+        ({"downscale": 0}, ": options: downscale is 0; expected at least 1"),
         ({"split": 2.5}, ": options: split is 2.5; expected a number N"),
         ({"options": {"up": [0, 1]}}, r": options: up is \[0, 1\]; expected a list of 3"),
         ({"options": {"color": 1}}, ": options: color is unknown; expected one of: split,"),
         ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
-        ({"placement": {"scale": 0, "offset": [0, 0, 0]}}, ": placement: scale is 0; expected"),
+        ({"placement": {"scale": 0, "offset": [0, 0, 0], "extent": 1}}, ": placement.scale is 0;"),
         ({"color": 3}, ": color is unknown; expected one of: path, extent"),
-        ({"fl_x": 0}, ", camera 1: fl_x is 0; expected more than 0"),
-        ({"k9": 1}, ", camera 1: k9 is unknown; expected one of: width, height, fl_x"),
+        ({"fl_x": 0}, ", camera 1: lens: fl_x is 0; expected more than 0"),
+        ({"k9": 1}, ", camera 1: lens: k9 is unknown; expected one of: width, height, fl_x"),
     ],
 )
 def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, change, complaint):
-    values = json.loads(json.dumps(record.to_json()))
+    values = json.loads(json.dumps(as_json(record)))
     (key,) = change
     if key in values["options"] and key not in values:
         values["options"].update(change)
     else:
         at_the_top = key in values or key == "color"
-        (values if at_the_top else values["cameras"][1]).update(change)
+        (values if at_the_top else values["cameras"][1]["lens"]).update(change)
     with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
-        SceneRecord.from_json(values, PATH)
+        read_as(SceneRecord, Fields.of(values, str(PATH)))
 
 
 @pytest.mark.parametrize("split", ["none", 2, 0.4, ["images/001.png"]])
 def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
     path = write_transforms(tmp_path, 5)
     scene = load_scene(path, split=split, extent=1.5, up=(0, -3, 0.1), downscale=2)
-    values = json.loads(json.dumps(SceneRecord.of(scene).to_json()))
-    read = SceneRecord.from_json(values, PATH)
+    values = json.loads(json.dumps(as_json(SceneRecord.of(scene))))
+    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
     assert read.options == scene.options
     again = read_again(read)
-    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
+    assert json.loads(json.dumps(as_json(SceneRecord.of(again)))) == values
     named = [[frame.name for frame in each.splits.get("test", ())] for each in (scene, again)]
     assert named[0] == named[1]
 

@@ -36,7 +36,7 @@ def seen(run, position, direction):
     samples = Samples(
         mx.array(position, mx.float32), mx.ones(count), mx.ones(count), rays[:-1], rays, rays[1:]
     )
-    field, parameters = run.trainer.field, run.state.average
+    field, parameters = run.model.field, run.state.average
     rays = Rays(mx.zeros(direction.shape), mx.array(direction, mx.float32))
     density, color, _ = field(parameters, samples, rays)
     return np.array(density), np.array(color)

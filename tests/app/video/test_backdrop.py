@@ -132,7 +132,7 @@ def test_an_image_has_the_near_plane_of_its_camera(
         return usual(self, occupied)
 
     monkeypatch.setattr(TrainedField, "renderer", renderer)
-    view = ViewRenderer(run.trainer.trained(run.state), options, subject=subject)
+    view = ViewRenderer(run.model.trained(run.state), options, subject=subject)
     view.render(camera(distance))
     view.render(replace(camera(distance), pose=camera(distance + 1e-3).pose))
     assert used == [pytest.approx(near)], "cameras with one near plane share a renderer"

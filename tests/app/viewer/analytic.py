@@ -16,9 +16,9 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.sampling.occupancy import MarchingSampler
 from nerfmac.training.method import Method
+from nerfmac.training.model import Model
 from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
-from nerfmac.training.trainer import Trainer
 from tests.bricks import in_bricks
 
 CELLS = 16
@@ -91,13 +91,13 @@ def _is_inside(position, low, high):
     return ((position > mx.array(low)) & (position < mx.array(high))).all(axis=1)
 
 
-def known(field: Field, geometry: MarchGeometry) -> Trainer:
-    """A trainer of the field; `geometry` determines the samples."""
+def known(field: Field, geometry: MarchGeometry) -> Model:
+    """A model of the field; `geometry` determines the samples."""
     changes = {"max_samples": 4096, "render_step_divisor": 1}
     config = settled(override(PRESETS["tiny"], march=changes), geometry.bounds)
     sampler = MarchingSampler(config.march, config.occupancy, geometry.bounds, field.density)
     sampler.geometry = geometry
-    return Trainer(config, geometry.bounds, method=Method(lambda *_: field, lambda *_: sampler))
+    return Model(config, geometry.bounds, method=Method(lambda *_: field, lambda *_: sampler))
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:

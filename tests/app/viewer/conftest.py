@@ -11,6 +11,7 @@ from PIL import Image
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.run.history import History
 from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.session import Session
 from nerfmac.backend import choose_device
 from nerfmac.training.goal import Goal
@@ -46,12 +47,14 @@ class Here:
 class Page:
     """A session, and the messages that a page would have received from it."""
 
-    def __init__(self, run, out=None):
+    def __init__(self, run: Run | Preview, out=None):
         self.messages, self.kept = [], []
         self.answers = True  # whether frames are acked
         self.place, self.version = None, 0  # the page's view, and which of the kernel's it moves
-        here, own = Here(), Training(replace(run, history=History(run.curve)), out)
-        self.session = Session(here, own, self.hear)
+        here, shown = Here(), run
+        if isinstance(run, Run):
+            shown = Training(replace(run, history=History(run.curve)), out)
+        self.session = Session(here, shown, self.hear)
         self.loop = Loop(here, self.session, self.kept.append)
 
     def hear(self, message, buffers):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError, load_scene
-from nerfmac.app.run import Run, Training
+from nerfmac.app.run import CONFIGURED
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 from nerfmac.app.viewer.session import Settings
 from nerfmac.geometry.bounds import Sphere
@@ -98,15 +99,14 @@ def test_a_value_that_cannot_be_is_refused(name, value, words):
 
 def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_chosen_one(tmp_path):
     scene = load_scene(write_transforms(tmp_path, 3), split="none")
-    session, other = (Page(Run.begin(scene, COARSE, decode=False)).session for _ in range(2))
+    session, other = (Page(Preview(scene, COARSE, CONFIGURED, None)).session for _ in range(2))
     assert session.target().options.background == (1.0, 1.0, 1.0)
     other.set(background="#102030")
     for each in (session, other):
         before = each.target()
-        for _ in each.run.images().decoding("train", progress=False):
-            pass
-        for _ in Training(each.run).prepare():
-            pass
+        each.training.is_preparing = True
+        while each.training.is_preparing:
+            each.training.prepare()
         assert each.run.scene.mean_color is not None
         is_known = each.target() is not before
         assert is_known == (each is session)

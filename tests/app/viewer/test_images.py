@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Camera, InputError, Trainer, choose_device
+from nerfmac import Bounds, Camera, InputError, choose_device
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.config import PRESETS, override
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
@@ -14,6 +14,7 @@ from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.color_map import INFERNO, TURBO
 from nerfmac.rendering.renderer import to_bytes
+from nerfmac.training.model import Model
 from tests.app.viewer.analytic import (
     BELOW,
     CUBE,
@@ -47,24 +48,24 @@ def drawn(field, output, camera=FRONT, *, geometry=CUBE, occupied=None, focus=FO
 
 @pytest.fixture(scope="module")
 def untrained():
-    """A trainer of a real field, and a state of it that is far from even."""
+    """A model of a real field, and a state of it that is far from even."""
     choose_device("cpu")
     grid = {"log2_entries": 10}
     config = override(
         PRESETS["tiny"], grid=grid, march={"steps": 128}, occupancy={"resolution": 16}
     )
-    trainer = Trainer(config, Bounds(1.7))
-    geometry = trainer.sampler.geometry
-    parameters = trainer.field.init(mx.random.key(3))
+    model = Model(config, Bounds(1.7))
+    geometry = model.sampler.geometry
+    parameters = model.field.init(mx.random.key(3))
     parameters["table"] = mx.random.normal(parameters["table"].shape, key=mx.random.key(4)) * 3.0
     occupied = np.random.default_rng(6).random(geometry.cells) < 0.3
-    return trainer, state(geometry, occupied, average=parameters)
+    return model, state(geometry, occupied, average=parameters)
 
 
 def test_color_is_what_the_renderer_gives(untrained):
-    trainer, now = untrained
-    got = Images(trainer, now, RenderOptions("rgb", BACKGROUND)).draw(SIDE, FOCUS)
-    want = trainer.renderer(now).render(SIDE, BACKGROUND)
+    model, now = untrained
+    got = Images(model, now, RenderOptions("rgb", BACKGROUND)).draw(SIDE, FOCUS)
+    want = model.renderer(now).render(SIDE, BACKGROUND)
     assert np.ptp(want.color) > 0.3
     assert (got.rgb == to_bytes(want.color)).all()
     assert (got.depth == want.depth).all()
@@ -101,9 +102,9 @@ def test_normals_point_out_of_an_ellipsoid_and_ripples_finer_than_a_cell_do_not_
 
 
 def test_opacity_is_gray(untrained):
-    trainer, now = untrained
-    got = Images(trainer, now, RenderOptions("opacity", BACKGROUND)).draw(BELOW, FOCUS)
-    opacity = trainer.renderer(now).render(BELOW).opacity
+    model, now = untrained
+    got = Images(model, now, RenderOptions("opacity", BACKGROUND)).draw(BELOW, FOCUS)
+    opacity = model.renderer(now).render(BELOW).opacity
     assert 0.1 < opacity.mean() < 0.9
     assert (got.rgb == to_bytes(opacity)[..., None]).all()
 
@@ -148,12 +149,10 @@ def test_samples_are_counted_on_a_map_that_does_not_move(geometry):
 
 @pytest.mark.parametrize("output", SHOWN)
 def test_a_crop_lets_see_only_the_cells_of_the_box(untrained, output):
-    trainer, now = untrained
+    model, now = untrained
     crop = ((0.3, 0.1, 0.4), (0.7, 0.45, 0.9))
-    got = (
-        Images(trainer, now, RenderOptions(output, BACKGROUND, crop=crop)).draw(FRONT, FOCUS).depth
-    )
-    everything = Images(trainer, now, RenderOptions(output, BACKGROUND)).draw(FRONT, FOCUS).depth
+    got = Images(model, now, RenderOptions(output, BACKGROUND, crop=crop)).draw(FRONT, FOCUS).depth
+    everything = Images(model, now, RenderOptions(output, BACKGROUND)).draw(FRONT, FOCUS).depth
     origin, direction = pixel_rays(FRONT)
     low, high = np.floor(np.array(crop[0]) * 16) / 16, np.ceil(np.array(crop[1]) * 16) / 16
     enter, leave, _ = box_hits(origin, direction, low, high)
@@ -166,8 +165,8 @@ def test_a_crop_lets_see_only_the_cells_of_the_box(untrained, output):
 
 @pytest.mark.parametrize("output", SHOWN)
 def test_strips_join_without_a_seam(untrained, output):
-    trainer, now = untrained
-    images = Images(trainer, now, RenderOptions(output, BACKGROUND, exposure=0.5))
+    model, now = untrained
+    images = Images(model, now, RenderOptions(output, BACKGROUND, exposure=0.5))
     lens = SIDE.lens
     whole = images.draw(SIDE, FOCUS)
     strips = []

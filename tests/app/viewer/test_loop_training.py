@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from nerfmac import DivergedError, Goal, InputError, Run, resume
+from nerfmac.app.run import CONFIGURED
 from nerfmac.app.viewer import loop as loop_module
 from nerfmac.app.viewer.loop import DeviceTime
+from nerfmac.app.viewer.preview import Preview
 from nerfmac.config import override
+from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
@@ -49,7 +52,8 @@ def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
 
 
 def test_watching_changes_nothing_in_what_is_trained(small_run, page):
-    alone = list(small_run.trainer.train(small_run.state, Goal(steps=160)))[-1].state
+    trainer = Trainer(small_run.model, small_run.views("train"))
+    alone = list(trainer.train(small_run.state, Goal(steps=160)))[-1].state
     page.open()
     page.say("set", values={"steps": 160})
     page.say("train")
@@ -79,13 +83,14 @@ def test_training_that_is_paused_goes_on_from_there(page):
 
 
 def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
-    page = Page(Run.begin(scene, COARSE, decode=False))
+    page = Page(Preview(scene, COARSE, CONFIGURED, None))
+    shown = page.session.run
     page.open().work()
     assert len(page.take("frame")) == 1
-    assert page.session.run.state.is_preview
+    assert page.session.run is shown
     page.settle()
     assert not page.session.training.is_preparing
-    assert page.session.run.trainer.has_views
+    assert page.session.run is not shown
     page.say("set", values={"steps": 5})
     page.say("train")
     page.settle()
@@ -94,7 +99,7 @@ def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start
 
 def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
     config = override(COARSE, refine={"exposures": None})
-    runs = [Run.begin(scene, config, decode=decode) for decode in (True, False)]
+    runs = [Run.begin(scene, config), Preview(scene, config, CONFIGURED, None).begin().run]
     for run in runs:
         resume(run, Goal(steps=20), progress=False)
     assert runs[0].config == runs[1].config

@@ -69,17 +69,18 @@ def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]
 def build_graphs(config: Config) -> None:
     """Build the graphs of training and rendering with `config`, without evaluating them."""
     trainer, state = unseen(config)
+    model = trainer.model
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:
-        trainer.renderer(state).render(small_camera(pixels))
+        model.renderer(state).render(small_camera(pixels))
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
 
     # This is the gradient of the density, for normals.
     def density(position: mx.array) -> mx.array:
-        samples, rays = trainer.parts.viewpoints.through(position)
-        return trainer.field(state.parameters, samples, rays).density.sum()
+        samples, rays = model.viewpoints.through(position)
+        return model.field(state.parameters, samples, rays).density.sum()
 
     mx.grad(density)(mx.zeros((64, 3)))
 

@@ -28,8 +28,8 @@ def case(request, case_of):
 
 def as_written(run) -> dict[str, mx.array]:
     """Return the parameters as the page has them."""
-    field = TracedField.of(run, run.trainer.sampler.occupied(run.state.sampling))
-    levels = run.trainer.field.encoding.levels
+    field = TracedField.of(run, run.model.sampler.occupied(run.state.sampling))
+    levels = run.model.field.encoding.levels
     rounded = {
         name: mx.array(to_halves(np.array(values)).astype(np.float32))
         for name, values in run.state.average.items()
@@ -57,11 +57,11 @@ def probed(case):
     directions = random.normal(size=(POINTS, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     both = np.stack([points, directions], axis=1).astype(np.float32)
-    return both, tab.probe(both, run.trainer.field.encoding.outputs)
+    return both, tab.probe(both, run.model.field.encoding.outputs)
 
 
 def test_the_features_are_the_references(case, rounded, probed):
-    encoding, (points, found) = case[0].trainer.field.encoding, probed
+    encoding, (points, found) = case[0].model.field.encoding, probed
     with kernels_disabled():
         position = mx.array(points[:, 0])
         want = hash_encode(position, rounded["table"], encoding.levels)
@@ -81,8 +81,8 @@ def test_density_and_color_are_the_references(case, rounded, probed):
     samples = Samples(position, one, one, ray, starts, mx.ones(POINTS, mx.int32))
     with kernels_disabled():
         rays = Rays(position - direction, direction).complete
-        density, color, _ = run.trainer.field(rounded, samples, rays)
-    finest = max(run.trainer.field.encoding.levels.scales)
+        density, color, _ = run.model.field(rounded, samples, rays)
+    finest = max(run.model.field.encoding.levels.scales)
     rel = 64 * finest * ROUNDOFF
     assert_matches(np.log(found[:, -6]), mx.log(density), rel=rel, name="log density")
     assert_matches(found[:, -5:-2], color, rel=rel, name="color")
@@ -91,7 +91,7 @@ def test_density_and_color_are_the_references(case, rounded, probed):
 
 def test_cells_and_their_bits_are_the_references(case, probed):
     run, (points, found) = case[0], probed
-    geometry, bits = run.trainer.sampler.occupied(run.state.sampling)
+    geometry, bits = run.model.sampler.occupied(run.state.sampling)
     position = mx.array(points[:, 0])
     assert np.array_equal(found[:, -2], np.array(cell_of(position, geometry)))
     occupied = np.array(is_occupied(position, bits, geometry))
@@ -116,7 +116,7 @@ def seen(run, camera: Camera) -> Rendered:
     """Render the field of the page with the reference."""
     state = replace(run.state, average=as_written(run))
     with kernels_disabled():
-        return run.trainer.renderer(state).render(camera, BACKGROUND)
+        return run.model.renderer(state).render(camera, BACKGROUND)
 
 
 @pytest.mark.parametrize("view", range(3))

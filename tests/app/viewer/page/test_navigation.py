@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app import viewer
+from nerfmac.app.export.page_modules import joined_modules
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
-from nerfmac.common.page_modules import joined_modules
 from tests.app.viewer.page.driver import LENS, POSE
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 

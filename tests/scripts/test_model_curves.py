@@ -59,13 +59,13 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
 
 def test_an_epoch_is_as_many_rays_as_there_are_training_pixels(scene, monkeypatch):
     ticking(monkeypatch, 0.01)
-    rays, advance = [], Trainer._advance
+    rays, advance = [], Trainer.advance
 
     def counted(trainer, state, rate, *progress):
         rays.append(state.rays if rate else 0)  # compiling takes a step at the rate 0
         return advance(trainer, state, rate, *progress)
 
-    monkeypatch.setattr(Trainer, "_advance", counted)
+    monkeypatch.setattr(Trainer, "advance", counted)
     assert training_pixels(scene) == 8 * WIDTH * HEIGHT
     (model,) = compare_models(scene, {"hash": CONFIG}, seconds=2.0, points=3).models.values()
     assert len(set(rays)) > 2, "the number of rays never changed"

@@ -11,7 +11,7 @@ import pytest
 
 from nerfmac.version import version
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.slow
 
 

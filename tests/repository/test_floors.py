@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "nerfmac"
 LONGEST = 400  # lines of a file, without the docstrings of its functions
 LONGEST_FUNCTION = 60  # lines of a function, without its docstring
@@ -19,9 +19,9 @@ OVERLOADED = {}
 """Functions that have more parameters; those without a reason are to be changed."""
 CEILINGS = {
     "version": 40,
-    "common": 714,
-    "config": 835,
-    "backend": 1555,
+    "common": 774,
+    "config": 818,
+    "backend": 1491,
     "geometry": 952,
     "ranks": 220,
     "ops": 1990,
@@ -29,22 +29,22 @@ CEILINGS = {
     "sampling": 383,
     "rendering": 783,
     "refine": 374,
-    "training": 1293,
-    "scenes": 3896,
+    "training": 1279,
+    "scenes": 3816,
     "paths": 815,
     "datasets": 249,
     "capture": 2510,
     "inspection": 804,
-    "run": 1551,
+    "run": 1534,
     "snapshots": 432,
     "video": 715,
-    "export": 1310,
-    "viewer": 2220,
-    "measure": 1993,
-    "cli": 1769,
+    "export": 1333,
+    "viewer": 2276,
+    "measure": 1601,
+    "cli": 1704,
     "__init__": 19,
     "__main__": 3,
-    "public": 84,
+    "public": 86,
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""

@@ -69,8 +69,8 @@ def test_a_presets_name_without_its_numbers_is_refused(name):
     ("values", "path"),
     [
         ({"speed": 1}, "config: speed"),
-        ({"train": {"step": 1}}, "config.train: step"),
-        ({"grid": {"levels": 8, "level": 8}}, "config.grid: level"),
+        ({"train": {"step": 1}}, "config: train: step"),
+        ({"grid": {"levels": 8, "level": 8}}, "config: grid: level"),
     ],
 )
 def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path):
@@ -82,14 +82,14 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
     ("values", "path"),
     [
         (None, "config"),
-        ({"train": 3}, "config.train"),
-        ({"train": {"steps": "9"}}, "config.train: steps"),
-        ({"train": {"blend": 1}}, "config.train: blend"),
-        ({"refine": {"poses": 1}}, "config.refine: poses"),
-        ({"march": {"near": True}}, "config.march: near"),
-        ({"grid": {"finest": 512.0}}, "config.grid: finest"),
-        ({"march": {"near": float("nan")}}, "config.march: near"),
-        ({"march": {"near": 10**400}}, "config.march: near"),
+        ({"train": 3}, "config: train"),
+        ({"train": {"steps": "9"}}, "config: train: steps"),
+        ({"train": {"blend": 1}}, "config: train: blend"),
+        ({"refine": {"poses": 1}}, "config: refine: poses"),
+        ({"march": {"near": True}}, "config: march: near"),
+        ({"grid": {"finest": 512.0}}, "config: grid: finest"),
+        ({"march": {"near": float("nan")}}, "config: march: near"),
+        ({"march": {"near": 10**400}}, "config: march: near"),
         ({"preset": 4}, "config: preset"),
     ],
 )
@@ -133,7 +133,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
 def test_an_impossible_number_is_refused_with_its_path(part, change, path):
     with pytest.raises(InputError, match=rf"^{path} is "):
         override(Config(), **{part: change})
-    part_and_name = path.replace(".", "(: |[.])")  # of a wrong type: "config.grid: levels is"
+    part_and_name = path.replace(".", "(: |[.])")  # of a wrong type: "config: grid: levels is"
     with pytest.raises(InputError, match=rf"{part_and_name} is "):
         Config.from_json({part: change})
 

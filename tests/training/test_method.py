@@ -11,7 +11,8 @@ from nerfmac.app.run import Training, resume
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.training.losses import huber_loss
-from tests.scene_factory import CONFIG
+from nerfmac.training.trainer import Trainer
+from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -165,9 +166,10 @@ def test_a_loss_sees_additional_outputs_the_pixel_and_a_density_with_a_gradient(
 
     results = []
     for losses in ((), (of_colors,), (of_density,), (of_extras,)):
-        trainer = Run.begin(scene, CONFIG, method=Method(Striped, extra_losses=losses)).trainer
-        after, measured = trainer.advance(trainer.init(), factor=1 / 3)
-        results.append((float(measured[0]), after.parameters["radius"].item()))
+        method = Method(Striped, extra_losses=losses)
+        trainer = trainer_of(CONFIG, scene.bounds, scene.views("train"), method)
+        after, result = trainer.advance(initial(trainer), factor=1 / 3)
+        results.append((float(result.measured[0]), after.parameters["radius"].item()))
     plain, colors, density, extras = results
     assert colors == pytest.approx(plain, rel=1e-4), "the pixel of a ray has its target color"
     assert plain[1] == pytest.approx(0.19), "the ball shrinks"
@@ -313,7 +315,7 @@ def test_a_step_is_skipped_unless_the_gradient_that_is_not_finite_is_bounded(sce
             return super().density_at(parameters, position) + mx.sqrt(0.0 * parameters["radius"])
 
     run = Run.begin(scene, CONFIG, method=Method(field=Nan))
-    after, _ = run.trainer.advance(run.state, 3.0)
+    after, _ = Trainer(run.model, scene.views("train")).advance(run.state, 3.0)
     is_moved = not mx.array_equal(after.parameters["color"], run.state.parameters["color"])
     assert is_moved == is_bounded
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+SCRIPTS = Path(__file__).parents[2] / "scripts"
 FILES = sorted([SCRIPTS / "compare_torch.py", *(SCRIPTS / "torch_peer").rglob("*.py")])
 
 

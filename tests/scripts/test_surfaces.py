@@ -153,7 +153,7 @@ def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatc
 
     monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
     monkeypatch.setattr(still_life_surfaces, "placement_of", lambda run: built_in.placement)
-    run = SimpleNamespace(trainer=SimpleNamespace(trained=lambda state: None), state=None)
+    run = SimpleNamespace(model=SimpleNamespace(trained=lambda state: None), state=None)
     errors, angle = compare(run, built_in.cameras("test"))
     assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
     assert angle == pytest.approx(10.0, abs=0.1)

@@ -18,7 +18,7 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-PAGE = Path(__file__).parents[1] / "docs/extending.md"
+PAGE = Path(__file__).parents[2] / "docs/extending.md"
 MOST_LINES = 120
 
 
@@ -51,7 +51,7 @@ def interrupt(_report):
 def test_a_proposal_network_learns_beside_the_field_and_is_resumed(tmp_path):
     names = example("ProposalSampler", 100)
     run, method, scene = names["run"], names["method"], names["scene"]
-    first, now = run.trainer.init().parameters, run.state.parameters
+    first, now = run.model.init(run.views("train", progress=False)).parameters, run.state.parameters
     assert all(not mx.array_equal(first[name], now[name]) for name in first)
     assert run.evaluate("test", progress=False).psnr > 18.0
 
@@ -73,7 +73,7 @@ def test_predicted_normals_follow_those_of_the_density():
     rays, depth = camera_rays(camera), mx.array(image.depth.reshape(-1, 1))
     step = 0.01 * mx.eye(3)
     points = (rays.origin + rays.direction * depth)[:, None] + mx.concatenate([step, -step])[None]
-    density = run.trainer.trained(run.state).density(points.reshape(-1, 3)).reshape(-1, 6)
+    density = run.model.trained(run.state).density(points.reshape(-1, 3)).reshape(-1, 6)
     of_density = np.array(unit(density[:, 3:] - density[:, :3]))
     predicted = np.array(unit(mx.array(image.extras["normal"].reshape(-1, 3))))
     is_seen = image.opacity.ravel() > 0.9
@@ -94,7 +94,7 @@ def test_a_field_that_knows_its_rays_is_short(name):
 def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):
     names = example(name, 60)
     run, method, scene = names["run"], names["method"], names["scene"]
-    first = run.trainer.init().parameters
+    first = run.model.init(run.views("train", progress=False)).parameters
     moved = [not mx.array_equal(first[each], run.state.parameters[each]) for each in first]
     assert all(moved)
     run.save(tmp_path / "run")
@@ -117,7 +117,7 @@ def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):
 
     # The viewer and exports show the field that is rendered.
     options = RenderOptions(output="rgb")
-    shown = ViewRenderer(run.trainer.trained(run.state), options).render(camera)
+    shown = ViewRenderer(run.model.trained(run.state), options).render(camera)
     colors = np.array(shown.values).reshape(run.render(camera).color.shape)
     np.testing.assert_allclose(colors, run.render(camera).color, atol=0.02)
     page = Page(run)

@@ -13,10 +13,6 @@ import pytest
 import nerfmac
 from nerfmac import Goal, InputError, Method, load_scene
 from nerfmac.app.run import Run, Training, read_history, resume, train
-from nerfmac.backend import variant, variants
-from nerfmac.backend.variants import keep
-from nerfmac.config import PRESETS, override
-from nerfmac.ops import march
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}
@@ -59,7 +55,7 @@ def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
 def test_images_are_of_the_averaged_parameters(made, scene):
     camera = scene.splits["test"][0].camera
     averaged = made.render(camera).color
-    last = made.trainer.renderer(replace(made.state, average=made.state.parameters)).render(camera)
+    last = made.model.renderer(replace(made.state, average=made.state.parameters)).render(camera)
     assert not np.array_equal(averaged, last.color)
 
 
@@ -88,22 +84,6 @@ def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
     state = Run.load(other).state.arrays()
     for name, values in made.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(state[name])), name
-
-
-def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path, monkeypatch):
-    monkeypatch.setattr(variants, "cache_folder", lambda: tmp_path)
-    variants._stored.cache_clear()
-    used = []
-    monkeypatch.setattr(march, "variant", lambda name: used.append(variant(name)) or used[-1])
-    config = PRESETS["tiny"]
-    keep(config, {"march_count": "two"}, {})
-    resume(Run.begin(scene, config), Goal(steps=1), progress=False)
-    assert set(used) == {"two"}
-    used.clear()
-    config = override(config, networks={"width": 16})
-    resume(Run.begin(scene, config), Goal(steps=1), progress=False)
-    assert set(used) == {"four"}
-    variants._stored.cache_clear()
 
 
 def interrupt_at(step):
@@ -182,7 +162,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
 
 
 class Misfit(Method):
-    def parts(self, config, bounds, cameras=None):
+    def components(self, config, bounds):
         raise InputError(f"nothing fits a cube of {bounds.extent:g}")
 
 

@@ -20,29 +20,29 @@ ELSEWHERE = {
     "moving_images.py": "tests/app/viewer/notebook/test_scripts.py",
     "viewer_image.py": "tests/app/viewer/notebook/test_scripts.py",
     "blender_cameras.py": "tests/app/export/test_points.py",
-    "check_install.sh": "tests/test_wheel.py",
-    "compare_torch.py": "tests/test_torch_peer.py",
+    "check_install.sh": "tests/repository/test_wheel.py",
+    "compare_torch.py": "tests/scripts/test_torch_peer.py",
     "compile_metal.py": "scripts/first_mac.sh",
     "crash.py": "tests/trust/test_full_disk.py",
     "documentation.py": "mkdocs.yml",
     "field_comments.py": "mkdocs.yml",
-    "first_mac.sh": "tests/test_first_mac.py",
+    "first_mac.sh": "tests/repository/test_first_mac.py",
     "local_ranks.py": "tests/ranks/test_ranks.py",
-    "model_curves.py": "tests/test_model_curves.py",
-    "pose_differences.py": "tests/test_pose_differences.py",
+    "model_curves.py": "tests/scripts/test_model_curves.py",
+    "pose_differences.py": "tests/scripts/test_pose_differences.py",
     "probe_metal.py": "scripts/first_mac.sh",
     "prose_check.py": "Makefile",
     "rendered_captures.py": "scripts/judge_captures.py",
     "slow_network.py": "scripts/bench_viewer.py",
     "soak.py": "tests/trust/test_signals.py",
     "still_life.py": "scripts/make_scene.py",
-    "still_life_surfaces.py": "tests/test_surfaces.py",
-    "strip_notebooks.py": "tests/test_notebooks.py",
+    "still_life_surfaces.py": "tests/scripts/test_surfaces.py",
+    "strip_notebooks.py": "tests/repository/test_notebooks.py",
     "trials.py": "scripts/judge.py",
 }
 """The file that names and runs each script that is not run here: a test, another script that a test
-runs, the configuration of the site, which tests/test_documents.py builds, or the Makefile, whose
-target `lint` is a part of CI."""
+runs, the configuration of the site, which a test builds, or the Makefile, whose target `lint` is a
+part of CI."""
 CPU = ("--device", "cpu")
 RUNS = {
     "bench_scaling.py": (1, "--scene", "SCENE", "--seconds", 1, *CPU, "--preset", "tiny"),

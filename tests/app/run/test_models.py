@@ -67,7 +67,7 @@ def test_its_mesh_is_closed(run):
 def test_the_viewer_draws_it(run, scene):
     camera = scene.splits["test"][0].camera
     for output in OUTPUTS:
-        drawn = Images(run.trainer, run.state, RenderOptions(output)).draw(camera, 1.0)
+        drawn = Images(run.model, run.state, RenderOptions(output)).draw(camera, 1.0)
         assert np.ptp(drawn.rgb) > 10, output
 
 
@@ -75,7 +75,7 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
     camera = scene.splits["test"][0].camera
     box = ((0.2, 0.2, 0.2), (0.8, 0.8, 0.8))
     for options in (*map(RenderOptions, DIAGNOSTICS), RenderOptions(crop=box)):
-        images = Images(run.trainer, run.state, options)
+        images = Images(run.model, run.state, options)
         if run.config.model == "vanilla":
             with pytest.raises(nerfmac.InputError, match="require an occupancy grid"):
                 images.draw(camera, 1.0)

@@ -1,0 +1,48 @@
+"""`Preview`: the run that the viewer shows until the images of a new run are decoded."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nerfmac.app.run import Run, Training, config_of
+from nerfmac.app.run.configuration import check_memory, facts_of
+from nerfmac.app.scenes import Scene
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.backend.memory import memory_limit
+from nerfmac.config import Config, override
+from nerfmac.training.method import Method
+from nerfmac.training.model import Model
+from nerfmac.training.resolve import resolve
+
+
+@dataclass
+class Preview:
+    """Run in an approximate initial state, which is rendered but not trained, and the arguments of
+    the training that replaces it."""
+
+    scene: Scene
+    config: Config | str
+    method: Method
+    folder: Path | None
+    run: Run = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Create the run. `InputError` is raised in the same cases as by `Run.begin`, except for
+        images that cannot be decoded."""
+        facts = facts_of(self.scene)
+        self.config = resolve(config_of(self.config), facts)
+        model = Model(self.config, self.scene.bounds, facts.cameras, self.method)
+        check_memory(model, self.scene, memory_limit())
+        record, state = SceneRecord.of(self.scene), model.preview(facts.cameras)
+        self.run = Run(record, model, state, source=self.scene)
+
+    def refined(self, **switches: bool) -> "Preview":
+        """Return a preview with other refinements (see `Run.refine`)."""
+        assert isinstance(self.config, Config)
+        config = override(self.config, refine=switches)
+        return Preview(self.scene, config, self.method, self.folder)
+
+    def begin(self) -> Training:
+        """Return the training of the run, and save it if it has a folder. The images of the scene
+        are decoded now unless they are already."""
+        run = Run.begin(self.scene, self.config, method=self.method, progress=False)
+        return Training(run) if self.folder is None else Training.begin(run, self.folder)
