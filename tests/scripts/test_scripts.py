@@ -33,6 +33,7 @@ ELSEWHERE = {
     "probe_metal.py": "scripts/first_mac.sh",
     "prose_check.py": "Makefile",
     "rendered_captures.py": "scripts/judge_captures.py",
+    "slow_gpu.py": "tests/training/test_pace.py",
     "slow_network.py": "scripts/bench_viewer.py",
     "soak.py": "tests/trust/test_signals.py",
     "still_life.py": "scripts/make_scene.py",
