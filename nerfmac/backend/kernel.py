@@ -19,7 +19,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError, Cached, announce_compiling, compile_together
+from nerfmac.backend.build import BuildError, Cached, announce_metal, compile_together
 from nerfmac.backend.compiling import uncompiled
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
@@ -382,7 +382,7 @@ def compiled_ahead() -> Iterator[None]:
     the system compiles kernels at their first launch, so this function only logs a message.
     """
     if backend() == "metal":
-        announce_compiling()
+        announce_metal()
     if backend() not in ("cpu", "cuda"):
         yield
         return

@@ -12,7 +12,6 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.launches import Build
-from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import (
     Arrays as Arrays,
     compiled_ahead,
@@ -271,13 +270,6 @@ def print_sum(done: Sequence[Compared]) -> None:
     print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
     if faults:
         print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
-
-
-def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and those that did not run."""
-    launched = {name for case in done if not case.fault for name in case.launched}
-    reachable = specializations()
-    return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
 
 
 class Report:
