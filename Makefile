@@ -81,7 +81,8 @@ $(MADE):
 	@touch $@
 
 # pip learned --group in 25.1; an environment made by uv has no pip. Modules are compiled when they
-# are first imported, which most never are.
+# are first imported, which most never are. In ~/Documents and ~/Desktop macOS may hide .venv, and
+# Python reads no hidden file that points to an editable package.
 define install
 set -e; \
 echo "installing nerfmac and what it needs into $(VENV)"; \
@@ -90,7 +91,8 @@ if command -v uv >/dev/null 2>&1; then \
 else \
   "$(BIN)/python" -m pip install --quiet --upgrade "pip>=25.1"; \
   "$(BIN)/python" -m pip install --quiet --no-compile --editable "$(1)" $(2); \
-fi
+fi; \
+if [ "$(SYSTEM)" = Darwin ]; then chflags -R nohidden "$(VENV)"; fi
 endef
 
 # Whether a Python is one that MLX and the extras have packages for; on a Mac, one for Apple silicon.

@@ -49,7 +49,7 @@ struct MarchRay {
 // Returns the reciprocal of a direction component. If the ray is parallel to the cell faces of the
 // axis, the reciprocal is so large that the ray never reaches them.
 METAL_FUNC float march_inverse(float slope) {
-  return abs(slope) > PARALLEL_SLOPE ? 1.0f / slope : -FAR_DISTANCE;
+  return abs(slope) > PARALLEL_SLOPE ? 1.0f / slope : FAR_DISTANCE;
 }
 
 template <typename Origins, typename Directions, typename Jitter>
@@ -89,7 +89,7 @@ struct MarchPoint {
   bool is_inside;    // whether the point is inside the scene cube
   bool is_occupied;
   float ahead;       // distance to the nearest face ahead of the empty cell or, if its whole brick is
-                     // empty, of the brick
+                     // empty, of the brick; 0 in an occupied cell and outside the cube
 };
 
 template <typename Bits>
@@ -147,7 +147,8 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
 // Advances k to the next sample of the ray, and returns the distance of the sample, or 0 after the
 // last sample. Empty cells are crossed from face to face without computing the numbers of intervals,
 // which need a logarithm and an exponential. After each face, the ray advances by `nudge` into the
-// next cell, so that it cannot stop at the face.
+// next cell. If the rounded position is still in the face, because the ray is nearly parallel to it,
+// the search continues with the next interval.
 template <typename Bits>
 METAL_FUNC float march_search(MarchRay r, thread int& k, Bits bits, MarchSettings settings) {
   while (k < r.intervals) {
@@ -155,13 +156,13 @@ METAL_FUNC float march_search(MarchRay r, thread int& k, Bits bits, MarchSetting
     MarchPoint point = march_point(r, distance, bits, settings);
     if (point.is_occupied) return distance;
     float reached = distance;
-    while (point.is_inside && !point.is_occupied && reached < r.leave) {
+    while (point.ahead > 0.0f && reached < r.leave) {
       reached += point.ahead;
       const float nudge = max(1e-3f * max(settings.step, settings.cone * reached), 1e-6f * reached);
       point = march_point(r, reached + nudge, bits, settings);
       if (!point.is_occupied) reached += nudge;
     }
-    if (!point.is_occupied) break;
+    if (!point.is_occupied && !(point.is_inside && reached < r.leave)) break;
     k = march_next(r, k, reached, settings);
   }
   k = r.intervals;

@@ -7,7 +7,7 @@
 # that is deleted. Takes some minutes, most of them for selftest; ends at the first that fails.
 set -euo pipefail
 bin="$(cd "$1/bin" && pwd)"
-corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/capture" && pwd)" # draws photos
+corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/app/capture" && pwd)" # draws photos
 shift
 work="$(mktemp -d)"
 server=
@@ -43,7 +43,7 @@ nerfmac capture photos --out captured --matching exhaustive --focal-35mm 28
 nerfmac inspect captured
 
 port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
-nerfmac view run --no-browser --port="$port" -- --allow-root &
+nerfmac view run --lab --no-browser --port="$port" -- --allow-root &
 server=$!
 python - "$port" << 'END'
 import sys, time, urllib.request

@@ -34,8 +34,8 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
-"""Metal language versions of macOS 14, 15, and 26."""
+STANDARDS = ("metal3.1", "metal3.2", "metal4.0", "metal4.1")
+"""Metal language versions of macOS 14, 15, 26, and 27."""
 ARCHITECTURES = tuple(f"applegpu_g{generation}g" for generation in range(13, 18))
 """Architectures of the GPUs from M1 to M5."""
 MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")

@@ -35,10 +35,10 @@ from tests.app.capture import corner
 from tests.scene_factory import FLAGS, write_scene
 
 MAIN = """import sys
-from nerfmac.app.run import run
-run.SAVE_SECONDS = 0.0
+from unittest.mock import patch
 from nerfmac.app.cli import main
-main(sys.argv[1:])"""
+with patch("nerfmac.app.run.training.SAVE_SECONDS", 0.0):  # Fails if there is no such constant.
+    main(sys.argv[1:])"""
 
 STEPS = 400
 PATIENCE = 120.0  # maximum duration of a job in seconds

@@ -45,11 +45,16 @@ system() {
   return 0 # each is a fact if it is there
 }
 
-# The environment: one that is there, else uv's, else Python's own.
+# The environment: one that is there, else uv's, else Python's own. In ~/Documents and ~/Desktop macOS
+# may hide it, and Python reads no hidden file that points to an editable package.
 install() {
+  [ -x "$venv/bin/nerfmac" ] || make_environment || return
+  [ "$(uname -s)" != Darwin ] || chflags -R nohidden "$venv"
+}
+
+make_environment() {
   local package="."
   [ "$(uname -s)" = Linux ] && package=".[cpu]"
-  [ -x "$venv/bin/nerfmac" ] && return
   if command -v uv > /dev/null; then
     local managed=()
     has_tools || managed=(--python-preference only-managed)
@@ -75,7 +80,7 @@ compile() {
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
-export -f has_tools system install compile
+export -f has_tools system install make_environment compile
 export venv out scratch
 
 step system 60 bash -c system

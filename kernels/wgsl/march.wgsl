@@ -40,7 +40,7 @@ fn march_ray(origin: vec3<f32>, direction: vec3<f32>) -> MarchRay {
   ray.direction = direction;
   // If the ray is parallel to the faces of an axis, this is so large that it never reaches them.
   ray.inverse = select(
-    vec3(-FAR_DISTANCE), 1.0 / direction, abs(direction) > vec3(PARALLEL_SLOPE));
+    vec3(FAR_DISTANCE), 1.0 / direction, abs(direction) > vec3(PARALLEL_SLOPE));
   var span = vec2(march.near, FAR_DISTANCE);
   for (var axis = 0; axis < 3; axis++) {
     span = bounds_clip(origin[axis], direction[axis], span);

@@ -25,7 +25,7 @@ from nerfmac.backend.fallback import (
 from nerfmac.backend.kernel import (
     Kernel as Kernel,
     Signature as Signature,
-    compile_ahead as compile_ahead,
+    compiled_ahead as compiled_ahead,
     group_threads as group_threads,
     simd_width as simd_width,
 )

@@ -17,7 +17,9 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -170,6 +172,20 @@ def announce_compiling() -> None:
         log.info("compiling more kernels, which no command has used on this machine before ...")
     else:
         log.info("compiling kernels, once for this machine; this takes about 20 s ...")
+
+
+@cache  # once per process
+def announce_metal() -> None:
+    """Log once for each version of nerfmac and MLX that macOS compiles the kernels, which it then
+    stores. A marker file in the cache folder records this message."""
+    from nerfmac.version import version  # Imported lazily: only Macs require it.
+
+    marker = cache_folder() / f"metal-{version()}-{metadata.version('mlx')}"
+    if not marker.exists():
+        log.info("compiling kernels, once for this machine ...")
+        with suppress(OSError):  # The folder may not be writable.
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            marker.touch()
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:

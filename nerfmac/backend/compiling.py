@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,17 +52,21 @@ def unfused() -> Iterator[None]:
         choose_mode(_ENABLED)
 
 
-def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled_with_records(
+    function: Callable[..., Any], on_trace: Callable[[], None] = lambda: None
+) -> Callable[..., Any]:
     """Compile a function with `mx.compile` and preserve NamedTuples in its arguments and results.
 
     MLX converts NamedTuples to plain tuples, and the compiled function converts them back. All
-    calls must use the same NamedTuple classes.
+    calls must use the same NamedTuple classes. `on_trace` is called whenever MLX traces the
+    function.
     """
     taken: list[_Kind] = []
     returned: _Kind = None
 
     def of_tuples(*arguments: Any) -> Any:
         nonlocal returned
+        on_trace()
         result = function(*map(_as_record, taken, arguments))
         returned = _kind(result)
         return result
@@ -116,16 +120,14 @@ class Traces:
 
     def compiled(self, function: Function, name: str) -> Function:
         """Compile `function` with `mx.compile` and count its traces under `name`."""
+        return compiled_with_records(function, partial(self._count, name))  # type: ignore[return-value]
 
-        def traced(*arguments: Any) -> Any:
-            if not _is_off:
-                self.counts[name] += 1
-                log.debug("tracing the %s", name)
-                if (times := self.counts[name]) > 1:
-                    log.warning("an error in nerfmac: the %s is traced %d times", name, times)
-            return function(*arguments)
-
-        return compiled_with_records(traced)  # type: ignore[return-value]
+    def _count(self, name: str) -> None:
+        if not _is_off:
+            self.counts[name] += 1
+            log.debug("tracing the %s", name)
+            if (times := self.counts[name]) > 1:
+                log.warning("an error in nerfmac: the %s is traced %d times", name, times)
 
     @property
     def needless(self) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError, Cached, announce_compiling, compile_together
+from nerfmac.backend.build import BuildError, Cached, announce_metal, compile_together
 from nerfmac.backend.compiling import uncompiled
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
@@ -372,16 +372,19 @@ def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
     return _kernels[id(built)]
 
 
-def compile_ahead(build_graph: Callable[[], object]) -> None:
-    """Compile all kernels that `build_graph` launches, in parallel on all processors.
+@contextmanager
+def compiled_ahead() -> Iterator[None]:
+    """Return a context manager that compiles all kernels that are launched in its context, in
+    parallel on all processors, at its end.
 
-    Without this function, each kernel is compiled at its first launch, one kernel at a time. During
-    `build_graph`, launches return zeros, so the graph must not depend on array values. On an Apple
-    GPU, the system compiles kernels at their first launch, so this function only logs a message.
+    Without this function, each kernel is compiled at its first launch, one kernel at a time. In the
+    context, launches return zeros, so the graph must not depend on array values. On an Apple GPU,
+    the system compiles kernels at their first launch, so this function only logs a message.
     """
     if backend() == "metal":
-        announce_compiling()
+        announce_metal()
     if backend() not in ("cpu", "cuda"):
+        yield
         return
     libraries: list[Cached] = []
 
@@ -390,7 +393,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 
     with uncompiled(), launched_by(note):  # a compiled function would record the dummy launches
-        build_graph()
+        yield
     compile_together(libraries)
 
 

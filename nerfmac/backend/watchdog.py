@@ -15,6 +15,7 @@ stored or used to continue.
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -131,14 +132,18 @@ def resumed(
     """
     done = failures = 0
     while True:
-        known = _failures
+        known, waiting = _failures, deque[Item]()
         try:
-            for item in _confirmed(begin(done)):
-                done, failures = done + 1, 0
-                yield item
-                if _failures != known and retries:
-                    break
+            for item in begin(done):
+                waiting.append(item)
+                if len(waiting) > 1:
+                    done, failures = done + 1, 0
+                    yield waiting.popleft()
+                    if _failures != known and retries:
+                        break
             else:
+                confirm()
+                yield from waiting
                 return
         except RuntimeError as error:
             note(error)
@@ -151,15 +156,6 @@ def resumed(
             pause = PAUSE * 2 ** (failures - 1)
             _relax(f"{error} Attempt {failures} of {retries} to continue", pause)
             on_failure()
-
-
-def _confirmed(items: Iterable[Item]) -> Iterator[Item]:
-    unconfirmed: list[Item] = []
-    for item in items:
-        yield from unconfirmed
-        unconfirmed = [item]
-    confirm()
-    yield from unconfirmed
 
 
 def confirm() -> None:

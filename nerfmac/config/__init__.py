@@ -3,7 +3,7 @@
 of a setting is also the help text of its option in `nerfmac train --help-all`."""
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
+from nerfmac.config.presets import AUTO, PRESET_NAMES, PRESETS, Config, override
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.settings import Range, Settings
 from nerfmac.config.training import (
@@ -15,6 +15,7 @@ from nerfmac.config.training import (
 )
 
 __all__ = [
+    "AUTO",
     "PRESETS",
     "PRESET_NAMES",
     "REFINED",

@@ -13,6 +13,9 @@ from nerfmac.config.settings import Range, Settings
 from nerfmac.config.training import OptimizerConfig, RefineConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
+AUTO = "auto"
+"""Name of the preset `base` for a GPU whose speed is unknown. `nerfmac.training.resolve` replaces
+it by settings for the time of the run."""
 
 Model = Literal["hash", "vanilla"]
 Encoding = Literal["hash", "dense", "frequency"]
@@ -52,9 +55,11 @@ class Config(Settings):
     refine: RefineConfig = field(default_factory=RefineConfig)
 
     def __post_init__(self) -> None:
-        checks.choice("preset", self.preset, PRESET_NAMES)
+        checks.choice("preset", self.preset, (*PRESET_NAMES, AUTO))
         parts = [part.name for part in fields(self) if part.default is MISSING]
-        if self.preset != "base" and all(getattr(self, x) == getattr(Config(), x) for x in parts):
+        if self.preset not in ("base", AUTO) and all(
+            getattr(self, x) == getattr(Config(), x) for x in parts
+        ):
             raise InputError(
                 f"preset is {self.preset!r}, but all settings have their default values; pass "
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
@@ -244,7 +249,8 @@ def preset_of(model: str, name: str) -> Config:
     The model is `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
     (Mildenhall et al. 2020).
     """
-    return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
+    config = PRESETS["base" if name == AUTO else name]
+    return vanilla(config) if model == "vanilla" else config
 
 
 BASE_MEMORY = 2.4e9
@@ -256,8 +262,11 @@ and activations, because images, MLX's buffer cache, and the viewer also use mem
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
     """Return a preset, adapted to a model (see `preset_of`). The name `auto` selects a preset that
     fits the device (`metal`, `cuda`, or `cpu`) and its memory."""
-    checks.choice("preset", name, ("auto", *PRESETS))
+    checks.choice("preset", name, (AUTO, *PRESETS))
     checks.choice("model", model, get_args(Model))
-    if name == "auto":
-        name = "base" if device != "cpu" and memory_bytes >= BASE_MEMORY else "small"
-    return preset_of(model, name)
+    if name != AUTO:
+        return preset_of(model, name)
+    if device == "cpu" or memory_bytes < BASE_MEMORY:
+        return preset_of(model, "small")
+    config = preset_of(model, "base")
+    return replace(config, preset=AUTO) if device == "metal" and model == "hash" else config

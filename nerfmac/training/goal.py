@@ -15,7 +15,8 @@ class Goal:
     """Limits of training, such as the number of steps.
 
     The trainer reads the limits at every step, so they may change during training. If both `steps`
-    and `seconds` are None, training never ends, and the learning rate does not decay.
+    and `seconds` are None, training never ends, and the learning rate keeps its value: a run whose
+    learning rate has decayed continues with the decayed rate, because a higher rate would blur it.
     """
 
     steps: int | None = None  # total number of steps, including steps before loading
@@ -23,6 +24,16 @@ class Goal:
     rate: float = 1.0  # factor of the learning rate
     max_rays: int | None = None  # maximum number of rays per step, or None to use the configuration
     report_interval: float | None = None  # maximum seconds between reports, or None
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the number of steps or the training time is limited."""
+        return self.steps is not None or self.seconds is not None
+
+    def train_frac(self, state: TrainState) -> float:
+        """Return the completed fraction of the training, in [0, 1], which determines the learning
+        rate and decaying weights. Without a limit, it is that of `state`."""
+        return min(self.progress(state), 1.0) if self.has_end else state.train_frac
 
     def progress(self, state: TrainState) -> float:
         """Return the fraction of training that is complete.

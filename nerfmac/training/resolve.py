@@ -5,14 +5,15 @@ configuration is used, printed, and saved, and custom fields and samplers are cr
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.config import Config, override
+from nerfmac.config import AUTO, PRESETS, Config, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry import Bounds, Camera, Cameras, Views
 from nerfmac.geometry.near_plane import near_plane
@@ -30,6 +31,17 @@ CELLS_PER_PIXEL = 1.25
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.05, 0.05  # Defaults for scenes with a ground plane.
 OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
 SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
+PACES = {400: (2**14, 16), 1600: (2**15, 17)}
+"""Samples per step, and log2 of the table entries of a level, in runs with time for fewer steps of
+the preset `base` than the key. In short runs, many small steps with a small table learn more from
+the same time. Measured with nine scenes on an H200, with the step times of other GPUs; see
+docs/benchmark-log.md."""
+PACED_AVERAGE = 0.98  # `optimizer.average` of these runs, because their steps are noisier.
+PROBE_STEPS = 1000.0
+"""Number of steps of the preset `base` for which settings are chosen before the speed is known."""
+BASE_PER_PROBE = 3.8
+"""Time of a step of the preset `base`, divided by the time of a step with these settings. If the
+host limits the rate of steps, the quotient is smaller, and the speed is underestimated."""
 
 
 class SceneFacts(NamedTuple):
@@ -39,6 +51,38 @@ class SceneFacts(NamedTuple):
     has_alpha: bool = True  # whether the images have an alpha channel
     cameras: Sequence[Camera] = ()  # cameras of the training views
     points: npt.NDArray[np.float64] | None = None  # (n, 3) sparse points in scene coordinates
+
+
+def for_pace(config: Config, steps: float = math.inf) -> Config:
+    """Choose the settings of the preset `auto` for the speed of the device.
+
+    Args:
+        config: Configuration of a run.
+        steps: Number of steps of the preset `base` for which the run has time.
+
+    Returns:
+        Configuration with the preset `base` instead of `auto`. If `steps` is small, a step has
+        fewer samples, and the table has fewer entries. Settings that differ from the preset do not
+        change.
+    """
+    if config.preset != AUTO:
+        return config
+    base, config = PRESETS["base"], replace(config, preset="base")
+    limit = next((limit for limit in PACES if steps < limit), None)
+    if limit is None:
+        return config
+    samples, entries = PACES[limit]
+    chosen: dict[str, dict[str, Any]] = {
+        "march": {"max_samples": samples},
+        "grid": {"log2_entries": entries},
+        "optimizer": {"average": PACED_AVERAGE},
+    }
+    for group, settings in chosen.items():
+        for name in list(settings):
+            given, usual = (getattr(getattr(each, group), name) for each in (config, base))
+            if given != usual:
+                del settings[name]
+    return override(config, **chosen)
 
 
 def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Config:
@@ -74,7 +118,7 @@ def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Co
 def settled(config: Config, bounds: Bounds) -> Config:
     """Return the configuration for a scene of which only the bounds are known. Settings that are
     still automatic are disabled or have the value for an unknown scene."""
-    config = resolve(config, SceneFacts(bounds))
+    config = resolve(for_pace(config), SceneFacts(bounds))
     grid = {"finest": FINEST} if config.grid.finest is None else {}
     weights, flags = ("occlusion", "depth", "ground", "sensor"), ("exposures", "depth_scale")
     train = {name: 0.0 for name in weights if getattr(config.train, name) is None}

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Arrays, Traces, compile_ahead, compile_seldom, to_numpy
+from nerfmac.backend import Arrays, Traces, compile_seldom, compiled_ahead, to_numpy
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common import interval
 from nerfmac.fields.field import Parameters
@@ -99,7 +99,8 @@ class Trainer:
         mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
         self.model.check(state.parameters)
         start = time.perf_counter()
-        compile_ahead(lambda: deque(self.trial(state), maxlen=0))
+        with compiled_ahead():
+            deque(self.trial(state), maxlen=0)
         for results in self.trial(state):
             with interval("compile"):
                 mx.eval(results)
@@ -162,7 +163,8 @@ class Trainer:
         """Launch steps until the goal is reached, and yield each of them. At most two steps are in
         the queue of the device."""
         queue, rays_done = StepQueue(), 0
-        while (progress := goal.progress(state)) < 1.0:
+        while goal.progress(state) < 1.0:
+            progress = goal.train_frac(state)
             is_updated = state.step >= state.next_update
             if is_updated:
                 with interval("occupancy update", step=state.step):
@@ -178,7 +180,7 @@ class Trainer:
                 state = replace(state, samples_per_ray=samples_per_ray)
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
-            state = replace(state, train_frac=min(goal.progress(state), 1.0))
+            state = replace(state, train_frac=goal.train_frac(state))
             is_last = goal.progress(state) >= 1.0
             is_shared = is_last or state.step >= state.next_update
             if not is_shared and not clock.is_over(goal.report_interval):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, host
+from nerfmac.backend import build, host, kernel
 from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
@@ -102,6 +102,27 @@ def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(
     for name in ("one", "two"):
         build.compile_together([Library(name, {"toy.cpp": SOURCE})])
     assert caplog.messages == [ANNOUNCED]
+
+
+def test_on_metal_the_line_is_said_once_for_each_version(cache, caplog, monkeypatch):
+    caplog.set_level(logging.INFO, "nerfmac")
+    monkeypatch.setattr(kernel, "backend", lambda: "metal")
+
+    def start():
+        caplog.clear()
+        build.announce_metal.cache_clear()
+        for _ in range(2):
+            kernel.compile_ahead(lambda: None)
+        return caplog.messages
+
+    build.shared_library(TOY)  # For example, of a self-test on the CPU.
+    assert start() == ["compiling kernels, once for this machine ..."]
+    assert start() == []
+    monkeypatch.setattr("nerfmac.version.version", lambda: "9.9")
+    assert len(start()) == 1
+    monkeypatch.setattr(build.metadata, "version", lambda _: "9.9")
+    assert len(start()) == 1
+    assert start() == []
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):

@@ -8,8 +8,8 @@ import pytest
 
 from nerfmac.backend import (
     build,
-    compile_ahead,
     compile_seldom,
+    compiled_ahead,
     cpu_kernel,
     kernels_disabled,
     runs_kernel,
@@ -77,7 +77,8 @@ NAMES = {
 def test_what_was_compiled_ahead_is_all_that_is_launched(compiled, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(CpuKernel, "__call__", lambda *_, **__: pytest.fail("launched"))
-        compile_ahead(graphs)
+        with compiled_ahead():
+            graphs()
     assert compiled() == NAMES
     monkeypatch.setattr(build.Library, "compile", lambda *_: pytest.fail("compiled again"))
     gradient, bits = graphs()
@@ -88,8 +89,8 @@ def test_what_was_compiled_ahead_is_all_that_is_launched(compiled, monkeypatch):
 
 
 def test_after_a_graph_that_fails_launches_are_as_before(compiled):
-    with pytest.raises(KeyError):
-        compile_ahead(lambda: {}["no such graph"])
+    with pytest.raises(KeyError), compiled_ahead():
+        raise KeyError("no such graph")
     assert peaks() == [0.0, 3.0, 0.0]
 
 

@@ -25,7 +25,7 @@ from nerfmac.config import (
 )
 from nerfmac.config.presets import PRESETS, flattened, preset
 from nerfmac.geometry import Bounds, Camera, Lens
-from nerfmac.training.resolve import SceneFacts, resolve, settled
+from nerfmac.training.resolve import SceneFacts, for_pace, resolve, settled
 
 PACKAGE = Path(nerfmac.__file__).parent
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
@@ -151,13 +151,15 @@ def test_an_impossible_number_is_refused_with_its_path(part, change, path):
     ],
 )
 def test_auto_chooses_by_device_and_memory(device, memory, name):
-    assert preset("auto", device, memory) == PRESETS[name]
+    assert for_pace(preset("auto", device, memory)) == PRESETS[name]
 
 
 def test_an_unknown_preset_is_refused_with_the_ones_there_are():
     with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big"):
         preset("huge", "cpu", 0)
-    with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: base, big, small"):
+    with pytest.raises(
+        InputError, match=r"^preset is 'huge'; expected one of: auto, base, big, small"
+    ):
         Config(preset="huge")
     assert set(PRESET_NAMES) == PRESETS.keys() == set(get_args(Preset)) - {"auto"}
 

@@ -62,7 +62,7 @@ _ERRORS = {
     r"\bvec<|vector of \d|cannot convert between vector": Rule.VECTOR,
 }
 
-_DIALECTS = ("c++14", "c++17")  # Metal 3's, and Metal 4's; macOS 26 compiles as Metal 4
+_DIALECTS = ("c++14", "c++17")  # Metal 3's, and Metal 4's, of macOS 26 and 27
 
 _OPTIONS = (
     *("--target=spir64", "-O0", "-g", "-nostdinc", "-fno-exceptions", "-fno-rtti"),

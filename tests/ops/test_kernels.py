@@ -10,7 +10,7 @@ import os
 import pytest
 
 from nerfmac.app.measure.selftest import compare
-from nerfmac.backend import choose_device, compile_ahead, runs_kernel
+from nerfmac.backend import choose_device, compiled_ahead, runs_kernel
 from nerfmac.backend.sources import kernels_folder
 from tests.chosen_cases import all_cases, chosen
 
@@ -40,7 +40,9 @@ def device(request, compiled):
         mine = [item for item in request.session.items if item.module is request.module]
         tested = [item.callspec.params for item in mine if hasattr(item, "callspec")]
         here = [each["case"] for each in tested if each["device"] == request.param]
-        compile_ahead(lambda: [case.run() for case in here])
+        with compiled_ahead():
+            for case in here:
+                case.run()
         compiled.add(request.param)
     yield request.param
     choose_device("cpu")

@@ -22,6 +22,7 @@ MAC = {
     "sysctl": "#!/bin/sh\necho Apple M1\n",
     "xcode-select": "#!/bin/sh\necho /Applications/Xcode.app/Contents/Developer\n",
     "xcrun": XCRUN,
+    "chflags": '#!/bin/sh\necho chflags "$@"\n',
 }
 # A run prints the path of its folder, and the file must not contain it; one source is compiled.
 HELPERS = """
@@ -97,9 +98,10 @@ def test_every_step_is_tried_one_that_fails_is_told_and_nobody_is_named(
     assert [name for name, *_ in steps] == names.split()
     assert all(codes[name] in said for name, _, said in steps)
     assert "Apple M1" in files["system.txt"]
+    assert files["install.txt"] == f"chflags -R nohidden {tmp_path / 'venv'}\n"
     assert "known: train --seconds 7" in files["train.txt"]
     assert files["run-metrics.json"] == files["base-metrics.json"] == '{"psnr_test": 30.0}'
-    assert "metal3.1" in files["compile.txt"]
+    assert all(f"metal{version}" in files["compile.txt"] for version in ("3.1", "3.2", "4.1"))
     assert "in ~ on" in files["train.txt"]
     for name, text in files.items():
         assert "a name" not in text, name

@@ -91,3 +91,11 @@ def test_the_installed_wheel_runs(installed, tmp_path):
     (kernels,) = (line.split()[-1] for line in printed.splitlines() if line.startswith("kernels "))
     assert Path(kernels).is_relative_to(installed.parent.resolve())
     assert any(Path(kernels).glob("*.metal"))
+
+
+def test_the_check_of_an_installation_passes(installed, tmp_path):
+    """Each command as a user starts it; of the self-test, only the kernels of one operation."""
+    for extra in ("pycolmap", "jupyterlab", "trimesh"):
+        pytest.importorskip(extra)
+    script = ROOT / "scripts" / "check_install.sh"
+    run("bash", script, installed.parent, "--operation", "adam", cwd=tmp_path)

@@ -1,9 +1,10 @@
 """Training repeats, learns, resumes and stops as it should, on the CPU."""
 
 from collections import deque
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import mlx.core as mx
 import numpy as np
@@ -124,7 +125,7 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
         return step(self, *arguments)
 
     monkeypatch.setattr(Step, "__call__", counting)
-    monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace
+    monkeypatch.setattr("nerfmac.training.trainer.compiled_ahead", nullcontext)  # no trace
     trainer = trainer_for(scene)
     deque(trainer.compile(initial(trainer)), maxlen=0)
     # Numbers of rays: while there is a report for each step, it contains the rays of the next step.
@@ -266,3 +267,26 @@ def test_the_goals_limit_holds_the_number_of_rays(scene):
     limit = free // 3
     reports = list(trainer.train(replace(initial(trainer), rays=limit), Goal(40, max_rays=limit)))
     assert 16 <= max(report.state.rays for report in reports) <= limit
+
+
+def test_training_without_an_end_keeps_the_rate_that_a_finished_run_has_reached(scene, monkeypatch):
+    trainer, used, advance = trainer_for(scene), [], Trainer.advance
+
+    def recorded(self, state, factor, train_frac):
+        used.append((factor, train_frac))
+        return advance(self, state, factor, train_frac)
+
+    monkeypatch.setattr(Trainer, "advance", recorded)
+    *_, last = trainer.train(initial(trainer), Goal(steps=12))
+    finished = last.state
+    used.clear()
+    *_, last = islice(trainer.train(finished, Goal(report_interval=0.0)), 9)
+    assert {frac for _, frac in used} == {1.0}
+    decayed = trainer.config.optimizer
+    assert [factor for factor, _ in used] == pytest.approx(
+        [decayed.factor_at(1.0, step) for step in range(12, 12 + len(used))]
+    )
+    # A limit decides again: the rate is that of the completed fraction.
+    used.clear()
+    *_, _last = trainer.train(last.state, Goal(steps=200))
+    assert used[0][1] == last.state.step / 200

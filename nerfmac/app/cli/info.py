@@ -13,6 +13,7 @@ from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, variants_here
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
+from nerfmac.training.resolve import for_pace
 from nerfmac.version import version as nerfmac_version
 
 
@@ -21,7 +22,7 @@ def info(arguments: Info) -> int:
     choose_device(arguments.device)
     ranks = join()
     lines = _ranks(ranks)
-    config = preset("auto", current_device(), memory_bytes())
+    config = for_pace(preset("auto", current_device(), memory_bytes()))
     if not ranks.is_first:
         return 0
     rows = {

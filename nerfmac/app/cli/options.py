@@ -95,8 +95,9 @@ class Train(DeviceFlag, SceneFlags):
     """Maximum fraction of the device memory for training. Cannot be used with --memory-limit."""
     video: bool = True  # Render a turntable video after training.
     all_views: bool = False
-    """Evaluate all test views. By default, a CPU evaluates evenly spaced views with at most 16.8
-    million pixels, always the same ones."""
+    """Evaluate all test views. By default, evenly spaced views are evaluated, always the same ones:
+    as many as take at most a minute or the training time and, on a CPU, have at most 16.8 million
+    pixels."""
     settings: Config = field(default_factory=Config, metadata={UNPREFIXED: True})
 
 

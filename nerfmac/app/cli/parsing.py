@@ -28,6 +28,17 @@ Record = TypeVar("Record", bound="DataclassInstance")
 
 LOG_FILE = "--log-file"  # Option of every command.
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
+SYNONYMS = {
+    **dict.fromkeys(("--learning-rate", "--learning_rate", "--lr"), "--optimizer.rate"),
+    **dict.fromkeys(("--iterations", "--iters", "--n-steps", "--n_steps", "--epochs"), "--steps"),
+    **dict.fromkeys(("--max-num-iterations", "--max_steps", "--max-steps"), "--steps"),
+    **dict.fromkeys(("--gpu", "--cuda", "--cpu", "-d"), "--device"),
+    **dict.fromkeys(("-o", "--output", "--output-dir", "--out-dir", "-m"), "--out"),
+    **dict.fromkeys(("--resolution", "-r", "--scale", "--downscale-factor"), "--downscale"),
+    **dict.fromkeys(("--batch-size", "--batch_size", "--n-rays"), "--train.rays"),
+    **dict.fromkeys(("--time", "--minutes"), "--seconds"),
+}
+"""Options of other programs, and the corresponding options of nerfmac."""
 NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
 
 
@@ -139,6 +150,8 @@ def similar(word: str, known: Collection[str], otherwise: str) -> str:
 
 def _instead(command: str, name: str, flags: Sequence[str]) -> str:
     """Suggest what to type instead of an unknown option."""
+    if (ours := SYNONYMS.get(name)) in flags:
+        return f"type {ours}"
     of_a_part = [flag for flag in flags if flag.rpartition(".")[2] == name.removeprefix("--")]
     if of_a_part:
         return f"type {' or '.join(of_a_part)}"

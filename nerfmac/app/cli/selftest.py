@@ -10,10 +10,9 @@ from nerfmac.app.measure.selftest.comparison import (
     Report,
     compared,
     compile_for,
-    launched_and_missed,
     print_sum,
 )
-from nerfmac.app.measure.selftest.specializations import write_metal
+from nerfmac.app.measure.selftest.specializations import launched_and_missed, write_metal
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
 from nerfmac.backend.fallback import why_reference

@@ -55,8 +55,7 @@ def check_goal(goal: Goal) -> None:
 
 def limited(goal: Goal, config: Config) -> Goal:
     """Return a goal with a limit, by default the number of steps in the configuration."""
-    has_limit = goal.steps is not None or goal.seconds is not None
-    return goal if has_limit else replace(goal, steps=config.train.steps)
+    return goal if goal.has_end else replace(goal, steps=config.train.steps)
 
 
 def facts_of(scene: Scene) -> SceneFacts:

@@ -48,6 +48,9 @@ from nerfmac.training.goal import Report
 log = logging.getLogger("nerfmac")
 
 
+EVALUATION = 60.0
+"""Maximum time in seconds for evaluating a run after a shorter training. After a longer training,
+the evaluation takes at most as long as the training."""
 PREVIEW_SIDE = 1280  # Maximum length in pixels of the longer side of the rendering in the preview.
 
 
@@ -146,11 +149,14 @@ class Outputs:
         views."""
         run = self._run
         limit = of if self._all_views else measured_views(run, self._known_views)
+        seconds, allowed = seconds_to_measure(run, limit), max(run.state.train_seconds, EVALUATION)
+        if seconds > allowed and not self._all_views:
+            limit = max(int(limit * allowed / seconds), self._known_views, 1)
+            seconds = allowed
         part = f"{limit} of {of}" if limit < of else str(of)
         hint = "; --all-views evaluates all" if limit < of else ""
-        seconds = duration(seconds_to_measure(run, limit))
         what = f"{part} test view{'s' * (of > 1)}"
-        log.info("evaluating %s, which takes about %s%s", what, seconds, hint)
+        log.info("evaluating %s, which takes about %s%s", what, duration(seconds), hint)
         return run.evaluate("test", limit=limit, progress=self.progress)
 
     @property

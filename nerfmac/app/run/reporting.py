@@ -51,6 +51,11 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
     )
 
 
+def postfix(report: Report) -> str:
+    """Return the figures at the end of the progress bar, short enough for 80 columns."""
+    return f"{report.psnr:.1f} dB, {report.rays_per_second / 1e3:.0f}k rays/s"
+
+
 def duration(seconds: float) -> str:
     """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
     if seconds < 90:

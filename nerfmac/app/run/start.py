@@ -3,10 +3,10 @@ functions."""
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -32,14 +32,19 @@ from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common import InputError, user_path
-from nerfmac.config import Config, override
+from nerfmac.config import AUTO, Config, override
 from nerfmac.config.scenes import DEFAULTS, SceneOptions
-from nerfmac.ranks import LostRankError, join
+from nerfmac.ranks import LostRankError, current_ranks, join
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
+from nerfmac.training.resolve import BASE_PER_PROBE, PROBE_STEPS, for_pace
 
 log = logging.getLogger("nerfmac")
+
+Result = TypeVar("Result")
+
+PACE_STEPS = 32  # Number of steps for measuring the time of a step.
 
 
 def train(
@@ -146,6 +151,15 @@ def resume(
     return _train_interruptibly(training, goal, start, on_report, progress)
 
 
+def drained(steps: Generator[None, None, Result]) -> Result:
+    """Run a generator to its end and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast(Result, end.value)
+
+
 def _train_interruptibly(
     training: Training,
     goal: Goal,
@@ -188,7 +202,7 @@ def begin_training(
     if goal.steps is not None:
         config = override(config, train={"steps": int(goal.steps)})
     progress = progress and is_first
-    run = Run.begin(scene, config, method=method, progress=progress)
+    run = drained(beginning(scene, config, goal, method=method, progress=progress))
     if folder is not None:
         _check_test_images(scene, progress=progress)
     # Only the first rank locks and writes files.
@@ -196,6 +210,44 @@ def begin_training(
     for line in training_findings(scene) if is_first else ():
         log.warning("%s", line)
     return training
+
+
+def beginning(
+    scene: Scene, config: Config, goal: Goal, *, method: Method = CONFIGURED, progress: bool = True
+) -> Generator[None, None, Run]:
+    """Create a run like `Run.begin`. If the preset is `auto` and the run has a time limit, measure
+    the time of a step, and choose the settings for the number of steps that fit in this time. None
+    is yielded between the parts of the measurement, and the run is returned."""
+    if goal.seconds is None or current_ranks().size > 1:
+        config = for_pace(config)
+    run = Run.begin(scene, for_pace(config, PROBE_STEPS), method=method, progress=progress)
+    if config.preset != AUTO:
+        return run
+    assert goal.seconds is not None
+    steps = goal.seconds / (BASE_PER_PROBE * (yield from _seconds_per_step(run)))
+    chosen = for_pace(config, steps)
+    samples, entries = chosen.march.max_samples, chosen.grid.log2_entries
+    log.info(
+        "this device computes about %.0f steps of the preset base in %g s, so a step has %d "
+        "samples, and a table 2^%d entries; override with --preset base",
+        *(steps, goal.seconds, samples, entries),
+    )
+    given = {
+        "march": {"max_samples": samples},
+        "grid": {"log2_entries": entries},
+        "optimizer": {"average": chosen.optimizer.average},
+    }
+    config = override(run.config, **given)
+    return run if config == run.config else Run.begin(scene, config, method=method)
+
+
+def _seconds_per_step(run: Run) -> Generator[None, None, float]:
+    """Measure the training time of a step on a copy of the run."""
+    training = Training(run.copy())
+    yield from training.prepare()
+    for _ in training.fit(Goal(steps=PACE_STEPS)):
+        yield
+    return training.run.state.train_seconds / PACE_STEPS
 
 
 def resume_training(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from nerfmac.app.run import folder as run_folder, reporting
@@ -106,7 +107,7 @@ class Training:
         reports = self.fit(goal)
         with closing(reports), reporting.training_bar(done, limit, unit, shown=progress) as bar:
             for report in reports:
-                bar.set_postfix_str(str(report), refresh=False)
+                bar.set_postfix_str(reporting.postfix(report), refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
                 bar.update(min(now, limit) - bar.n)
                 if on_report:
@@ -212,7 +213,8 @@ class Training:
         ranks = current_ranks()
 
         def items(_done: int) -> Iterator[Report | None]:
-            return watched(ranks, self._items(goal), save)
+            parts = chain(self.prepare(), self._reports(goal))
+            return parts if ranks.size == 1 else watched(ranks, parts, save)
 
         def save() -> str:
             self._save_checkpoint()
@@ -222,8 +224,7 @@ class Training:
 
         return resumed(items, RETRIES if ranks.size == 1 else 0, on_failure=save)
 
-    def _items(self, goal: Goal) -> Iterator[Report | None]:
-        yield from self.prepare()
+    def _reports(self, goal: Goal) -> Iterator[Report]:
         assert self.trainer is not None
         yield from self.trainer.train(self.run.state, goal)
 

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import TypeVar
 import numpy as np
 
 from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
-from nerfmac.common import InputError, appearing, checks, interval
+from nerfmac.common import InputError, appearing, checks, interval, log
 
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
@@ -40,7 +41,12 @@ HARDWARE_QUALITY = 65  # Quality of the encoder of Macs (1 to 100), similar to `
 VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}  # ffmpeg's encoders.
 HARDWARE = {".mp4": "h264_videotoolbox"}  # Encoder of Macs that does not use the CPU.
 MAX_FPS = {".gif": 50.0}  # Most players play faster GIFs too slowly.
+_failed: set[str] = set()  # Encoders that have failed in this process.
 MAX_WAITING = 4  # Maximum number of items that wait for the background thread.
+
+
+class HardwareError(InputError):
+    """Failure of the encoder of Macs during a video. The next video is encoded by the CPU."""
 
 
 def write_video(
@@ -81,7 +87,7 @@ def check_video(path: Path, fps: float) -> None:
         extensions = ", ".join(VIDEOS)
         raise InputError(f"cannot write a video to '{path}': expected one of {extensions}")
     checks.number("fps", fps, low=1, high=MAX_FPS.get(extension, inf))
-    _program_and_codec(extension)
+    encoder(VIDEOS[extension])
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
@@ -115,11 +121,33 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
             future.result()
 
 
-def _program_and_codec(extension: str) -> tuple[str, str]:
-    """Return the path of ffmpeg and the name of its encoder for a file extension."""
-    with suppress(KeyError, InputError):
-        return encoder(HARDWARE[extension]), HARDWARE[extension]
+def uses_hardware(path: Path, size: tuple[int, int], fps: float) -> bool:
+    """Return whether the encoder of Macs will encode a video, if `size` is even."""
+    return _encoder_for(path, *even(path, size), fps)[1] in HARDWARE.values()
+
+
+def _encoder_for(path: Path, width: int, height: int, fps: float) -> tuple[str, str]:
+    """Return the path of ffmpeg and the name of its encoder for a video. The encoder of Macs is
+    used only if it can encode two frames, because it may not support the size."""
+    extension = path.suffix.lower()
+    if (codec := HARDWARE.get(extension)) and codec not in _failed:
+        with suppress(InputError):
+            program = encoder(codec)
+            if _encodes(program, codec, *_options(extension, codec, width, height, fps)):
+                return program, codec
     return encoder(VIDEOS[extension]), VIDEOS[extension]
+
+
+@cache
+def _encodes(program: str, codec: str, *options: str) -> bool:
+    """Return whether ffmpeg can encode two black frames, and log why it cannot."""
+    width, height = map(int, options[options.index("-s") + 1].split("x"))
+    command, frames = [program, *options, "-f", "null", "-"], bytes(2 * 3 * width * height)
+    done = subprocess.run(command, input=frames, capture_output=True, check=False)
+    if done.returncode != 0:
+        cause = first_line(done.stderr) or f"exit code {done.returncode}"
+        log.info("%s cannot encode %dx%d pixels (%s); using libx264", codec, width, height, cause)
+    return done.returncode == 0
 
 
 def encoder(codec: str) -> str:
@@ -185,9 +213,9 @@ def _options(extension: str, codec: str, width: int, height: int, fps: float) ->
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     """Context manager that starts ffmpeg and yields a function `send(frame)`. On exit, the file is
     complete. An exception stops ffmpeg."""
-    extension = path.suffix.lower()
-    program, codec = _program_and_codec(extension)
-    command = [program, *_options(extension, codec, width, height, fps), file_url(path)]
+    program, codec = _encoder_for(path, width, height, fps)
+    options = _options(path.suffix.lower(), codec, width, height, fps)
+    command = [program, *options, file_url(path)]
     with tempfile.TemporaryFile() as log:
         # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
         # stops ffmpeg.
@@ -208,7 +236,9 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             if process.returncode != 0:
                 log.seek(0)
                 cause = first_line(log.read()) or f"exit code {process.returncode}"
-                raise InputError(f"cannot write the video; ffmpeg reports: {cause}")
+                _failed.add(codec)
+                message = f"cannot write the video; ffmpeg reports: {cause}"
+                raise (HardwareError if codec in HARDWARE.values() else InputError)(message)
 
         try:
             yield send

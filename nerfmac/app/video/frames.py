@@ -19,7 +19,7 @@ from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
 from nerfmac.common import InputError, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
-from nerfmac.geometry import Camera, linear_to_srgb, srgb_to_linear
+from nerfmac.geometry import Camera, Lens, linear_to_srgb, srgb_to_linear
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, to_uint8
 
 Values = npt.NDArray[np.float32]
@@ -232,6 +232,11 @@ class SideBySide:
         right = 0.5 * options.eye_distance
         eyes = [0.0] if options.stereo is None else [-right, right]
         self.renderers = [FrameRenderer(run, options, eye) for run in runs for eye in eyes]
+
+    def size(self, lens: Lens) -> tuple[int, int]:
+        """Return the width and height of the joined images in pixels. `lens` is of one image."""
+        rows, columns = (len(self.renderers), 1) if self._axis == 0 else (1, len(self.renderers))
+        return columns * lens.width, rows * lens.height
 
     def seconds(self, frames: Sequence[CameraSamples]) -> float:
         """Estimate the rendering time of `frames` in seconds from a few small images."""

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.run.reporting import duration
-from nerfmac.app.video import series
+from nerfmac.app.video import encoding, series
 from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
@@ -109,9 +109,22 @@ def render_video(
         series.begin(out, made_by, resume=video.resume)
         _write_files(out, joined, frames, video.format, progress)
         return
-    record = made_by if video.resume else None
-    with _images(out, joined, frames, record, video.overwrite, progress) as images:
-        write_video(out, images, fps, options.projection, options.stereo)
+
+    def write() -> None:
+        with _images(out, joined, frames, record, video.overwrite, progress) as images:
+            write_video(out, images, fps, options.projection, options.stereo)
+
+    # Before a frame is rendered, a Mac's encoder is tried. It may still fail later, so the frames
+    # are stored for the CPU's encoder.
+    uses_hardware = encoding.uses_hardware(out, joined.size(frames[0][0].lens), fps)
+    record = made_by if video.resume or uses_hardware else None
+    if record and not video.resume:
+        _remove_series(out.with_name(f"{out.name}.frames"))
+    try:
+        write()
+    except encoding.HardwareError as error:
+        log.warning("%s; encoding the frames with libx264", error)
+        write()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.app.run import Run, Training
+from nerfmac.app.run.start import drained
 from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common import InputError
@@ -155,7 +156,7 @@ class LiveTraining:
     def _begun(self) -> Training:
         """Return the training of the run. If the viewer shows a preview, replace it."""
         if isinstance(self._shown, Preview):
-            self._shown = self._shown.begin()
+            self._shown = drained(self._shown.beginning(self.goal))
         return self._shown
 
     def _prepare(self) -> Iterator[None]:
@@ -165,6 +166,8 @@ class LiveTraining:
         self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)
-        for _ in self._begun().prepare():
+        if isinstance(self._shown, Preview):
+            self._shown = yield from self._shown.beginning(self.goal)
+        for _ in self._shown.prepare():
             self.message = "compiling kernels"
             yield

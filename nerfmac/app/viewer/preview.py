@@ -1,14 +1,17 @@
 """`Preview`: the run that the viewer shows until the images of a new run are decoded."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from nerfmac.app.run import Run, Training, config_of
 from nerfmac.app.run.configuration import check_memory, facts_of
+from nerfmac.app.run.start import beginning
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend.memory import memory_limit
 from nerfmac.config import Config, override
+from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 from nerfmac.training.model import Model
 from nerfmac.training.resolve import resolve
@@ -41,8 +44,12 @@ class Preview:
         config = override(self.config, refine=switches)
         return Preview(self.scene, config, self.method, self.folder)
 
-    def begin(self) -> Training:
+    def beginning(self, goal: Goal) -> Generator[None, None, Training]:
         """Return the training of the run, and save it if it has a folder. The images of the scene
-        are decoded now unless they are already."""
-        run = Run.begin(self.scene, self.config, method=self.method, progress=False)
+        are decoded now unless they are already. If `goal` has a time limit, the preset `auto` is
+        adapted to the speed of the device, with None between the parts of this measurement."""
+        assert isinstance(self.config, Config)
+        run = yield from beginning(
+            self.scene, self.config, goal, method=self.method, progress=False
+        )
         return Training(run) if self.folder is None else Training.begin(run, self.folder)

@@ -10,7 +10,7 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.options import Train
-from nerfmac.app.cli.parsing import built, given_by, similar
+from nerfmac.app.cli.parsing import SYNONYMS, built, given_by, similar
 from nerfmac.app.cli.printing import printable
 from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig
@@ -190,3 +190,12 @@ def test_a_path_that_the_system_refuses_is_told(capsys, tmp_path, monkeypatch, c
     monkeypatch.setattr(os, "stat", apfs_stat)
     path = tmp_path / name
     refused(capsys, tmp_path, command, path, names=[f"cannot use {printable(str(path))}"])
+
+
+@pytest.mark.parametrize("name", SYNONYMS)
+def test_an_option_of_another_program_is_answered_with_ours(capsys, name):
+    assert nerfmac("train", "scene", name, "3") == 2
+    told = capsys.readouterr().err
+    assert f"has no option {name}; type {SYNONYMS[name]}\n" in told
+    nerfmac("info", name, "3")  # has none of these options but --device
+    assert ("type" in capsys.readouterr().err) == (SYNONYMS[name] == "--device")

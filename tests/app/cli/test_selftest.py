@@ -7,8 +7,8 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.measure.selftest import Case, cases
-from nerfmac.app.measure.selftest.comparison import Compared, compared, launched_and_missed
-from nerfmac.app.measure.selftest.specializations import specializations
+from nerfmac.app.measure.selftest.comparison import Compared, compared
+from nerfmac.app.measure.selftest.specializations import launched_and_missed, specializations
 from nerfmac.backend import device, kernel, runs_kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded

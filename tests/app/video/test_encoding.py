@@ -1,5 +1,6 @@
 """Videos are decoded again; metadata of 360-degree and stereo video; failures leave nothing."""
 
+import logging
 import stat
 import struct
 import subprocess
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.video import render_video, write_video
+from nerfmac.app.video import encoding, render_video, write_video
 from nerfmac.app.video.encoding import in_background
+from nerfmac.app.video.frames import SideBySide
 from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
@@ -136,6 +138,90 @@ def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch
     assert ("-crf" in flags, "-q:v" in flags) == (not is_mac, is_mac)
     assert "out_color_matrix=bt709" in told.read_text()
     assert (tmp_path / "video.mp4").read_text() == "whole\n"
+
+
+STUB = """#!/bin/sh
+# Lists the encoder of Macs, which fails: at once, or after the frames that are tried.
+for last; do :; done
+if [ "$last" = -encoders ]; then cat {listed}; exit; fi
+case "$*" in
+  *videotoolbox*)
+    case "{fails} $*" in
+      later*-f\\ null*) cat > /dev/null; exit;;
+      later*) head -c 20000 > /dev/null;;
+    esac
+    echo "[h264_videotoolbox @ 0x1] Error: cannot create compression session: -12908" >&2
+    exit 1;;
+esac
+exec {ffmpeg} "$@"
+"""
+
+
+@pytest.fixture
+def failing_mac(tmp_path, monkeypatch):
+    """Make ffmpeg one whose encoder for Macs fails `at once` or `later`."""
+    monkeypatch.setattr(encoding, "_failed", set())
+
+    def use(fails):
+        (tmp_path / "listed").write_text(LISTED)
+        program = tmp_path / "ffmpeg"
+        ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+        text = STUB.format(listed=tmp_path / "listed", fails=fails, ffmpeg=ffmpeg)
+        program.write_text(text)
+        program.chmod(0o755)
+        monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))
+
+    return use
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("fails", ["at once", "later"])
+def test_no_frame_is_lost_if_the_encoder_of_a_mac_fails(
+    run, tmp_path, monkeypatch, caplog, failing_mac, fails, resume
+):
+    failing_mac(fails)
+    caplog.set_level(logging.INFO)
+    numbers = []
+    images = SideBySide.images
+
+    def counted(self, frames, chosen):
+        for number, image in zip(chosen, images(self, frames, chosen), strict=True):
+            numbers.append(number)
+            yield image
+
+    monkeypatch.setattr(SideBySide, "images", counted)
+    out = tmp_path / "video.mp4"
+    cameras = run.orbit(frames=12, size=(64, 48))
+    options = VideoOptions(fps=12, resume=resume)
+    render_video(run, cameras, out, video=options, progress=False)
+    assert sorted(numbers) == [*range(12)]  # Each frame was rendered once.
+    assert len(decoded(out)[1]) == 12
+    assert "-12908" in caplog.text
+    assert "libx264" in caplog.text
+    assert {path.name for path in tmp_path.iterdir()} == {"ffmpeg", "listed", "video.mp4"}
+
+
+def test_the_encoder_of_a_mac_is_tried_with_the_size_before_a_frame_is_rendered(
+    run, tmp_path, monkeypatch, failing_mac
+):
+    failing_mac("at once")
+    tried = []
+    encodes = encoding._encodes
+
+    def recorded(program, codec, *options):
+        tried.append(options[options.index("-s") + 1])
+        return encodes(program, codec, *options)
+
+    def never(*_):
+        assert tried == ["128x48"]
+        raise InputError("now the first frame would be rendered")
+
+    monkeypatch.setattr(encoding, "_encodes", recorded)
+    monkeypatch.setattr(SideBySide, "images", never)
+    cameras = run.orbit(frames=2, size=(64, 49))
+    options = RenderOptions(stereo="side-by-side", eye_distance=0.1)
+    with pytest.raises(InputError, match="now the first frame"):
+        render_video(run, cameras, tmp_path / "video.mp4", options, progress=False)
 
 
 def test_numbered_images_are_exact(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac import DivergedError, Goal, InputError, Run, resume
 from nerfmac.app.run import CONFIGURED
+from nerfmac.app.run.start import drained
 from nerfmac.app.viewer import pace
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.app.viewer.preview import Preview
@@ -98,7 +99,10 @@ def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start
 
 def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
     config = override(COARSE, refine={"exposures": None})
-    runs = [Run.begin(scene, config), Preview(scene, config, CONFIGURED, None).begin().run]
+    runs = [
+        Run.begin(scene, config),
+        drained(Preview(scene, config, CONFIGURED, None).beginning(Goal())).run,
+    ]
     for run in runs:
         resume(run, Goal(steps=20), progress=False)
     assert runs[0].config == runs[1].config

@@ -16,8 +16,8 @@ import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 const AGAIN = 1000; // milliseconds until a GPU that has stopped is tried again
 
 const HINT_TIME = 8000; // milliseconds until the hint fades, unless the user moves the view earlier
-const NO_WEBGPU = "This is a still image, because this browser does not support WebGPU. Current versions"
-  + " of Chrome, Edge, and Safari support WebGPU.";
+const NO_WEBGPU = "This is a still image, because this browser does not support WebGPU. Use Chrome or"
+  + " Edge on a computer, or Safari on macOS 26 or iOS 26 or later.";
 const NOT_SECURE = "This is a still image, because browsers support WebGPU only for pages over https or"
   + " from disk, and this page was loaded over http.";
 const GPU_STOPPED = "This is a still image, because WebGPU does not work in this browser at the moment.";

@@ -12,10 +12,9 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.launches import Build
-from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import (
     Arrays as Arrays,
-    compile_ahead,
+    compiled_ahead,
     current_device,
     device_name,
     kernel,
@@ -225,14 +224,10 @@ def as_text(error: Exception) -> str:
 def compile_for(cases: Iterable[Case]) -> None:
     """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
     generator, the kernels that compute the inputs are also compiled."""
-
-    def build_graphs() -> None:
+    with suppress(BuildError), compiled_ahead():
         for case in cases:
             with suppress(Exception):  # `compared` raises the exception again and records it
                 case.run()
-
-    with suppress(BuildError):
-        compile_ahead(build_graphs)
 
 
 def compared(case: Case) -> Compared:
@@ -275,13 +270,6 @@ def print_sum(done: Sequence[Compared]) -> None:
     print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
     if faults:
         print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
-
-
-def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and those that did not run."""
-    launched = {name for case in done if not case.fault for name in case.launched}
-    reachable = specializations()
-    return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
 
 
 class Report:

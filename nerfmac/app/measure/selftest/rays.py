@@ -33,14 +33,15 @@ from nerfmac.ops.visibility import termination_distances, visible_cells
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
     """Return random rays toward the unit cube: origins, unit directions, and jitter in [0, 1). The
-    first three rays are parallel to axes, and the third ray misses the cube."""
+    first three rays are parallel to axes. The second ray is in faces of cells, and the third ray
+    misses the cube."""
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
     targets = mx.random.uniform(shape=(count, 3), key=keys[1])
     directions = targets - origins
     directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
     along = mx.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    start = mx.array([[0.3, 0.7, -2.0], [2.0 * extent, 0.4, 0.6], [5.0 * extent, -3.0, 0.2]])
+    start = mx.array([[0.3, 0.7, -2.0], [2.0 * extent, 0.5, 0.5], [5.0 * extent, -3.0, 0.2]])
     origins = mx.concatenate([start, origins[3:]])[:count]
     directions = mx.concatenate([along, directions[3:]])[:count]
     return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])

@@ -4,7 +4,7 @@ passes arrays with fewer than eight elements in the address space `constant`."""
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import product, zip_longest
 from pathlib import Path
@@ -12,6 +12,9 @@ from pathlib import Path
 import mlx.core as mx
 
 from nerfmac.app.measure.launches import small_camera, unseen
+from nerfmac.app.measure.selftest.comparison import Compared
+from nerfmac.app.measure.selftest.fields import spherical_harmonics_cases
+from nerfmac.app.measure.selftest.losses import penalty_cases, sensor_depth_cases
 from nerfmac.backend import using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.variants import VARIANTS
@@ -22,7 +25,6 @@ from nerfmac.config.presets import PRESETS
 from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`
-_LAYERS = range(1, 4 + 1)
 _IMAGES = (1, 4, 64)  # pixels; arrays per ray are then `constant`, mixed, or `device`
 
 
@@ -34,7 +36,7 @@ def configurations() -> Iterator[Config]:
             yield override(Config(), grid={"levels": levels, "features": features})
     for width in WIDTHS:
         yield override(Config(), networks={"width": width})
-    for layers in _LAYERS:
+    for layers in range(1, 4 + 1):
         yield override(Config(), networks={"density_layers": layers, "color_layers": layers})
     yield override(Config(), refine={"exposures": True})
 
@@ -51,7 +53,17 @@ def specializations() -> dict[str, Launch]:
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
+        # Only some scenes and methods use these operations.
+        for case in (*penalty_cases(), *sensor_depth_cases(), *spherical_harmonics_cases()):
+            case.run()
     return {launch.specialization: launch for launch in launches.values()}
+
+
+def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
+    """Return the reachable specializations that ran, and those that did not run."""
+    launched = {name for case in done if not case.fault for name in case.launched}
+    reachable = specializations()
+    return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
 
 
 def build_graphs(config: Config) -> None:
@@ -80,27 +92,22 @@ def write_metal(folder: Path) -> list[Path]:
     """Write `<specialization>.metal` for each specialization to a new folder. Return the paths."""
     check_free(folder)
     make_folder(folder)
-    paths = []
-    for name, launch in specializations().items():
-        path = folder / f"{name}.metal"
+    texts = {folder / f"{name}.metal": each for name, each in specializations().items()}
+    for path, launch in texts.items():
         with appearing(path) as partial:
             partial.write_text(f"{heading(launch)}\n{launch.text}", encoding="utf-8")
-        paths.append(path)
-    return paths
+    return [*texts]
 
 
 def heading(launch: Launch) -> str:
     """Return the comment at the beginning of the file of a specialization."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
+    grid, group = (" x ".join(map(str, size)) for size in (launch.grid, launch.group))
     lines = [
         f"{launch.name}, of nerfmac {nerfmac_version()}",
         f"as MLX {version('mlx')} gives it to Metal's compiler, after MLX's own header",
-        f"example of a launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
+        f"example of a launch: {grid} threads in groups of {group}",
         f"outputs of shapes {shapes}" + (", which start from zero" if launch.zeroed else ""),
         *(f"buffer {b['index']}: {b['type']} {b['name']}" for b in _BUFFER.finditer(launch.text)),
     ]
     return "\n".join(f"// {line}" for line in lines)
-
-
-def _by(size: tuple[int, int, int]) -> str:
-    return " x ".join(map(str, size))

@@ -105,6 +105,7 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
     assert other.shows() == "still"
     note = other.run("document.getElementById('note').textContent")
     assert "does not support WebGPU" in note
+    assert "Safari on macOS 26 or iOS 26" in note
     assert "WebGL" not in note
     assert "https" not in note
     size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
@@ -114,6 +115,20 @@ def test_without_webgpu_or_https_the_still_is_shown_with_what_is_missing(trained
     other = open_page(trained, before=WITHOUT_WEBGPU + insecure)
     assert other.shows() == "still"
     assert "https" in other.run("document.getElementById('note').textContent")
+    other.close()
+
+
+def test_without_scripts_one_line_says_how_to_open_the_page(trained, open_page):
+    """Previews of files on an iPhone run no scripts."""
+    other = open_page(trained, context={"java_script_enabled": False})
+    note = other.page.locator("noscript .note")
+    assert "runs no scripts" in note.inner_text()
+    assert note.is_visible()
+    assert other.page.locator("#still").is_visible()
+    assert not other.page.locator("header p.mouse").is_visible()
+    other.close()
+    other = open_page(trained)
+    assert not other.page.locator("noscript").is_visible()
     other.close()
 
 
