@@ -128,7 +128,7 @@ def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch
         "#!/bin/sh\n"
         f'for last; do :; done; if [ "$last" = -encoders ]; then cat {listed}; exit; fi\n'
         f'echo "$@" > {told}; cat > /dev/null\n'
-        'echo whole > "${last#file:}"\n'
+        '[ "$last" = - ] || echo whole > "${last#file:}"\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))
