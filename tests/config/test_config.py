@@ -251,3 +251,14 @@ def test_a_resolved_configuration_has_no_automatic_setting_and_is_not_resolved_a
 def test_a_setting_that_does_not_exist_is_refused(changes, words):
     with pytest.raises(InputError, match=words):
         override(Config(), **changes)
+
+
+def test_the_text_of_a_configuration_names_what_differs_from_its_preset():
+    assert repr(PRESETS["small"]) == "Config(preset small)"
+    changed = override(PRESETS["small"], seed=7, grid={"levels": 4})
+    lines = repr(changed).splitlines()
+    assert lines[0] == "Config(preset small with"
+    assert [line.split() for line in lines[1:]] == [
+        ["seed", "7,", "not", "0"],
+        ["grid.levels", "4,", "not", "8)"],
+    ]

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import camera_rays, rays_through
+from nerfmac.geometry.rays import camera_rays, panorama_rays, rays_through
 
 FOX = Lens(
     540, 960, 687.76, 687.245, 277.279, 482.634, 0.0578421, -0.0805099, p1=-0.00098, p2=0.000156
@@ -111,3 +111,15 @@ def test_compiled_rays_are_the_same(handed_in):
     compiled = mx.compile(through)(pixel, {name: getattr(cameras, name) for name in names})
     for got, want in zip(compiled, rays_through(cameras, view, pixel)[:4], strict=False):
         np.testing.assert_allclose(np.array(got), np.array(want), atol=1e-6)
+
+
+@pytest.mark.parametrize(("cx", "cy"), [(8.0, 4.0), (11.0, 4.0), (8.0, 1.5), (5.0, 6.5)])
+def test_a_panorama_is_shifted_by_the_principal_point(cx, cy):
+    pose = np.eye(4)[:3]
+    camera = Camera(Lens(16, 8, 10.0, 10.0, cx, cy), pose)
+    direction = np.array(panorama_rays(camera).direction).reshape(8, 16, 3)
+    row, column = 2, 13
+    right = 2 * np.pi * ((column + 0.5 - cx) / 16)
+    down = np.pi * ((row + 0.5 - cy) / 8)
+    want = [np.cos(down) * np.sin(right), -np.sin(down), -np.cos(down) * np.cos(right)]
+    np.testing.assert_allclose(direction[row, column], want, atol=1e-6)
