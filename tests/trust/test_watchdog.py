@@ -238,4 +238,4 @@ def test_the_viewer_trains_on(scene, monkeypatch):
         page.loop.work()
         assert time.monotonic() < end
     assert page.session.run.state.step == STEPS
-    assert page.session.failure is None
+    assert page.session.training.failure is None

@@ -218,22 +218,22 @@ class Run:
         """
         folder = user_path(folder)
         make_folder(folder)
-        write_json(folder / "scene.json", as_json(self.scene))
-        write_json(folder / "config.json", self.config.to_json())
         if current_ranks().size == 1:  # With several, launches may wait for a rank that is lost.
             confirm()
-        self.save_checkpoint(folder)
+        self.save_confirmed(folder)
 
-    def save_checkpoint(self, folder: Path) -> None:
-        """Save only the training state, which must be confirmed (see `nerfmac.backend.watchdog`).
-        The device is not used, so that a state can be saved after the device has failed.
+    def save_confirmed(self, folder: Path) -> None:
+        """Save the run, whose state must be confirmed (see `nerfmac.backend.watchdog`). The device
+        is not used, so that a run can be saved after the device has failed.
 
         Args:
-            folder: Run folder that contains the other files.
+            folder: Existing run folder.
 
         Raises:
-            InputError: If the file cannot be written.
+            InputError: If the files cannot be written.
         """
+        write_json(folder / "scene.json", as_json(self.scene))
+        write_json(folder / "config.json", self.config.to_json())
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):

@@ -143,14 +143,14 @@ class Training:
                     self._update(report)
                     good = good if report.is_skipped else report.state
                     if time.perf_counter() - saved > SAVE_SECONDS:
-                        self._save_checkpoint()
+                        self._save_confirmed()
                         saved = time.perf_counter()
                     yield report
             except DivergedError as error:
                 run.state, error.run = good, run
                 raise
             finally:
-                self._save_checkpoint()
+                self._save_confirmed()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -198,9 +198,9 @@ class Training:
             self.run.save(self.folder)
             self._note_saved()
 
-    def _save_checkpoint(self) -> None:
+    def _save_confirmed(self) -> None:
         if self.folder is not None:
-            self.run.save_checkpoint(self.folder)
+            self.run.save_confirmed(self.folder)
             self._note_saved()
 
     def _note_saved(self) -> None:
@@ -217,7 +217,7 @@ class Training:
             return parts if ranks.size == 1 else watched(ranks, parts, save)
 
         def save() -> str:
-            self._save_checkpoint()
+            self._save_confirmed()
             if self.folder is None:
                 return "the first rank saves the run"
             return f"the state after step {self.run.state.step} is saved in {self.folder}"

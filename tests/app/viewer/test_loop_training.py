@@ -97,6 +97,21 @@ def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start
     assert page.session.run.state.step == 5
 
 
+def test_what_a_user_chooses_before_the_images_are_read_is_kept(scene, tmp_path):
+    page = Page(Preview(scene, COARSE, CONFIGURED, tmp_path / "run"))
+    page.open().work()
+    page.say("set", values={"up": "-x"})
+    page.say("refine", name="exposures", on=True)
+    page.settle()
+    assert page.session.run.config.refine.exposures
+    assert page.session.run.scene.up == (-1.0, 0.0, 0.0)
+    page.say("set", values={"steps": 3})
+    page.say("train")
+    page.settle()
+    saved = Run.load(tmp_path / "run")
+    assert (saved.state.step, saved.scene.up) == (3, (-1.0, 0.0, 0.0))
+
+
 def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
     config = override(COARSE, refine={"exposures": None})
     runs = [
