@@ -131,7 +131,7 @@ class LiveTraining:
         progress = self.goal.progress(state)
         now, (begin, first) = time.monotonic(), self._first or (0.0, progress)
         left = (1.0 - progress) * (now - begin) / (progress - first) if progress > first else None
-        has_end = self.goal.steps is not None or self.goal.seconds is not None
+        has_end = self.goal.has_end
         return {
             "can_train": self.run.source is not None or self.run.scene.path is not None,
             "is_running": self.is_running,
