@@ -67,7 +67,8 @@ class Page:
         while (now := time.monotonic()) < begin + seconds:
             self.say("move", t=1000.0 * now, moving=True, **self.place(now - self.start))
             time.sleep(1 / 120)
-        frames = [frame for frame in self.frames if frame[1]["t"] is not None]
+        while not (frames := [frame for frame in self.frames if frame[1]["t"] is not None]):
+            time.sleep(1 / 120)  # A slow machine may draw no image in the given time.
         latencies = [1000.0 * arrival - frame["t"] for arrival, frame in frames]
         scales = [frame["scale"] for _, frame in frames]
         return {

@@ -31,8 +31,14 @@ class Goal:
         return self.steps is not None or self.seconds is not None
 
     def train_frac(self, state: TrainState) -> float:
-        """Return the completed fraction of the training, in [0, 1], which determines the learning
-        rate and decaying weights. Without a limit, it is that of `state`."""
+        """Return the completed fraction that determines the learning rate and decaying weights.
+
+        Args:
+            state: State of the training.
+
+        Returns:
+            Completed fraction in [0, 1]. Without a limit, it is that of `state`.
+        """
         return min(self.progress(state), 1.0) if self.has_end else state.train_frac
 
     def progress(self, state: TrainState) -> float:

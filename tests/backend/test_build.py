@@ -112,7 +112,8 @@ def test_on_metal_the_line_is_said_once_for_each_version(cache, caplog, monkeypa
         caplog.clear()
         build.announce_metal.cache_clear()
         for _ in range(2):
-            kernel.compile_ahead(lambda: None)
+            with kernel.compiled_ahead():
+                pass
         return caplog.messages
 
     build.shared_library(TOY)  # For example, of a self-test on the CPU.

@@ -40,7 +40,7 @@ CEILINGS = {
     "snapshots": 432,
     "video": 715,
     "export": 1333,
-    "viewer": 2280,
+    "viewer": 2284,
     "measure": 1599,
     "cli": 1719,
     "__init__": 19,

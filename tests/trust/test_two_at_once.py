@@ -12,10 +12,7 @@ from PIL import Image
 import nerfmac as library
 from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import images
-from nerfmac.backend import variants
 from nerfmac.backend.build import Library
-from nerfmac.common.files import read_json
-from nerfmac.config import Config
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.killed import held
@@ -62,14 +59,6 @@ def test_a_video_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, 
     assert not np.array_equal(*images)
 
 
-def keep_variants(index):
-    variants.keep(Config(), {"march_count": ("one", "two")[index]}, {"filler": list(range(3000))})
-
-
-def read_variants():
-    assert read_json(variants.path(Config()))["variants"]["march_count"] in ("one", "two")
-
-
 class Shared(Library):
     """A library that is compiled each time it is asked for."""
 
@@ -100,7 +89,6 @@ def read_image():
 
 
 CACHES = {
-    "variants": (keep_variants, read_variants, lambda: variants.path(Config())),
     "kernels": (compile_kernel, read_kernel, LIBRARY.path),
     "images": (keep_image, read_image, cache_path),
 }
@@ -112,7 +100,7 @@ for _ in range(int(sys.argv[3])):
 """
 
 
-@pytest.mark.parametrize(("name", "times"), [("variants", 60), ("kernels", 4), ("images", 60)])
+@pytest.mark.parametrize(("name", "times"), [("kernels", 4), ("images", 60)])
 def test_a_cache_is_whole_while_two_processes_write_it(tmp_path, monkeypatch, name, times):
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
     _, read, path = CACHES[name]

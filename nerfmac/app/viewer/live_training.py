@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ class LiveTraining:
                 "refinement cannot be changed during training; choose it before training starts"
             )
         if isinstance(self._shown, Preview):
-            self._replace(self._shown.refined(**switches))
+            self._shown = self._shown.refined(**switches)
         else:
             self._shown.refine(**switches)
 
@@ -157,14 +156,8 @@ class LiveTraining:
     def _begun(self) -> Training:
         """Return the training of the run. If the viewer shows a preview, replace it."""
         if isinstance(self._shown, Preview):
-            self._replace(drained(self._shown.beginning(self.goal)))
-        assert isinstance(self._shown, Training)
+            self._shown = drained(self._shown.beginning(self.goal))
         return self._shown
-
-    def _replace(self, shown: Training | Preview) -> None:
-        """Show another run, with the up direction that the user has chosen."""
-        shown.run.scene = replace(shown.run.scene, up=self.run.scene.up)
-        self._shown = shown
 
     def _prepare(self) -> Iterator[None]:
         """Read one image or compile some kernels with each `next`. No progress bar is shown: it
@@ -174,7 +167,7 @@ class LiveTraining:
         yield
         yield from self.run.images().decoding("train", progress=False)
         if isinstance(self._shown, Preview):
-            self._replace((yield from self._shown.beginning(self.goal)))
-        for _ in self._begun().prepare():
+            self._shown = yield from self._shown.beginning(self.goal)
+        for _ in self._shown.prepare():
             self.message = "compiling kernels"
             yield

@@ -1,7 +1,7 @@
 """`Preview`: the run that the viewer shows until the images of a new run are decoded."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nerfmac.app.run import Run, Training, config_of
@@ -42,7 +42,9 @@ class Preview:
         """Return a preview with other refinements (see `Run.refine`)."""
         assert isinstance(self.config, Config)
         config = override(self.config, refine=switches)
-        return Preview(self.scene, config, self.method, self.folder)
+        other = Preview(self.scene, config, self.method, self.folder)
+        other.run.scene = replace(other.run.scene, up=self.run.scene.up)
+        return other
 
     def beginning(self, goal: Goal) -> Generator[None, None, Training]:
         """Return the training of the run, and save it if it has a folder. The images of the scene
@@ -52,4 +54,5 @@ class Preview:
         run = yield from beginning(
             self.scene, self.config, goal, method=self.method, progress=False
         )
+        run.scene = replace(run.scene, up=self.run.scene.up)  # The user may have changed it.
         return Training(run) if self.folder is None else Training.begin(run, self.folder)

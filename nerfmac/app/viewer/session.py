@@ -25,6 +25,9 @@ from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import InputError, checks
 from nerfmac.config.rendering import EXTRA
 
+CONTINUED = 60.0
+"""Minimum time in seconds for which a run without a limit continues if its rate has decayed."""
+
 
 class Session:
     """State of a viewer. Only the worker thread may use a session."""
@@ -108,7 +111,13 @@ class Session:
         self.start()
 
     def start(self) -> None:
-        """Start training. Raises `InputError` if training has reached its limit."""
+        """Start training. Raises `InputError` if training has reached its limit. A run whose
+        learning rate has decayed trains for `CONTINUED` seconds or as long as so far, so that the
+        rate rises and decays again."""
+        state, optimizer = self.run.state, self.run.config.optimizer
+        if not self.training.goal.has_end and state.train_frac > optimizer.hold:
+            more = max(CONTINUED, state.train_seconds)
+            self.set({"seconds": state.train_seconds + more})
         self.training.start()
         self.notice = None
 

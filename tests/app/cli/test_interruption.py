@@ -45,7 +45,7 @@ def interrupted(process, stop):
     """Send the signal `stop` once the bar counts steps; return the exit code and stderr."""
     told, begin = "", time.monotonic()
     try:
-        while "step 1" not in told:
+        while " dB" not in told:
             assert time.monotonic() - begin < PATIENCE, told
             told += process.stderr.read(1)
         process.send_signal(stop)
