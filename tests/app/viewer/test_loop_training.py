@@ -205,3 +205,23 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     assert "before training starts" in page.notice
     assert page.session.run.state.step == 3
     assert set(page.session.run.refined) == {"exposures"}
+
+
+def test_a_finished_run_continues_with_a_limit_and_a_new_one_without(scene):
+    run = Run.begin(scene, COARSE)
+    new = Page(run)
+    resume(run, Goal(steps=12), progress=False)
+    finished = Page(run)
+    for page in (new, finished):
+        page.open()
+        page.say("train")
+        page.work(20)
+        page.say("pause")
+        page.settle()
+    assert new.session.settings.seconds is None
+    assert new.session.run.state.train_frac == 0.0
+    limit = finished.session.settings.seconds
+    assert limit == pytest.approx(run.state.train_seconds + 60.0)
+    state = finished.session.run.state
+    assert state.train_frac == pytest.approx(state.train_seconds / limit)
+    assert state.train_frac < finished.session.run.config.optimizer.hold, "the rate has risen"
