@@ -1,8 +1,8 @@
 """`OpenPage`, one open page of a viewer: a page in a browser or a view of the notebook widget.
 
-The page owns its view: the camera moves only when a message of the page says so. To move the camera
-of a page, for example to a training view, the kernel asks the page (`ask`), and the page answers
-with such a message.
+The page owns its view: only messages from the page move its camera. To show a training view, for
+example, the kernel sends a request (`ask`), and the page answers with a message that moves the
+camera.
 """
 
 import math
