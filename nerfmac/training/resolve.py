@@ -104,6 +104,8 @@ def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Co
         grid = replace(grid, finest=round(min(max(finest, 4 * grid.coarsest), LARGEST_FINEST)))
     if march.near is None:
         march = replace(march, near=_near(config, scene))
+    if train.final_huber is None:
+        train = replace(train, final_huber=train.huber)
     if not scene.has_alpha:
         networks = replace(networks, density_bias=0)
     if not scene.bounds.has_surroundings:
