@@ -1,5 +1,14 @@
-"""Utilities: argument checks, atomic files, strict JSON, a timeline, and optional packages."""
+"""Utilities: array types, checks, atomic files, strict JSON, a timeline, and optional packages."""
 
+from nerfmac.common.arrays import (
+    BoolArray as BoolArray,
+    Float32Array as Float32Array,
+    Float64Array as Float64Array,
+    Int32Array as Int32Array,
+    Int64Array as Int64Array,
+    UInt8Array as UInt8Array,
+    UInt32Array as UInt32Array,
+)
 from nerfmac.common.checks import (
     LARGEST as LARGEST,
     InputError as InputError,

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from nerfmac.common.arrays import Float64Array
+
 if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import mlx.core as mx
-    import numpy as np
     import numpy.typing as npt
 
 log = logging.getLogger("nerfmac")  # The command line prints its messages.
@@ -73,7 +74,7 @@ def optional_number(name: str, value: float | None, **limits: Any) -> None:
         number(name, value, **limits)
 
 
-def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> Float64Array:
     """Return a float64 copy of `values`. Raise `InputError` if the shape is not `expected`, or if a
     value is NaN or its absolute value exceeds `LARGEST`."""
     import numpy as np

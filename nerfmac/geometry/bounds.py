@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array
 from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE, SCENE_CENTER
 
 Positions = Any
@@ -25,7 +25,7 @@ class Sphere(NamedTuple):
     center: tuple[float, float, float]
     radius: float
 
-    def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def box(self, margin: float) -> tuple[Float64Array, Float64Array]:
         """Return the lowest and highest corners, each (3,), in scene coordinates, of a cube around
         the sphere. The side length of the cube is `margin` times the sphere's diameter."""
         half = margin * self.radius
@@ -57,7 +57,7 @@ class Bounds:
         return sqrt(3.0) * self.extent
 
     @property
-    def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def corners(self) -> tuple[Float64Array, Float64Array]:
         """Lowest and highest corners, each (3,), of the cube in scene coordinates. Exports and crop
         boxes end at these corners."""
         half = self.extent / 2

@@ -13,7 +13,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import InputError, checks
+from nerfmac.common import Float64Array, InputError, Int32Array, checks
 from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 
@@ -78,7 +78,7 @@ class Camera:
         return cls(lens, pose.astype(np.float32))
 
 
-def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.float64]:
+def _unit(vector: Float64Array, complaint: str) -> Float64Array:
     length = float(np.linalg.norm(vector))
     if not length > 1e-9:
         raise InputError(f"{complaint}: no camera can have this orientation")
@@ -91,9 +91,7 @@ def angle_between(one: Camera, other: Camera) -> float:
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
 
 
-def nearest_to_axes(
-    eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64] | None:
+def nearest_to_axes(eyes: Float64Array, axes: Float64Array) -> Float64Array | None:
     """Return the point (3,) with the smallest sum of squared distances to n lines, or None if the
     lines are parallel. `eyes` (n, 3) contains a point on each line, and `axes` (n, 3) contains the
     unit directions of the lines."""
@@ -191,7 +189,7 @@ def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
     return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"
 
 
-def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
+def pixel_places(sizes: Sequence[tuple[int, int]]) -> Int32Array:
     """Return the alias table for drawing pixels uniformly from views with these widths and heights.
 
     A draw selects a view with a probability proportional to its number of pixels (alias method,

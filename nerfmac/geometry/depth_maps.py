@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.common import checks
+from nerfmac.common import BoolArray, Float32Array, checks
 from nerfmac.geometry.cameras import shown_sizes
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import directions
 
-Floats = npt.NDArray[np.float32]
-Map = tuple[Floats, Floats]
+Map = tuple[Float32Array, Float32Array]
 
 EDGE = 0.05
 """Minimum second difference of the inverse distance between neighboring pixels, relative to the
@@ -90,7 +88,7 @@ class DepthMaps:
         return replace(self, distances=moved)
 
 
-def along_rays(depth: Floats, lens: Lens) -> Floats:
+def along_rays(depth: Float32Array, lens: Lens) -> Float32Array:
     """Convert depths along the optical axis to distances along the rays.
 
     Args:
@@ -104,7 +102,7 @@ def along_rays(depth: Floats, lens: Lens) -> Floats:
     return np.asarray(depth * ratio, np.float32)
 
 
-def axial_directions(shape: tuple[int, ...], lens: Lens) -> Floats:
+def axial_directions(shape: tuple[int, ...], lens: Lens) -> Float32Array:
     """Return the direction (h, w, 3) of each pixel of an image with the field of view of `lens` and
     the `shape` (h, w). Directions have x right, y down, and z forward, and z is 1, so that a depth
     along the optical axis times the direction is a position. The direction is 0 where a fisheye
@@ -122,7 +120,7 @@ def axial_directions(shape: tuple[int, ...], lens: Lens) -> Floats:
     return np.asarray((seen / ahead).reshape(height, width, 3), np.float32)
 
 
-def trusted(distance: Floats, confidence: Floats) -> Map:
+def trusted(distance: Float32Array, confidence: Float32Array) -> Map:
     """Return distances and confidences in which pixels at depth edges are unknown.
 
     Sensors interpolate depth at the edges of objects, so the distances there belong to no surface.
@@ -138,7 +136,7 @@ def trusted(distance: Floats, confidence: Floats) -> Map:
     return (known * distance).astype(np.float32), (known * confidence).astype(np.float32)
 
 
-def at_edges(distance: Floats) -> npt.NDArray[np.bool_]:
+def at_edges(distance: Float32Array) -> BoolArray:
     """Return which pixels (h, w) of a depth map are at a depth edge, or next to such a pixel.
     Unknown pixels have the distance 0 and are not edges."""
     inverse = np.divide(1.0, distance, out=np.zeros(distance.shape), where=distance > 0)

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import BoolArray, Float64Array
 from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 0.01
 """Maximum distance of an inlier from the plane, relative to its distance from the nearest
@@ -42,10 +39,10 @@ outliers."""
 class GroundPlane(NamedTuple):
     """Ground plane and the convex hull of the points on the plane, in scene coordinates."""
 
-    normal: Array  # (3,) unit vector
+    normal: Float64Array  # (3,) unit vector
     offset: float  # normal @ position = offset on the plane
-    axes: Array  # (2, 3) unit vectors along the plane
-    reach: Array  # (DIRECTIONS,) extent of the hull along each direction in the plane
+    axes: Float64Array  # (2, 3) unit vectors along the plane
+    reach: Float64Array  # (DIRECTIONS,) extent of the hull along each direction in the plane
 
     def distance(self, rays: Rays) -> mx.array:
         """Return the distance (rays,) along each ray from its origin to the ground plane, in scene
@@ -64,7 +61,7 @@ class GroundPlane(NamedTuple):
 
 
 def ground_plane(
-    points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
+    points: Float64Array, tolerance: Float64Array, up: tuple[float, float, float], seed: int = 0
 ) -> GroundPlane | None:
     """Return the ground plane of `points`, or None if fewer than 50 points or less than 5 % of the
     points are inliers.
@@ -105,7 +102,7 @@ def ground_plane(
 
 
 def scene_ground_plane(
-    points: Array, bounds: Bounds, eyes: Array, up: tuple[float, float, float]
+    points: Float64Array, bounds: Bounds, eyes: Float64Array, up: tuple[float, float, float]
 ) -> GroundPlane | None:
     """Return the ground plane of the sparse points (n, 3) in a scene cube, or None if too few
     points are on a horizontal plane.
@@ -118,7 +115,7 @@ def scene_ground_plane(
     return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), up)
 
 
-def nearest_distance(points: Array, eyes: Array) -> Array:
+def nearest_distance(points: Float64Array, eyes: Float64Array) -> Float64Array:
     """Return the distance (n,) from each point (n, 3) to the nearest camera position in `eyes` (m,
     3)."""
     distance = np.full(len(points), np.inf)
@@ -127,19 +124,19 @@ def nearest_distance(points: Array, eyes: Array) -> Array:
     return distance
 
 
-def _along(vectors: mx.array, axis: Array) -> mx.array:
+def _along(vectors: mx.array, axis: Float64Array) -> mx.array:
     """Return the inner products (n,) of vectors (n, 3) with an axis."""
     # The inner product is computed as a sum of products, because a GPU may compute a matmul in TF32
     # with only ten mantissa bits.
     return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
 
 
-def _is_level(normal: Array, up: tuple[float, float, float]) -> Flags:
+def _is_level(normal: Float64Array, up: tuple[float, float, float]) -> BoolArray:
     """Return whether planes with the given unit normals (..., 3) are horizontal, bool (...)."""
     return np.asarray(np.abs(normal @ np.array(up)) >= np.cos(np.radians(LEVEL)))
 
 
-def _circle() -> Array:
+def _circle() -> Float64Array:
     """Return unit directions (DIRECTIONS, 2) at equal angular intervals."""
     angle = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)

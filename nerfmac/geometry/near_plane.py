@@ -10,12 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.common import BoolArray, Float64Array
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 NEAR_FRACTION = 0.75  # Distance of the near plane, relative to the distance of the nearest points.
 OUTLIERS = 0.01  # Fraction of the nearest points in an image that are ignored as possible outliers.
@@ -24,7 +22,7 @@ MAX_NEAR_POINTS = 2**15  # Maximum number of points that determine the near plan
 NEAR_STEP = 1 / 32  # Resolution of near planes, in scene units, to share renderers.
 
 
-def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
+def near_plane(points: Float64Array, cameras: Sequence[Camera]) -> float | None:
     """Return the distance of the near plane, in scene units, that training uses, or None if no
     image shows enough points. Samples that are closer to a camera are ignored.
 
@@ -69,7 +67,9 @@ def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) 
     return max(closest_plane(near), math.floor(free / NEAR_STEP) * NEAR_STEP)
 
 
-def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
+def in_image(
+    points: Float64Array, pose: Float64Array, tangents: tuple[float, float]
+) -> tuple[Float64Array, BoolArray]:
     """Return the image positions (n, 2) of points (n, 3), where -1 and 1 are the image borders and
     y points up, and whether each point (n,) is inside the image, ignoring distortion and occlusion.
     The pose and the tangents are those of a camera in `patch_medians`."""

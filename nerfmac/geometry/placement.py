@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from nerfmac.common import Float32Array, Float64Array
+
 Direction = tuple[float, float, float]
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
@@ -27,21 +28,21 @@ class Placement(NamedTuple):
     """
 
     scale: float
-    offset: Array
+    offset: Float64Array
     extent: float
-    rotation: Array = np.eye(3)
+    rotation: Float64Array = np.eye(3)
 
-    def apply(self, pose: Array) -> npt.NDArray[np.float32]:
+    def apply(self, pose: Float64Array) -> Float32Array:
         """Convert a camera-to-file `pose` (3, 4) to a camera-to-scene pose (3, 4)."""
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
 
-    def to_scene(self, position: npt.ArrayLike) -> Array:
+    def to_scene(self, position: npt.ArrayLike) -> Float64Array:
         """Convert positions (..., 3) from file coordinates to scene coordinates."""
         return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
 
-    def to_file(self, position: npt.ArrayLike) -> Array:
+    def to_file(self, position: npt.ArrayLike) -> Float64Array:
         """Convert positions (..., 3) from scene coordinates to file coordinates."""
         return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
 
@@ -50,11 +51,13 @@ class Placement(NamedTuple):
         x, y, z = (self.rotation @ direction).tolist()
         return x, y, z
 
-    def turned_to_file(self, direction: npt.ArrayLike) -> Array:
+    def turned_to_file(self, direction: npt.ArrayLike) -> Float64Array:
         """Rotate directions (..., 3) from the scene's axes to the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
 
-    def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
+    def box_to_file(
+        self, low: npt.ArrayLike, high: npt.ArrayLike
+    ) -> tuple[Float64Array, Float64Array]:
         """Return the lowest and highest corners, each (3,), of the smallest axis-aligned box in
         file coordinates that contains a box in scene coordinates. If the placement rotates the
         axes, the result may be larger than the given box."""

@@ -7,11 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.common import BoolArray, Float64Array, Int64Array
 from nerfmac.geometry.placement import Placement
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
 """Approximate maximum number of observations, which use 32 MB of memory."""
@@ -26,22 +23,22 @@ evaluate surfaces."""
 class Tracks(NamedTuple):
     """Observations of sparse points. Each observation is an image pixel that shows a point."""
 
-    view: Integers  # (observations,) index of the image.
-    pixel: Array  # (observations, 2) x right and y down, in image pixels.
-    point: Integers  # (observations,) index of the point.
-    points: Array  # (points, 3) point positions.
-    error: Array  # (points,) mean reprojection error, in pixels of COLMAP's images.
+    view: Int64Array  # (observations,) index of the image.
+    pixel: Float64Array  # (observations, 2) x right and y down, in image pixels.
+    point: Int64Array  # (observations,) index of the point.
+    points: Float64Array  # (points, 3) point positions.
+    error: Float64Array  # (points,) mean reprojection error, in pixels of COLMAP's images.
 
     def __repr__(self) -> str:
         return f"Tracks({len(self.view)} observations of {len(self.points)} points)"
 
-    def observed(self, is_kept: Flags) -> Self:
+    def observed(self, is_kept: BoolArray) -> Self:
         """Return the tracks with only the observations for which `is_kept` (observations,) is
         True."""
         kept = {name: getattr(self, name)[is_kept] for name in ("view", "pixel", "point")}
         return self._replace(**kept)
 
-    def of_views(self, indices: Integers, factor: Array) -> Self:
+    def of_views(self, indices: Int64Array, factor: Float64Array) -> Self:
         """Return the tracks with views and pixels converted to another set of images.
 
         Args:
@@ -53,7 +50,7 @@ class Tracks(NamedTuple):
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
         return moved.observed(view >= 0)
 
-    def held_out(self) -> Flags:
+    def held_out(self) -> BoolArray:
         """Return which points are excluded from training, bool (points,).
 
         Every fifth point that is visible in at least `FEWEST_VIEWS` images is excluded. If COLMAP
@@ -86,7 +83,7 @@ class Tracks(NamedTuple):
         return kept.observed(kept.point >= 0)
 
 
-def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
+def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Float64Array:
     """Return the distance (observations,) of each observed point from its camera. `eyes` (views, 3)
     contains the camera positions."""
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]

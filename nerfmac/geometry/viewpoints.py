@@ -7,14 +7,12 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float32Array
 from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import PIXEL_RADIUS, Rays
 from nerfmac.geometry.samples import Samples
-
-Array = npt.NDArray[np.float32]
 
 AT_ONCE = 8  # Number of cameras whose distances from all points are in memory at the same time.
 
@@ -27,8 +25,8 @@ class Viewpoints(NamedTuple):
     camera would see it. NumPy arrays can be used on any thread.
     """
 
-    position: Array  # (cameras, 3) camera positions in scene coordinates
-    radius: Array  # (cameras,) `Rays.radius` of the central pixel
+    position: Float32Array  # (cameras, 3) camera positions in scene coordinates
+    radius: Float32Array  # (cameras,) `Rays.radius` of the central pixel
     step: float  # length of the shortest marching steps, in scene units
     cone: float  # ratio of step length to distance for distant steps
     train_frac: mx.array | float = 1.0  # as in `Rays`

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float32Array
 from nerfmac.geometry.cameras import Cameras, shown_sizes
 from nerfmac.geometry.color import over
 from nerfmac.geometry.depth_maps import DepthMaps
@@ -122,7 +122,7 @@ class Views:
 
     def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
-    ) -> npt.NDArray[np.float32]:
+    ) -> Float32Array:
         """Composite a view's image over a background, and copy the result to host memory.
 
         Args:

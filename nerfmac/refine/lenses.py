@@ -22,14 +22,13 @@ from functools import cached_property
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float32Array, Float64Array
 from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.geometry import Cameras, Rays, distort_with_slopes
 
 LENS_PARAMETERS = 3
 _LEAST = 1e-6
-Array = npt.NDArray[np.float64]
 DAMPING = 0.1
 """Damping factor from CamP, which limits the scale of parameters that barely change the image."""
 GRID = (-0.4, 0.0, 0.4)
@@ -152,7 +151,7 @@ def _change(values: mx.array) -> mx.array:
     return values - mx.stop_gradient(values)
 
 
-def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
+def pose_conditioning(cameras: Cameras) -> Float32Array:
     """Return the matrices P (n, 6, 6) that map parameters x to poses: (rotation vector, shift) = P
     x.
 
@@ -166,7 +165,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     return _inverse_roots(_pose_motion(cameras))
 
 
-def image_motion(cameras: Cameras, deltas: Array) -> Array:
+def image_motion(cameras: Cameras, deltas: Float64Array) -> Float64Array:
     """Return how far pose changes move the images, in pixels (n,), as the root mean square over the
     points of `pose_conditioning`. `deltas` (n, 6) contains a rotation vector in radians and a shift
     for each camera."""
@@ -174,7 +173,7 @@ def image_motion(cameras: Cameras, deltas: Array) -> Array:
     return np.asarray(np.sqrt(squares) * np.array(cameras.intrinsics, np.float64)[:, 0])
 
 
-def _pose_motion(cameras: Cameras) -> Array:
+def _pose_motion(cameras: Cameras) -> Float64Array:
     """Return the matrices S (n, 6, 6) of `pose_conditioning`."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
@@ -189,7 +188,9 @@ def _pose_motion(cameras: Cameras) -> Array:
     return total
 
 
-def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
+def _pose_jacobian(
+    poses: Float64Array, x: Float64Array, y: Float64Array, depth: Float64Array
+) -> Float64Array:
     """Return the Jacobians d(x, y) / d(pose), (n, 2, 6), at the points depth * (x, y, -1) in camera
     axes."""
     one, zero = np.ones_like(x), np.zeros_like(x)
@@ -202,7 +203,7 @@ def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
     return projection @ motion / depth[:, None, None]
 
 
-def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
+def lens_conditioning(cameras: Cameras) -> Float32Array:
     """Return the matrices P (n, 3, 3) that map parameters x to lenses: (log focal factor, k1, k2) =
     P x.
 
@@ -222,7 +223,7 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     return _inverse_roots(total)
 
 
-def _inverse_roots(total: Array) -> npt.NDArray[np.float32]:
+def _inverse_roots(total: Float64Array) -> Float32Array:
     """Return the matrix (S + DAMPING diag(S))^(-1/2) for each matrix S in `total` (n, k, k)."""
     diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
     values, vectors = np.linalg.eigh(total + DAMPING * diagonal)

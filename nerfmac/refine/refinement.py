@@ -26,9 +26,9 @@ from functools import cached_property
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.backend import Shapes
+from nerfmac.common import Float64Array
 from nerfmac.common.constants import SENSOR_REACH
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
@@ -61,8 +61,6 @@ COLORS = "views.colors"
 DEPTH_SCALE = "views.depth_scale"
 """Parameters (2,) of measured depths: the log of the scale, and the shift in scene units."""
 OPAQUE = 0.5  # Minimum opacity of a ray whose depth is compared with the measured depth.
-
-Poses = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -271,7 +269,7 @@ def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
     return mx.concatenate([turned.swapaxes(1, 2), position], axis=2)
 
 
-def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
+def align_poses(poses: Float64Array, initial: Float64Array, refined: Float64Array) -> Float64Array:
     """Move camera-to-scene `poses` (m, 3, 4) by the similarity transform that best maps the
     training cameras `initial` (n, 3, 4) to `refined` (n, 3, 4).
 

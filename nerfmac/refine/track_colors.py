@@ -13,11 +13,9 @@ from itertools import product
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array, Int64Array
 from nerfmac.geometry import Tracks, Views, srgb_to_linear
-
-Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
 """Range of linear light in which colors are neither noisy nor clipped, within [0, 1]."""
@@ -35,7 +33,7 @@ DIFFERENT = 0.08
 with constant light and 0.12 for photos with automatic exposure."""
 
 
-def gain_spread(views: Views) -> Array | None:
+def gain_spread(views: Views) -> Float64Array | None:
     """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue, or
     None if `views` has too few tracks."""
     if views.tracks is None:
@@ -50,7 +48,7 @@ def gain_spread(views: Views) -> Array | None:
     return np.asarray(1.4826 * np.median(np.abs(known - np.median(known, axis=0)), axis=0))
 
 
-def observed_light(views: Views, tracks: Tracks) -> Array:
+def observed_light(views: Views, tracks: Tracks) -> Float64Array:
     """Return the mean linear light (observations, 3), in [0, 1], of the 3 x 3 pixels around each
     observation."""
     width, height = np.array(views.cameras.sizes).T[:, tracks.view]
@@ -64,7 +62,7 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
     return light
 
 
-def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
+def image_gains(tracks: Tracks, light: Float64Array, views: int) -> Float64Array:
     """Estimate the log gains (views, 3) of images from the log `light` (observations, 3). The
     median of the gains over the images is 0. If an image has too few observations, its gain is
     NaN."""
@@ -78,7 +76,7 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
     return gains - np.median(gains[is_known], axis=0) if is_known.any() else gains
 
 
-def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
+def _medians(values: Float64Array, group: Int64Array, groups: int = 0) -> Float64Array:
     """Return the median (3,) of the `values` (n, 3) in each group, or 0 for an empty group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts

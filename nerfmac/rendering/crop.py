@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array
 from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.config.rendering import Box, Corner
 from nerfmac.geometry import Placement, cells_of
@@ -65,7 +65,7 @@ def _along(geometry: MarchGeometry, component: float) -> mx.array:
     return mx.array((component * (sizes[:, None] * middle + SCENE_CENTER)).astype(np.float32))
 
 
-def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
+def _reach(geometry: MarchGeometry, axis: Float64Array) -> mx.array:
     """Return half of the length that a cell of each cascade covers along `axis`, float32
     (cascades,)."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution

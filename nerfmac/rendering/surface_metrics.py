@@ -13,12 +13,10 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array
 from nerfmac.geometry import Views
 from nerfmac.ops.sensor_depth import sensor_depth
-
-Array = npt.NDArray[np.float64]
 
 
 class DepthErrors(NamedTuple):
@@ -32,7 +30,7 @@ class DepthErrors(NamedTuple):
     number: int
 
 
-def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
+def depth_errors(depth: Float64Array, distance: Float64Array) -> DepthErrors | None:
     """Return statistics of |depth - distance| / distance, or None if the arrays are empty.
 
     `depth` (n,) contains rendered distances from the camera, or 0 in empty space, and `distance`

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.backend import Shapes
+from nerfmac.common import UInt32Array
 from nerfmac.config import Config
 from nerfmac.fields.consistency import check_density
 from nerfmac.fields.field import Parameters, ParameterSpec, shapes_of
@@ -193,7 +193,7 @@ def random_key(seed: int, step: int, *, stream: int) -> mx.array:
     return mx.array(key_words(seed, step, stream=stream))
 
 
-def key_words(seed: int, step: int, *, stream: int) -> npt.NDArray[np.uint32]:
+def key_words(seed: int, step: int, *, stream: int) -> UInt32Array:
     """Return the two words of `random_key`."""
     # The offset between streams is 2^32 / golden ratio, so that similar seeds do not share a
     # stream.

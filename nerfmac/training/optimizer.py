@@ -12,9 +12,9 @@ from typing import NamedTuple, Self
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.backend import Arrays
+from nerfmac.common import Float32Array
 from nerfmac.config import OptimizerConfig, ParameterGroup
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import AdamStep, adam_step, most_first, moving_average
@@ -56,7 +56,7 @@ def step_numbers(
     factor: float,
     config: OptimizerConfig,
     groups: Iterable[ParameterGroup] = (),
-) -> npt.NDArray[np.float32]:
+) -> Float32Array:
     """Return the Adam settings for `step`, counted from 1, with `factor` times the learning rate of
     the configuration.
 

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from nerfmac.common import Float64Array
 from nerfmac.config import AUTO, PRESETS, Config, override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry import Bounds, Camera, Cameras, Views
@@ -50,7 +48,7 @@ class SceneFacts(NamedTuple):
     bounds: Bounds  # the scene cube
     has_alpha: bool = True  # whether the images have an alpha channel
     cameras: Sequence[Camera] = ()  # cameras of the training views
-    points: npt.NDArray[np.float64] | None = None  # (n, 3) sparse points in scene coordinates
+    points: Float64Array | None = None  # (n, 3) sparse points in scene coordinates
 
 
 def for_pace(config: Config, steps: float = math.inf) -> Config:

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.backend import Arrays, repeatable
-from nerfmac.common import InputError
+from nerfmac.common import Float32Array, InputError, UInt32Array
 from nerfmac.config import RefineConfig
 from nerfmac.fields.field import Parameters, evaluated
 from nerfmac.geometry import Rays, Samples, Views, blended
@@ -36,14 +35,14 @@ from nerfmac.training.model import Model
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.priors import Known, Priors
 
-Words = npt.NDArray[np.uint32]
-Floats = npt.NDArray[np.float32]
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
 NO_NUMBERS = np.zeros(0, np.float32)
 ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
 
 
-def step_values(key: Words, train_frac: float, numbers: Floats = NO_NUMBERS) -> mx.array:
+def step_values(
+    key: UInt32Array, train_frac: float, numbers: Float32Array = NO_NUMBERS
+) -> mx.array:
     """Return all values that the host computes for a step as one array.
 
     Creating an array takes MLX tens of microseconds on CUDA, so a step has only one.

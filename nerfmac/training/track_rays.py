@@ -10,8 +10,8 @@ from typing import Self
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array, Int64Array
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Cameras, Views, distances_of
 
@@ -62,9 +62,7 @@ class TrackRays:
         return replaced, self.targets[chosen]
 
 
-def pixels_of(
-    cameras: Cameras, view: npt.NDArray[np.int64], pixel: npt.NDArray[np.float64]
-) -> npt.NDArray[np.int64]:
+def pixels_of(cameras: Cameras, view: Int64Array, pixel: Float64Array) -> Int64Array:
     """Return the index (n,) among the pixels of all views of each pixel (n, 2) of the views
     (n,)."""
     first = np.array(cameras.places)[view, 0].astype(np.int64)

@@ -20,25 +20,25 @@ OVERLOADED = {}
 """Functions that have more parameters; those without a reason are to be changed."""
 CEILINGS = {
     "version": 40,
-    "common": 774,
-    "config": 828,
+    "common": 792,
+    "config": 831,
     "backend": 1493,
-    "geometry": 952,
+    "geometry": 946,
     "ranks": 220,
-    "ops": 1990,
+    "ops": 1991,
     "fields": 386,
     "sampling": 383,
-    "rendering": 783,
-    "refine": 374,
-    "training": 1317,
-    "scenes": 3816,
-    "paths": 776,
+    "rendering": 782,
+    "refine": 373,
+    "training": 1321,
+    "scenes": 3812,
+    "paths": 777,
     "datasets": 249,
-    "capture": 2510,
-    "inspection": 804,
-    "run": 1581,
-    "snapshots": 432,
-    "video": 715,
+    "capture": 2506,
+    "inspection": 795,
+    "run": 1579,
+    "snapshots": 428,
+    "video": 711,
     "export": 1333,
     "viewer": 2284,
     "measure": 1599,
@@ -235,7 +235,7 @@ def test_the_training_step_loads_the_library_alone():
     ours = loaded_by("nerfmac.training.trainer")
     assert "nerfmac.training.step" in ours
     assert [name for name in ours if name.startswith("nerfmac.app")] == []
-    assert len(ours) <= 107
+    assert len(ours) <= 108
 
 
 def long_functions(root: Path) -> list[str]:

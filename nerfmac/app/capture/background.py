@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.capture.two_views import Pair
+from nerfmac.common import Float64Array, Int64Array
 from nerfmac.geometry import Camera, angle_between
 
-Floats = npt.NDArray[np.float64]
-Seen = Mapping[str, npt.NDArray[np.int64]]
+Seen = Mapping[str, Int64Array]
 """Row numbers of the sparse points that each image observes."""
 
 GRID, CELL_POINTS = 8, 3
@@ -29,7 +29,7 @@ comparing their content."""
 
 
 def different_backgrounds(
-    pairs: Iterable[Pair], cameras: Mapping[str, Camera], positions: Floats, points: Seen
+    pairs: Iterable[Pair], cameras: Mapping[str, Camera], positions: Float64Array, points: Seen
 ) -> tuple[list[Pair], int]:
     """Return the pairs of nearby cameras that show different places, and the number of compared
     pairs.
@@ -56,7 +56,7 @@ def different_backgrounds(
 
 
 def _cells(
-    pair: Pair, cameras: Mapping[str, Camera], positions: Floats, points: Seen
+    pair: Pair, cameras: Mapping[str, Camera], positions: Float64Array, points: Seen
 ) -> tuple[int, int]:
     """Return the number of cells with different content of two images, and of all cells that can be
     compared. A cell differs if it contains points of each image, but none that both observe."""
@@ -73,7 +73,7 @@ def _cells(
     return conflicting, cells
 
 
-def _project(camera: Camera, positions: Floats) -> tuple[Floats, Floats]:
+def _project(camera: Camera, positions: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the pixel positions (n, 2), without lens distortion, and depths (n,) of points."""
     local = (positions - camera.pose[:, 3]) @ camera.pose[:, :3]
     depth, lens = -local[:, 2], camera.lens
@@ -82,11 +82,11 @@ def _project(camera: Camera, positions: Floats) -> tuple[Floats, Floats]:
     return np.column_stack([across, lens.cy - local[:, 1] / ahead * lens.fl_y]), depth
 
 
-def _depth(camera: Camera, positions: Floats) -> float:
+def _depth(camera: Camera, positions: Float64Array) -> float:
     return float(np.median(_project(camera, positions)[1])) if len(positions) else 0.0
 
 
-def _counts(camera: Camera, positions: Floats) -> npt.NDArray[np.intp]:
+def _counts(camera: Camera, positions: Float64Array) -> npt.NDArray[np.intp]:
     """Return the number of points (GRID, GRID) in each cell of an image."""
     pixels, depth = _project(camera, positions)
     cells = np.floor(pixels / [camera.lens.width, camera.lens.height] * GRID)

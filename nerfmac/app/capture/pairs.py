@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
+
+from nerfmac.common import Float64Array
 
 Pairs = list[tuple[str, str]]
 Counts = Mapping[tuple[str, str], int]
@@ -47,7 +48,7 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
     ]
 
 
-def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
+def in_space(poses: Mapping[str, Float64Array], radius: float, known: Pairs) -> Pairs:
     """Return sorted pairs of cameras that are nearby and look in similar directions, except the
     `known` pairs.
 

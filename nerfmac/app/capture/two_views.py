@@ -12,14 +12,13 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float32Array, Float64Array
 from nerfmac.geometry import Camera, Cameras, Lens, rays_through
 
-Floats = npt.NDArray[np.float64]
 Pair = tuple[str, str]
 """Sorted names of two images."""
-Matches = Mapping[Pair, npt.NDArray[np.float32]]
+Matches = Mapping[Pair, Float32Array]
 """Verified matches of each pair: the pixel positions (m, 4) of the features, x and y in the first
 image and x and y in the second image."""
 MATCHES = "matches.npz"
@@ -55,7 +54,7 @@ class CapturedImage(NamedTuple):
         return Lens(self.width, self.height, focal, focal, self.width / 2, self.height / 2)
 
 
-def read_matches(path: Path) -> dict[Pair, npt.NDArray[np.float32]]:
+def read_matches(path: Path) -> dict[Pair, Float32Array]:
     """Read the file that the stage `matches` of `colmap_process` writes."""
     with np.load(path, allow_pickle=False) as stored:
         names, pairs, ends = stored["names"].tolist(), stored["pairs"], stored["ends"]
@@ -63,7 +62,7 @@ def read_matches(path: Path) -> dict[Pair, npt.NDArray[np.float32]]:
     return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}
 
 
-def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Floats]:
+def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Float64Array]:
     """Return the epipolar error (m,) of each match in pixels, for pairs with two cameras.
 
     The error is the angle between a viewing ray and the epipolar plane of the other ray, multiplied
@@ -93,7 +92,7 @@ def agreements(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, fl
 
 
 def agreeing_shares(
-    found: Mapping[Pair, Floats], cameras: Mapping[str, Camera]
+    found: Mapping[Pair, Float64Array], cameras: Mapping[str, Camera]
 ) -> dict[Pair, float]:
     """Return the fraction of the matches of each pair whose error, a result of `errors`, is within
     the tolerance."""
@@ -115,7 +114,7 @@ def size_of(camera: Camera) -> tuple[int, int]:
 
 def directions(
     matches: Matches, pairs: Sequence[Pair], cameras: Mapping[str, Camera]
-) -> tuple[Floats, Floats]:
+) -> tuple[Float64Array, Float64Array]:
     """Return the unit viewing directions (m, 3) of all matches, in both images of each pair."""
     names = sorted({name for pair in pairs for name in pair})
     index = {name: number for number, name in enumerate(names)}
@@ -131,7 +130,7 @@ def directions(
     return found[0], found[1]
 
 
-def _out_of_plane(first: Floats, second: Floats, between: Floats) -> Floats:
+def _out_of_plane(first: Float64Array, second: Float64Array, between: Float64Array) -> Float64Array:
     """Return the angles (m,) in radians between rays and epipolar planes, as the larger of the two
     angles of a match. Without a distance between the cameras, it is the angle between the rays."""
     angles = []
@@ -190,13 +189,13 @@ def turned_share_of(matches: Matches, images: Sequence[CapturedImage]) -> float:
     return max(share(best * factor) for factor in (0.98, 0.99, 1.0, 1.01, 1.02))
 
 
-def _rotation_errors(first: Floats, second: Floats, limit: float) -> Floats:
+def _rotation_errors(first: Float64Array, second: Float64Array, limit: float) -> Float64Array:
     """Return the distances (m,) of the directions (m, 3) of matches for the best rotation. `limit`
     is the distance up to which matches count fully."""
     weight = np.ones(len(first))
     for _ in range(ROUNDS):  # Iteratively reweighted least squares, for the sum of distances.
         left, _, right = np.linalg.svd((second * weight[:, None]).T @ first)
         turn = left * [1.0, 1.0, np.sign(np.linalg.det(left @ right))] @ right
-        distance: Floats = np.linalg.norm(second - first @ turn.T, axis=1)
+        distance: Float64Array = np.linalg.norm(second - first @ turn.T, axis=1)
         weight = 1 / np.maximum(distance, limit)
     return distance

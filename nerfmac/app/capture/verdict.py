@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.capture.background import Seen, different_backgrounds
 from nerfmac.app.capture.contradictions import APART, contradictions
@@ -33,9 +32,8 @@ from nerfmac.app.capture.two_views import (
 )
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
+from nerfmac.common import Int64Array
 from nerfmac.geometry import Camera
-
-Floats = npt.NDArray[np.float64]
 
 TURNED = 0.65
 """Fraction of matches explained by a rotation, in the pairs with much parallax, above which the
@@ -84,7 +82,7 @@ def judge(evidence: Evidence) -> Verdict:
     return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
 
 
-def seen_points(model: ColmapModel) -> dict[str, npt.NDArray[np.int64]]:
+def seen_points(model: ColmapModel) -> dict[str, Int64Array]:
     """Return the row numbers in `model.points` of the points that each image observes."""
     row = {int(number): index for index, number in enumerate(model.numbers)}
     return {

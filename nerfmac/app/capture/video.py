@@ -22,9 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import InputError, pip_install
-
-Pixels = npt.NDArray[np.uint8]
+from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, pip_install
 
 log = logging.getLogger("nerfmac")
 
@@ -83,7 +81,7 @@ def open_video(path: Path) -> Video:
     return Video(path, int(counted[-1]), seconds, says, any(message in messages for message in CUT))
 
 
-def gray_frames(video: Video) -> Iterator[Pixels]:
+def gray_frames(video: Video) -> Iterator[UInt8Array]:
     """Yield the frames 0, n, 2 n, and so on of a video as gray images, uint8 (h, w), where n is
     `video.step`. The longer side of the images has at most `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
@@ -91,7 +89,7 @@ def gray_frames(video: Video) -> Iterator[Pixels]:
     return _frames(video.path, selection + ":flags=area", "gray", "pgm")
 
 
-def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
+def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[UInt8Array]:
     """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR or wide-gamut video are converted
     to sRGB. `numbers` is in ascending order, and `longest` is the maximum length of the longer side
     in pixels."""
@@ -182,7 +180,7 @@ def _within(longest: int) -> str:
     return square + fitting + ":force_original_aspect_ratio=decrease:force_divisible_by=2"
 
 
-def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
+def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[UInt8Array]:
     command = [ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
@@ -254,8 +252,6 @@ def _unreadable(path: Path, messages: str) -> InputError:
     return InputError(f"cannot read {path} as a video: {why}")
 
 
-Floats = npt.NDArray[np.float32]
-
 BLOCK = 64  # Side of a block in pixels, in a frame of half the size.
 MIN_CONTRAST = 3.0  # Minimum standard deviation of the gray values (0 to 255) of a measured block.
 FAR = 4.0  # Shift, in pixels at half size, at which the current frame becomes the reference frame.
@@ -271,17 +267,17 @@ NEIGHBORS = 9  # Number of neighboring selected frames for which the median shar
 class FrameMeasures(NamedTuple):
     """Sharpness, motion, and contrast of each video frame, as arrays (n,)."""
 
-    sharpness: npt.NDArray[np.float64]  # Variance of the Laplacian.
-    traveled: npt.NDArray[np.float64]  # Motion since the first frame, relative to the longer side.
-    contrast: npt.NDArray[np.float64]  # Standard deviation of gray values (0 to 255).
+    sharpness: Float64Array  # Variance of the Laplacian.
+    traveled: Float64Array  # Motion since the first frame, relative to the longer side.
+    contrast: Float64Array  # Standard deviation of gray values (0 to 255).
 
 
 class _Blocks(NamedTuple):
     spectra: npt.NDArray[np.complex64]
-    contrast: Floats
+    contrast: Float32Array
 
 
-def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
+def measure_frames(frames: Iterable[UInt8Array]) -> FrameMeasures:
     """Measure the sharpness, motion, and contrast of gray frames of the same size, uint8 (h, w)."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
@@ -301,7 +297,7 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
     return FrameMeasures(np.array(sharpness), motion, np.array(contrast))
 
 
-def laplacian_variance(image: Floats) -> float:
+def laplacian_variance(image: Float32Array) -> float:
     """Return the variance of the Laplacian of a gray image (h, w), or 0 if a side is below 3."""
     if min(image.shape) < 3:
         return 0.0
@@ -350,7 +346,7 @@ def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
     return kept
 
 
-def _blocks(frame: Floats) -> _Blocks:
+def _blocks(frame: Float32Array) -> _Blocks:
     """Return the spectra and contrasts of blocks that are spread over the frame at half size."""
     height, width = (side // 2 for side in frame.shape)
     half = frame[: 2 * height, : 2 * width].reshape(height, 2, width, 2).mean(axis=(1, 3))

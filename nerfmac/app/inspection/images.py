@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene
+from nerfmac.common import Float32Array
 
 SIZE = 640  # Maximum length of the longer side of a measured image in pixels.
 THUMBNAIL = (32, 32)
@@ -24,7 +24,7 @@ class ImageMeasures(NamedTuple):
     """Sharpness and thumbnail of an image."""
 
     sharpness: float  # Variance of the Laplacian.
-    thumbnail: npt.NDArray[np.float32]  # Gray image with the size THUMBNAIL.
+    thumbnail: Float32Array  # Gray image with the size THUMBNAIL.
     is_kept: bool = True  # Whether the mask does not exclude all pixels.
 
 

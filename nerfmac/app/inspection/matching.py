@@ -20,15 +20,7 @@ from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.two_views import (
-    Floats,
-    Matches,
-    Pair,
-    agreements,
-    errors,
-    size_of,
-    tolerance,
-)
+from nerfmac.app.capture.two_views import Matches, Pair, agreements, errors, size_of, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import (
     Cameras,
@@ -40,7 +32,7 @@ from nerfmac.app.inspection.pose_readings import (
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
-from nerfmac.common import InputError
+from nerfmac.common import Float64Array, InputError
 from nerfmac.geometry import Camera, Lens, Placement
 
 LABELS = {
@@ -120,7 +112,7 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     return found
 
 
-def _in_file(poses: Floats, placement: Placement | None) -> Floats:
+def _in_file(poses: Float64Array, placement: Placement | None) -> Float64Array:
     """Return camera-to-scene `poses` (n, 3, 4) in the coordinates of the scene files."""
     if placement is None:
         return poses
@@ -233,7 +225,7 @@ def _size(lenses: Mapping[str, Lens]) -> tuple[int, int]:
 
 
 def _intrinsics_findings(
-    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, given: float
+    matches: Matches, lenses: Mapping[str, Lens], poses: Float64Array, given: float
 ) -> list[str]:
     """Report the simplest change of the intrinsics with which the matches fit clearly better.
     `given` is the error of the given intrinsics."""

@@ -11,10 +11,9 @@ from itertools import permutations, product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.app.capture.two_views import MIN_TOLERANCE, Floats, Matches, directions
-from nerfmac.common import counted
+from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches, directions
+from nerfmac.common import Float64Array, Int64Array, counted
 from nerfmac.geometry import Camera, Lens
 
 Cameras = Mapping[str, Camera]
@@ -42,10 +41,10 @@ class Rays(NamedTuple):
     """Viewing rays of matches in camera coordinates with OpenGL axes: unit directions (m, 3) in
     both images, the indices (m,) of the images, and focal lengths (m,) in pixels."""
 
-    first: Floats
-    second: Floats
-    images: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-    focal: Floats
+    first: Float64Array
+    second: Float64Array
+    images: tuple[Int64Array, Int64Array]
+    focal: Float64Array
 
 
 def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
@@ -60,7 +59,7 @@ def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
     return Rays(*directions(sampled, pairs, cameras), (one, other), focal)
 
 
-def errors_of(rays: Rays, poses: Floats, axes: Floats = AXES[:1]) -> Floats:
+def errors_of(rays: Rays, poses: Float64Array, axes: Float64Array = AXES[:1]) -> Float64Array:
     """Return the epipolar error (m, a) of each match in pixels, for camera-to-world `poses`
     (n, 3, 4) whose positions are multiplied by each of the matrices `axes` (a, 3, 3). The error is
     infinite if the rays intersect behind a camera."""
@@ -91,7 +90,7 @@ class Reading(NamedTuple):
     error: float
 
 
-def pose_readings(rays: Rays, poses: Floats, names: Sequence[str]) -> list[Reading]:
+def pose_readings(rays: Rays, poses: Float64Array, names: Sequence[str]) -> list[Reading]:
     """Return all readings of camera-to-file `poses` (n, 3, 4) in file coordinates, simple ones
     first. `names` are the names of the images in order."""
     every = -(-len(rays.focal) // MAX_MATCHES)
@@ -111,7 +110,7 @@ def pose_readings(rays: Rays, poses: Floats, names: Sequence[str]) -> list[Readi
     return [Reading(" and ".join(filter(None, parts)), error) for _, parts, error in found]
 
 
-def _forms(poses: Floats) -> Iterator[tuple[Floats, Floats, str]]:
+def _forms(poses: Float64Array) -> Iterator[tuple[Float64Array, Float64Array, str]]:
     """Yield the rotations (n, 3, 3) and positions (n, 3) that matrices may mean."""
     rotations, eyes = poses[:, :, :3], poses[:, :, 3]
     inverse = rotations.transpose(0, 2, 1)
@@ -139,7 +138,7 @@ def _orders(names: Sequence[str]) -> Iterator[tuple[list[int], str]]:
             yield poses, f"the poses are in the order of the names sorted as {kind}"
 
 
-def _camera_axes(turn: Floats) -> str:
+def _camera_axes(turn: Float64Array) -> str:
     if np.array_equal(turn, np.eye(3)):
         return ""
     if np.array_equal(turn, OPENCV):
@@ -149,11 +148,11 @@ def _camera_axes(turn: Floats) -> str:
     return f"right, up, and backward are the camera axes {_letters(turn.T)}"
 
 
-def _position_axes(axes: Floats) -> str:
+def _position_axes(axes: Float64Array) -> str:
     return "" if np.array_equal(axes, np.eye(3)) else f"the positions are ({_letters(axes)})"
 
 
-def _letters(rows: Floats) -> str:
+def _letters(rows: Float64Array) -> str:
     letters = ["xyz"[int(np.argmax(np.abs(row)))] for row in rows]
     signs = ["-" if row.sum() < 0 else "" for row in rows]
     return ", ".join(sign + letter for sign, letter in zip(signs, letters, strict=True))
@@ -177,17 +176,17 @@ class Intrinsics(NamedTuple):
 
 
 def fitted_intrinsics(
-    matches: Matches, lenses: Mapping[str, Lens], poses: Floats, free: Sequence[int]
+    matches: Matches, lenses: Mapping[str, Lens], poses: Float64Array, free: Sequence[int]
 ) -> Intrinsics:
     """Return the intrinsics with the smallest errors, found by Gauss-Newton with a robust weight.
     `free` contains the indices of the changes that may differ from 0."""
     axes = np.eye(4)[list(free)]
 
-    def changes(vector: Floats) -> Intrinsics:
+    def changes(vector: Float64Array) -> Intrinsics:
         focal, k1, x, y = (vector @ axes).tolist()
         return Intrinsics(float(np.exp(focal)), k1, x, y)
 
-    def errors(vector: Floats) -> Floats:
+    def errors(vector: Float64Array) -> Float64Array:
         rays = rays_of(matches, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
         return np.minimum(errors_of(rays, poses)[:, 0], 1e3)
 

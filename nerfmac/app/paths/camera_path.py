@@ -8,15 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.paths.curve import Curve, Timing, matrices, quaternions
 from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.common import InputError, checks, read_fields, user_path, write_json
+from nerfmac.common import Float64Array, InputError, checks, read_fields, user_path, write_json
 from nerfmac.geometry import Camera
-
-Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")  # Formats that `save` can write.
 DEFAULT_SECONDS = 5.0  # Default duration in seconds of a path without timed keyframes.
@@ -90,7 +87,7 @@ class CameraPath:
         checks.number("height", height, low=2, whole=True)
         return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
 
-    def polyline(self, points: int) -> Array:
+    def polyline(self, points: int) -> Float64Array:
         """Return positions on the path that are evenly spaced in time.
 
         Args:
@@ -108,7 +105,7 @@ class CameraPath:
         return self._curve.at(self._timing.walked(np.linspace(0.0, 1.0, points)))[0]
 
     @property
-    def times(self) -> Array:
+    def times(self) -> Float64Array:
         """Times (n,) of the keyframes, from 0 (start of the path) to 1 (end), like the argument of
         `at`."""
         return self._timing.times[: len(self.keyframes)]

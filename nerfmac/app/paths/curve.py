@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
+
+from nerfmac.common import BoolArray, Float64Array
 
 
-def arc(start: Array, end: Array, fraction: Array) -> Array:
+def arc(start: Float64Array, end: Float64Array, fraction: Float64Array) -> Float64Array:
     """Interpolate spherically between quaternions (n, 4), from `start` at fraction 0 to `end` at
     fraction 1."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
@@ -36,26 +37,26 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
     return left * start + right * end
 
 
-def product(one: Array, other: Array) -> Array:
+def product(one: Float64Array, other: Float64Array) -> Float64Array:
     """Return products (n, 4) of quaternions, which rotate by `other` first and then by `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)
     return np.c_[real * other_real - np.sum(axis * other_axis, axis=1, keepdims=True), vector]
 
 
-def inverse(quaternion: Array) -> Array:
+def inverse(quaternion: Float64Array) -> Float64Array:
     """Return the quaternions (n, 4) of the inverse rotations."""
     return quaternion * np.array([1.0, -1.0, -1.0, -1.0])
 
 
-def exponential(vector: Array) -> Array:
+def exponential(vector: Float64Array) -> Float64Array:
     """Return the quaternions (n, 4) of rotation vectors (n, 3). The direction of a rotation vector
     is the axis, and its length is the angle in radians."""
     half = 0.5 * np.linalg.norm(vector, axis=1, keepdims=True)
     return np.c_[np.cos(half), 0.5 * vector * np.sinc(half / np.pi)]
 
 
-def logarithm(quaternion: Array) -> Array:
+def logarithm(quaternion: Float64Array) -> Float64Array:
     """Return the rotation vectors (n, 3), with angles up to pi, of quaternions."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
@@ -63,7 +64,7 @@ def logarithm(quaternion: Array) -> Array:
     return 2.0 * shortest[:, 1:] / np.sinc(half / np.pi)
 
 
-def quaternions(rotation: Array) -> Array:
+def quaternions(rotation: Float64Array) -> Float64Array:
     """Return the quaternions (n, 4), with arbitrary signs, of the rotations nearest to matrices (n,
     3, 3). Horn: Closed-form solution of absolute orientation using unit quaternions (1987)."""
     (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation.transpose(1, 2, 0)
@@ -76,15 +77,13 @@ def quaternions(rotation: Array) -> Array:
     return np.linalg.eigh(np.array(table).transpose(2, 0, 1))[1][:, :, -1]
 
 
-def matrices(quaternion: Array) -> Array:
+def matrices(quaternion: Float64Array) -> Float64Array:
     """Return the rotation matrices (n, 3, 3) of unit quaternions (n, 4): I + 2 w [v] + 2 [v]^2."""
     real, (x, y, z) = quaternion[:, :1, None], quaternion[:, 1:].T
     none = np.zeros_like(x)
     cross = np.array([[none, -z, y], [z, none, -x], [-y, x, none]]).transpose(2, 0, 1)
     return np.eye(3) + 2.0 * (real * cross + cross @ cross)
 
-
-Array = npt.NDArray[np.float64]
 
 MIN_SPREAD = 1e-3  # Minimum spread in scene units, so that rounding errors do not affect the speed.
 SAME = 1e-9  # Keyframes at a distance of at most this value are treated as one keyframe.
@@ -94,7 +93,9 @@ SAMPLES = 512  # Line segments for the length of each Bezier curve, accurate to 
 class Curve:
     """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes count once."""
 
-    def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
+    def __init__(
+        self, positions: Float64Array, rotation: Float64Array, fov: Float64Array, closed: bool
+    ) -> None:
         """Create a curve through n keyframes with positions (n, 3), unit quaternions (n, 4) as (w,
         x, y, z), and vertical fields of view (n,) in radians. A closed curve returns to the first
         keyframe."""
@@ -111,16 +112,18 @@ class Curve:
         self._bend(flat[kept], rotation[kept], np.sqrt(lengths[used]), closed)
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
-        self.lengths: Array = self.walked[knots * SAMPLES]
+        self.lengths: Float64Array = self.walked[knots * SAMPLES]
         """Lengths (n,) of the curve up to each keyframe. A closed path has n + 1 lengths, including
         the end of the path."""
 
-    def at(self, length: Array) -> tuple[Array, Array, Array]:
+    def at(self, length: Float64Array) -> tuple[Float64Array, Float64Array, Float64Array]:
         """Return positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
-    def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
+    def _bend(
+        self, flat: Float64Array, rotation: Float64Array, steps: Float64Array, closed: bool
+    ) -> None:
         """Set the control points (n, 4, 4) of positions with fields of view, and of quaternions."""
         if not len(steps):
             self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
@@ -137,7 +140,7 @@ class Curve:
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
-    def _on(self, marks: Array) -> tuple[Array, Array]:
+    def _on(self, marks: Float64Array) -> tuple[Float64Array, Float64Array]:
         """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,). A
         mark is the index of a segment plus the position on the segment, from 0 to 1."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
@@ -146,14 +149,14 @@ class Curve:
             self.rotation[index], fraction, arc
         )
 
-    def _distance(self, flat: Array, rotation: Array) -> Array:
+    def _distance(self, flat: Float64Array, rotation: Float64Array) -> Float64Array:
         """Return the distances (n - 1,) between consecutive keyframes, as defined above."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
 
 
-def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
+def _tangents(slopes: Float64Array, steps: Float64Array, closed: bool) -> Float64Array:
     """Return derivatives (n + 1, 7) of position, fov, and rotation at the ends of n curves.
     `slopes` (n, 7) contains the mean slopes of the curves, and `steps` (n, 1) the lengths of their
     parameter intervals. An open path has no curvature at its ends."""
@@ -173,15 +176,17 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
 
 
 def _casteljau(
-    points: Array, fraction: Array, blend: Callable[[Array, Array, Array], Array]
-) -> Array:
+    points: Float64Array,
+    fraction: Float64Array,
+    blend: Callable[[Float64Array, Float64Array, Float64Array], Float64Array],
+) -> Float64Array:
     """Return points (n, k) of curves with control points (n, 4, k) at `fraction` (n, 1, 1)."""
     while points.shape[1] > 1:
         points = blend(points[:, :-1], points[:, 1:], fraction)
     return points[:, 0]
 
 
-def _line(start: Array, end: Array, fraction: Array) -> Array:
+def _line(start: Float64Array, end: Float64Array, fraction: Float64Array) -> Float64Array:
     return start + fraction * (end - start)
 
 
@@ -195,7 +200,7 @@ class Timing:
     """
 
     def __init__(
-        self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
+        self, walked: Float64Array, seconds: Sequence[float | None], ease: Sequence[bool]
     ) -> None:
         """Create the timing of n segments from the traveled length `walked` (n + 1,) at each
         keyframe and at the end of a closed path, the durations in seconds (n), and whether the
@@ -210,14 +215,14 @@ class Timing:
         """Duration of the path in seconds, or None if no keyframe has a time."""
         ends = np.r_[0.0, np.cumsum(spent)]
         whole = ends[-1] or 1.0
-        self.times: Array = ends / whole
+        self.times: Float64Array = ends / whole
         """Times (n + 1,) of the keyframes, relative to the duration."""
         kept = np.r_[True, np.diff(self.times) > 0.0]
         rests = np.logical_or.reduceat(np.asarray(ease, bool), np.flatnonzero(kept))
         self._knots, self._walked = self.times[kept], walked[kept]
         self._speed = _speeds(self._knots, self._walked, rests)
 
-    def walked(self, time: Array) -> Array:
+    def walked(self, time: Float64Array) -> Float64Array:
         """Return the traveled lengths (k,) at `time` (k,) in [0, 1]."""
         if len(self._knots) == 1:
             return np.repeat(self._walked, len(time))
@@ -232,7 +237,7 @@ class Timing:
         return start + part * (end - start) + bend
 
 
-def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
+def _speeds(times: Float64Array, walked: Float64Array, rests: BoolArray) -> Float64Array:
     """Return the speed (n,) at each knot, a weighted harmonic mean of the adjacent slopes."""
     if len(times) == 1:
         return np.zeros(1)

@@ -31,11 +31,10 @@ from math import degrees, radians
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.paths.curve import matrices, quaternions
 from nerfmac.app.paths.keyframe import Keyframe
-from nerfmac.common import Fields, prefix_errors
+from nerfmac.common import Fields, Float64Array, prefix_errors
 
 SCHEMA = 1  # Version of nerfmac's format.
 PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
@@ -135,7 +134,7 @@ def _read_nerfstudio(file: Fields) -> PathFile:
     return PathFile(keyframes, closed, fps, size)
 
 
-def _matrix(frame: Fields, key: str) -> npt.NDArray[np.float64]:
+def _matrix(frame: Fields, key: str) -> Float64Array:
     """Return a matrix of 4 columns, written as rows or as a list of 16 numbers."""
     value = frame.values.get(key)
     if isinstance(value, list) and value and isinstance(value[0], list):
@@ -150,7 +149,7 @@ def _ngp_keyframe(fields: Fields) -> Keyframe:
     if abs(length - 1.0) > UNIT_WITHIN:
         raise fields.wrong("R", "a quaternion of length one")
     rotation = matrices(quaternion / length)[0] * NGP_FLIP
-    pose: npt.NDArray[np.float64] = np.empty((3, 4))
+    pose: Float64Array = np.empty((3, 4))
     pose[NGP_AXES] = np.c_[rotation, np.array(fields.numbers("T", 3))]
     fov = radians(fields.number("fov"))
     with prefix_errors(fields.where):

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.rig import CIRCLE, MAX_ELEVATION, Rig
-from nerfmac.common import checks
+from nerfmac.common import Float64Array, Int64Array, checks
 from nerfmac.geometry import Camera
 
 STEEP = math.radians(20.0)  # Maximum difference in elevation from the middle of a spiral.
@@ -115,8 +115,6 @@ MOVES = {"orbit": orbit, "spiral": spiral, "figure-of-eight": figure_of_eight}
 """Moves, keyed by their names in the command line and in the viewer."""
 
 
-Array = npt.NDArray[np.float64]
-
 SPLITS = ("train", "test")  # Names of the splits that a tour can follow.
 TOUR_SECONDS = 10.0  # Default duration of a tour in seconds.
 STEADINESS = 0.06  # Standard deviation of the smoothing, relative to the path length.
@@ -162,7 +160,9 @@ def tour(
     ]
 
 
-def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
+def _smoothed(
+    eyes: Float64Array, back: Float64Array, rig: Rig
+) -> tuple[Float64Array, Float64Array]:
     """Smooth positions and backward axes (n, 3), and return them at POINTS points, (POINTS, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
@@ -170,7 +170,7 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
     weight = np.exp(-0.5 * deviation**2)
     weight /= weight.sum(axis=1, keepdims=True)
 
-    def smoothed(values: Array) -> Array:
+    def smoothed(values: Float64Array) -> Float64Array:
         return weight @ _resampled(marks, walked, values)
 
     axes = _leveled(smoothed(back), rig)
@@ -181,12 +181,12 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
     return rig.center + smoothed(distance) * _unit(smoothed(outward / distance)), axes
 
 
-def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
+def _resampled(marks: Float64Array, walked: Float64Array, columns: Float64Array) -> Float64Array:
     """Interpolate values (n, k) at the path lengths `walked` (n,) to the path lengths `marks`."""
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
-def _leveled(back: Array, rig: Rig) -> Array:
+def _leveled(back: Float64Array, rig: Rig) -> Float64Array:
     """Normalize the backward axes `back` (n, 3), and limit their elevation to `MAX_ELEVATION`."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
@@ -195,11 +195,11 @@ def _leveled(back: Array, rig: Rig) -> Array:
     return np.stack([east * scale, north * scale, np.sin(elevation)], axis=1) @ rig.frame
 
 
-def _unit(vectors: Array) -> Array:
+def _unit(vectors: Float64Array) -> Float64Array:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
-def _walked(eyes: Array, back: Array) -> Array:
+def _walked(eyes: Float64Array, back: Float64Array) -> Float64Array:
     """Return the path length (n,) from the first camera to each camera. It combines the change of
     the position, relative to the spread of all positions, and the change of the axis in radians."""
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
@@ -208,7 +208,7 @@ def _walked(eyes: Array, back: Array) -> Array:
     return np.r_[0.0, np.cumsum(steps)]
 
 
-def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
+def _order(poses: Float64Array, rig: Rig) -> Int64Array:
     """Return the indices (n,) of the cameras with `poses` (n, 3, 4), in the order of the tour."""
     given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
@@ -218,7 +218,7 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
     return np.argsort((np.arctan2(north, east) - rig.arc[0] + 1e-6) % CIRCLE)
 
 
-def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
+def _nearest_neighbors(eyes: Float64Array) -> Int64Array:
     """Return the order that starts at the first position and continues with the nearest one."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:

@@ -16,11 +16,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import InputError, checks
+from nerfmac.common import BoolArray, Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Lens, Sphere, nearest_to_axes
 from nerfmac.rendering.renderer import Renderer
-
-Vectors = npt.NDArray[np.float64]
 
 MAX_GAP = math.radians(100.0)  # Maximum gap between azimuths that a path may cross.
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
@@ -39,12 +37,12 @@ MIN_OPACITY = 0.5  # Minimum opacity of a pixel with a used surface point.
 class Rig:
     """Cameras around a center. Angles are in radians, and lengths are in scene units."""
 
-    center: Vectors  # Position (3,) of the center, behind cameras that face outward.
-    frame: Vectors  # Rows (3, 3) of a right-handed frame. The last row is the up direction.
+    center: Float64Array  # Position (3,) of the center, behind cameras that face outward.
+    frame: Float64Array  # Rows (3, 3) of a right-handed frame. The last row is the up direction.
     distance: float  # Median distance from the center, negative for outward cameras.
-    azimuth: Vectors  # Angles (m,) around the up axis, without overhead cameras.
-    elevation: Vectors  # Elevations (n,), the angles of the cameras above the horizon.
-    places: Vectors  # Elevation and distance / `distance` (m, 2) for each azimuth.
+    azimuth: Float64Array  # Angles (m,) around the up axis, without overhead cameras.
+    elevation: Float64Array  # Elevations (n,), the angles of the cameras above the horizon.
+    places: Float64Array  # Elevation and distance / `distance` (m, 2) for each azimuth.
     lens: Lens  # Intrinsics of the frames: no distortion, even width and height.
 
     @classmethod
@@ -120,14 +118,14 @@ class Rig:
         return Camera.look_at(eye, eye - direction, self.frame[2], self.lens)
 
 
-def center_of(cameras: Sequence[Camera]) -> Vectors:
+def center_of(cameras: Sequence[Camera]) -> Float64Array:
     """Return the point (3,) that cameras look at, the center of their `Rig`."""
     return _center(*_axes(cameras))
 
 
 def look_at_point(
     renderer: Renderer, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
-) -> npt.NDArray[np.float64] | None:
+) -> Float64Array | None:
     """Return the center (3,) of the subject or, if it is unknown, of the surfaces that cameras look
     at.
 
@@ -147,7 +145,7 @@ def look_at_point(
     return np.mean(points, axis=0) if points else None
 
 
-def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
+def _visible_center(renderer: Renderer, camera: Camera) -> Float64Array | None:
     """Return the median (3,) of the surface points in the middle of an image, or None."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)
@@ -166,7 +164,7 @@ def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float6
     return np.median(points.astype(np.float64), axis=0)
 
 
-def _axes(cameras: Sequence[Camera]) -> tuple[Vectors, Vectors]:
+def _axes(cameras: Sequence[Camera]) -> tuple[Float64Array, Float64Array]:
     """Return positions and unit optical axes of the cameras, both (n, 3)."""
     if not cameras:
         raise InputError("a path cannot be fitted to zero cameras; pass at least one camera")
@@ -174,7 +172,7 @@ def _axes(cameras: Sequence[Camera]) -> tuple[Vectors, Vectors]:
     return poses[:, :, 3], -poses[:, :, 2]
 
 
-def _frame(up: npt.ArrayLike) -> Vectors:
+def _frame(up: npt.ArrayLike) -> Float64Array:
     """Return rows (3, 3) of a right-handed frame; the last row is the unit vector along `up`."""
     sky = np.asarray(up, np.float64)
     if sky.shape != (3,) or not np.isfinite(sky).all() or not np.linalg.norm(sky) > 0.0:
@@ -185,7 +183,7 @@ def _frame(up: npt.ArrayLike) -> Vectors:
     return np.stack([east, np.cross(sky, east), sky])
 
 
-def _center(eyes: Vectors, axes: Vectors) -> Vectors:
+def _center(eyes: Float64Array, axes: Float64Array) -> Float64Array:
     """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3). If
     the lines are nearly parallel, the result is a point in front of the cameras, at a distance of
     `PARALLEL_DISTANCE` times the spread of their positions."""
@@ -201,7 +199,7 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     return middle + PARALLEL_DISTANCE * spread * ahead / np.linalg.norm(ahead)
 
 
-def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
+def _angles(vectors: Float64Array) -> tuple[Float64Array, Float64Array, BoolArray]:
     """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
     coordinate is up, and which vectors (n,) have a meaningful azimuth. Vectors that are nearly
     parallel to the up direction have none, unless all vectors are."""

@@ -12,10 +12,8 @@ import numpy.typing as npt
 from nerfmac.app.paths.keyframe import Keyframe, vertical_fov
 from nerfmac.app.paths.moves import orbit
 from nerfmac.app.paths.rig import center_of
-from nerfmac.common import InputError, checks
+from nerfmac.common import Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Sphere, focal_length
-
-Vector = npt.NDArray[np.float64]
 
 CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
 FARTHEST = 1e4
@@ -36,9 +34,9 @@ class View:
         fov: Vertical field of view in radians.
     """
 
-    pose: npt.NDArray[np.float64]
-    center: Vector
-    up: Vector
+    pose: Float64Array
+    center: Float64Array
+    up: Float64Array
     fov: float
 
     def __post_init__(self) -> None:
@@ -80,7 +78,7 @@ class View:
         return cls._of(camera, pose[:, 3] - max(distance, CLOSEST) * pose[:, 2], up)
 
     @classmethod
-    def _of(cls, camera: Camera, center: Vector, up: npt.ArrayLike) -> Self:
+    def _of(cls, camera: Camera, center: Float64Array, up: npt.ArrayLike) -> Self:
         fov = vertical_fov(camera.lens)
         return cls(camera.pose.astype(np.float64), center, np.asarray(up, np.float64), fov)
 
@@ -121,7 +119,7 @@ class View:
         """Return the undistorted camera for an image of `width` x `height` square pixels."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
-    def _level(self, back: Vector) -> npt.NDArray[np.float64]:
+    def _level(self, back: Float64Array) -> Float64Array:
         """Return the rotation (3, 3) of a camera without roll that has the backward axis `back`, a
         unit vector. If `back` is vertical, the camera rotates as little as possible."""
         level = back - (back @ self.up) * self.up

@@ -14,7 +14,6 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
@@ -27,7 +26,7 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import InputError, appearing, read_fields, read_json, write_json
+from nerfmac.common import Float64Array, InputError, appearing, read_fields, read_json, write_json
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config.scenes import described
 from nerfmac.geometry import (
@@ -273,8 +272,6 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
 
 MAX_RAYS = 2**13  # Maximum number of rays for each metric.
 
-Array = npt.NDArray[np.float64]
-
 
 def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, float]:
     """Compare rendered depth with sparse points that were excluded from training.
@@ -325,7 +322,7 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
     }
 
 
-def _plane_of(run: Run, points: Array) -> GroundPlane | None:
+def _plane_of(run: Run, points: Float64Array) -> GroundPlane | None:
     eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
     return scene_ground_plane(points, run.scene.bounds, eyes, run.scene.up)
 
@@ -354,7 +351,7 @@ def random_rays(cameras: Cameras, count: int, random: np.random.Generator) -> Ra
     return rays_through(cameras, mx.array(view), mx.array(pixel, mx.float32))
 
 
-def depth_along(renderer: Renderer, rays: Rays) -> Array:
+def depth_along(renderer: Renderer, rays: Rays) -> Float64Array:
     """Return the distances (rays,) to surfaces in scene units, or 0 for rays that hit none."""
     seen = renderer.see(rays)
     opacity, depth = (

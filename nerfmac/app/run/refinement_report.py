@@ -4,8 +4,8 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
+from nerfmac.common import Float64Array
 from nerfmac.fields.field import Parameters
 from nerfmac.refine.lenses import image_motion
 from nerfmac.refine.refinement import (
@@ -84,7 +84,7 @@ def refinement_summary(report: dict[str, Any]) -> str:
     return f"refined, in the median: {'; '.join(parts)}" if parts else ""
 
 
-def _pixels(refinement: CameraRefinement, parameters: Parameters) -> npt.NDArray[np.float64]:
+def _pixels(refinement: CameraRefinement, parameters: Parameters) -> Float64Array:
     """Return how far refined poses move the images, in pixels (views,), after the refined cameras
     have been aligned with the initial cameras."""
     initial = refinement.initial
@@ -100,10 +100,10 @@ def _pixels(refinement: CameraRefinement, parameters: Parameters) -> npt.NDArray
     return image_motion(initial, np.concatenate([vectors, shifts], axis=1))
 
 
-def _without_mean(values: mx.array) -> npt.NDArray[np.float64]:
+def _without_mean(values: mx.array) -> Float64Array:
     numbers = np.array(values, np.float64)
     return np.asarray(numbers - numbers.mean(axis=0))
 
 
-def _median_and_largest(values: npt.NDArray[np.float64]) -> dict[str, float]:
+def _median_and_largest(values: Float64Array) -> dict[str, float]:
     return {"median": float(np.median(values)), "largest": float(values.max())}

@@ -18,10 +18,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.scenes.images import UNREADABLE, same_aspect
-from nerfmac.common import InputError
+from nerfmac.common import Float32Array, InputError
 from nerfmac.geometry import Lens, along_rays
-
-Floats = npt.NDArray[np.float32]
 
 SENSOR_RANGE = 5.0
 """Maximum distance in meters that the LiDAR of a phone or a structured-light camera measures
@@ -87,7 +85,7 @@ class DepthImage:
         """Return a copy with lengths in units that are smaller by `factor`."""
         return replace(self, unit=factor * self.unit, farthest=factor * self.farthest)
 
-    def along_axis(self, lens: Lens) -> tuple[Floats, Floats]:
+    def along_axis(self, lens: Lens) -> tuple[Float32Array, Float32Array]:
         """Return the depth (h, w) along the optical axis, and the confidence (h, w) in [0, 1]. Both
         are 0 where the depth is unknown. `lens` contains the intrinsics of the photo."""
         depth, confidence = self.decode((lens.width, lens.height))
@@ -95,7 +93,7 @@ class DepthImage:
             depth /= np.maximum(along_rays(np.ones_like(depth), lens), np.float32(1.0))
         return depth, confidence
 
-    def decode(self, photo: tuple[int, int]) -> tuple[Floats, Floats]:
+    def decode(self, photo: tuple[int, int]) -> tuple[Float32Array, Float32Array]:
         """Return the stored depth (h, w), and the confidence (h, w) in [0, 1]. Both are 0 where the
         depth is unknown or beyond the range of the sensor.
 
@@ -124,7 +122,7 @@ class DepthImage:
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
 
 
-def stored_values(depth: DepthImage) -> npt.NDArray[np.float32]:
+def stored_values(depth: DepthImage) -> Float32Array:
     """Return the values (h, w) of a depth image, and 0 where the depth is unknown."""
     values = _values(depth.path, depth.size, np.float32).astype(np.float32)
     known = np.isfinite(values) & (values * np.float32(depth.unit) <= depth.farthest)

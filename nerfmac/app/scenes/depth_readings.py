@@ -20,9 +20,8 @@ from nerfmac.app.scenes.measured_points import (
     in_scale_of_points,
     with_usable_depth,
 )
-from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage
-from nerfmac.common import log
+from nerfmac.common import Float64Array, log
 
 MAX_VIEWS, MAX_POINTS = 24, 1000
 """Maximum number of evenly spaced views that are compared, and of points of each view."""
@@ -68,7 +67,10 @@ class Agreement(NamedTuple):
 
 
 def with_depth(
-    images: Sequence[PosedImage], points: Array | None, where: str, given: DepthReading | None
+    images: Sequence[PosedImage],
+    points: Float64Array | None,
+    where: str,
+    given: DepthReading | None,
 ) -> tuple[list[PosedImage], DepthReading]:
     """Return the images with the depth images that can be used, and the reading of their values:
     `given`, or the best one. If `points` is not None, the poses have the scale of these sparse

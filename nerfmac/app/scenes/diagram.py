@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from nerfmac.app.scenes.placement import Array, leveling
+from nerfmac.app.scenes.placement import leveling
 from nerfmac.app.scenes.scene import Scene
-from nerfmac.common import appearing
+from nerfmac.common import Float64Array, appearing
 from nerfmac.geometry import Camera
 
 PANEL = 640  # Side length in pixels of the square panel of each viewing direction.
@@ -49,7 +49,7 @@ def scene_image(scene: Scene) -> Image.Image:
     return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
 
 
-def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
+def camera_lines(scene: Scene) -> list[tuple[Color, Float64Array]]:
     """Return the color and the frustum, the vertices (11, 3) of a polyline, of each camera, in name
     order."""
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
@@ -64,13 +64,13 @@ def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
     return list(zip(colors, lines, strict=True))
 
 
-def cube_line(scene: Scene) -> Array:
+def cube_line(scene: Scene) -> Float64Array:
     """Return the vertices (16, 3) of a polyline along all edges of the scene cube."""
     high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
     return _upright(scene, np.asarray(0.5 + scene.extent * (high - 0.5)))
 
 
-def up_line(scene: Scene) -> Array:
+def up_line(scene: Scene) -> Float64Array:
     """Return the vertices (5, 3) of an arrow from the image center in the up direction."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
@@ -79,12 +79,12 @@ def up_line(scene: Scene) -> Array:
     return middle + np.array(corners)
 
 
-def points_shown(scene: Scene) -> Array:
+def points_shown(scene: Scene) -> Float64Array:
     """Return the sparse points (n, 3), rotated so that the up direction is z; n may be 0."""
     return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 
-def shown(scene: Scene) -> tuple[Array, float]:
+def shown(scene: Scene) -> tuple[Float64Array, float]:
     """Return the center (3,) and half the side length of the box that the image shows. The box
     contains the cameras, most points and, unless it is too large, the cube."""
     middle, half = _around(_eyes(scene), points_shown(scene))
@@ -100,12 +100,12 @@ def _fits(scene: Scene, half: float) -> bool:
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 
-def _eyes(scene: Scene) -> Array:
+def _eyes(scene: Scene) -> Float64Array:
     eyes = [frame.camera.pose[:, 3] for part in scene.splits.values() for frame in part]
     return _upright(scene, np.stack(eyes).astype(np.float64))
 
 
-def _upright(scene: Scene, positions: Array) -> Array:
+def _upright(scene: Scene, positions: Float64Array) -> Float64Array:
     """Rotate scene positions (n, 3) around the center of the cube so that `up` becomes z."""
     return np.asarray(0.5 + (positions - 0.5) @ leveling([], scene.up).T)
 
@@ -116,7 +116,7 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     image = Image.new("RGB", (side, side), "white")
     draw = ImageDraw.Draw(image)
 
-    def pixels(positions: Array) -> list[tuple[float, float]]:
+    def pixels(positions: Float64Array) -> list[tuple[float, float]]:
         flat = (positions[..., axes] - middle[list(axes)]) / half
         return [(x, y) for x, y in (flat * (1 - MARGIN) * [1, -1] + 1) * side / 2]
 
@@ -152,7 +152,7 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
         draw.text((left + 2 * FONT_SIZE, y), text, INK, font_size=FONT_SIZE)
 
 
-def _around(eyes: Array, points: Array) -> tuple[Array, float]:
+def _around(eyes: Float64Array, points: Float64Array) -> tuple[Float64Array, float]:
     """Return the center (3,) and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
@@ -164,7 +164,7 @@ def _around(eyes: Array, points: Array) -> tuple[Array, float]:
     return (low + high) / 2, max(float((high - low).max()) / 2, 1e-3)
 
 
-def _frustum(camera: Camera, length: float) -> Array:
+def _frustum(camera: Camera, length: float) -> Float64Array:
     """Return the vertices (11, 3) of a polyline from the camera along all edges of its frustum."""
     lens = camera.lens
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x

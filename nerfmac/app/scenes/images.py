@@ -19,14 +19,11 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.scenes.color_profiles import GRAY_MODES, has_alpha, in_srgb
 from nerfmac.backend.host import cache_folder
-from nerfmac.common import InputError, appearing, log, make_folder, needed
-
-Pixels = npt.NDArray[np.uint8]
+from nerfmac.common import BoolArray, InputError, UInt8Array, appearing, log, make_folder, needed
 
 HEIF = (".heic", ".heif")
 """File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
@@ -150,8 +147,8 @@ def is_cut_out(path: Path) -> bool:
 
 
 def decode(
-    image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
-) -> Pixels:
+    image: Path | UInt8Array, channels: int, name: str, reduce: int = 1, *, upright: bool = True
+) -> UInt8Array:
     """Decode an image file or pixels to uint8 (h, w, channels). Downscaled large files are cached.
 
     Args:
@@ -176,15 +173,15 @@ def decode(
     return pixels
 
 
-def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
+def decode_mask(path: Path, *, upright: bool = True) -> BoolArray:
     """Decode a mask to a boolean array (h, w), True for the pixels to use."""
     level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
     return level == 0 if path.name.startswith(INVERTED) else level > 127
 
 
 def decode_reduced(
-    image: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
-) -> Pixels:
+    image: Path | UInt8Array, name: str, reduce: int = 1, *, upright: bool = True
+) -> UInt8Array:
     """Decode an image like `decode`, but keep its number of channels."""
     pixels = _decode_file(image, upright) if isinstance(image, Path) else image
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
@@ -262,7 +259,7 @@ def orientation_of(image: Image.Image) -> int:
     return orientation if orientation in UPRIGHT else 1
 
 
-def _decode_file(path: Path, upright: bool, side: int | None = None) -> Pixels:
+def _decode_file(path: Path, upright: bool, side: int | None = None) -> UInt8Array:
     with opened(path) as image:
         transpose = UPRIGHT.get(orientation_of(image)) if upright else None
         if image.mode == "F":
@@ -274,14 +271,14 @@ def _decode_file(path: Path, upright: bool, side: int | None = None) -> Pixels:
         return np.asarray(pixels) if side is None else _reduced(pixels, side)
 
 
-def decode_thumbnail(image: Path | Pixels, side: int, *, upright: bool = True) -> Pixels:
+def decode_thumbnail(image: Path | UInt8Array, side: int, *, upright: bool = True) -> UInt8Array:
     """Decode an image, reduced to at most `side` pixels per side, to uint8 (h, w, 3 or 4)."""
     if isinstance(image, Path):
         return _decode_file(image, upright, side)
     return _reduced(Image.fromarray(image), side)
 
 
-def _reduced(image: Image.Image, side: int) -> Pixels:
+def _reduced(image: Image.Image, side: int) -> UInt8Array:
     image.thumbnail((side, side))
     return np.asarray(image)
 
@@ -309,7 +306,7 @@ def trim(max_bytes: int = MAX_BYTES) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _cached_path(image: Path | Pixels, reduce: int, upright: bool) -> Path | None:
+def _cached_path(image: Path | UInt8Array, reduce: int, upright: bool) -> Path | None:
     """Return the file of an image in the cache, or None if the image is not cached."""
     if reduce == 1 or not isinstance(image, Path) or not image.is_file():
         return None
@@ -321,7 +318,7 @@ def _cached_path(image: Path | Pixels, reduce: int, upright: bool) -> Path | Non
     return image_cache_folder() / f"{name}.png"
 
 
-def _read(cached: Path) -> Pixels | None:
+def _read(cached: Path) -> UInt8Array | None:
     try:
         with Image.open(cached) as image:
             if image.mode not in ("RGB", "RGBA"):
@@ -333,7 +330,7 @@ def _read(cached: Path) -> Pixels | None:
         return None
 
 
-def _write(cached: Path, pixels: Pixels) -> None:
+def _write(cached: Path, pixels: UInt8Array) -> None:
     try:
         make_folder(cached.parent)
         with appearing(cached) as partial:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
-from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.posed_image import PosedImage, project
-from nerfmac.common import log
+from nerfmac.common import BoolArray, Float32Array, Float64Array, log
 from nerfmac.geometry import Lens, axial_directions, trusted
 
 MAX_VIEWS, MAX_POINTS = 64, 20_000
@@ -28,8 +27,8 @@ class Measured(NamedTuple):
 
     lens: Lens
     pose: npt.NDArray[np.floating]
-    depth: npt.NDArray[np.float32]
-    confidence: npt.NDArray[np.float32]
+    depth: Float32Array
+    confidence: Float32Array
 
     @classmethod
     def of(cls, image: PosedImage) -> Self:
@@ -37,14 +36,14 @@ class Measured(NamedTuple):
         assert image.depth is not None
         return cls(image.lens, image.pose, *trusted(*image.depth.along_axis(image.lens)))
 
-    def points(self, chosen: npt.NDArray[np.bool_]) -> Array:
+    def points(self, chosen: BoolArray) -> Float64Array:
         """Return the points (n, 3) of the pixels `chosen` (h, w), in the coordinates of the
         pose."""
         local = self.depth[..., None] * axial_directions(self.depth.shape, self.lens)
         positions = local * (1.0, -1.0, -1.0) @ self.pose[:, :3].T + self.pose[:, 3]
         return np.asarray(positions, np.float64)[chosen]
 
-    def ratios(self, points: Array) -> Array:
+    def ratios(self, points: Float64Array) -> Float64Array:
         """Return the ratio of the depth of each point (n, 3) that is in the view to the measured
         depth there."""
         height, width = self.depth.shape
@@ -71,7 +70,7 @@ def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedIma
     return [image._replace(depth=None) if image.depth in ignored else image for image in images]
 
 
-def measured_points(images: Sequence[PosedImage]) -> Array | None:
+def measured_points(images: Sequence[PosedImage]) -> Float64Array | None:
     """Return points (n, 3) in file coordinates that the depth images measure with the highest
     confidence, or None if no image has a depth image."""
     chosen, found = evenly_spaced(images, MAX_VIEWS), []
@@ -87,7 +86,9 @@ def evenly_spaced(images: Sequence[PosedImage], count: int) -> list[PosedImage]:
     return chosen[:: -(-max(len(chosen), 1) // count)]
 
 
-def in_scale_of_points(images: Sequence[PosedImage], points: Array, where: str) -> list[PosedImage]:
+def in_scale_of_points(
+    images: Sequence[PosedImage], points: Float64Array, where: str
+) -> list[PosedImage]:
     """Return the images with depth images in the scale of sparse points (n, 3) in file coordinates:
     the most frequent ratio of the depth of a point to the measured depth. `where` is the scene
     file."""
@@ -102,7 +103,7 @@ def in_scale_of_points(images: Sequence[PosedImage], points: Array, where: str) 
     return [image._replace(depth=image.depth and image.depth.scaled(scale)) for image in images]
 
 
-def _mode(values: Array) -> float:
+def _mode(values: Float64Array) -> float:
     """Return the median of the shortest interval that contains half of the values."""
     values = np.sort(values)
     half = (len(values) + 1) // 2

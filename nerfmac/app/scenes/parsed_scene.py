@@ -14,11 +14,11 @@ from nerfmac.app.scenes.depth_readings import with_depth
 from nerfmac.app.scenes.images import is_cut_out, is_image
 from nerfmac.app.scenes.masks import masked, without_masks
 from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
-from nerfmac.app.scenes.placement import UP, WITHIN, Array, fit, leveling
+from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
 from nerfmac.app.scenes.posed_image import PosedImage, oriented
 from nerfmac.app.scenes.record import SceneRecord, masked_views
 from nerfmac.app.scenes.scene import Frame, Scene
-from nerfmac.common import InputError, log, name_key
+from nerfmac.common import Float64Array, InputError, log, name_key
 from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry import Direction, Placement, Tracks
 
@@ -56,7 +56,7 @@ class ParsedScene(NamedTuple):
     folder: Path
     images: Sequence[PosedImage]
     up: Direction | None = None
-    points: Array | None = None
+    points: Float64Array | None = None
     placement: Placement | None = None
     splits: Mapping[str, Sequence[int]] | None = None
     tracks: Tracks | None = None

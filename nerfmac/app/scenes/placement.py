@@ -16,7 +16,7 @@ from math import floor, log10
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import LARGEST, InputError, log
+from nerfmac.common import LARGEST, BoolArray, Float64Array, InputError, log
 from nerfmac.geometry import Camera, Direction, Placement, Sphere, in_image, nearest_to_axes
 
 RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
@@ -29,7 +29,7 @@ UP_AXIS_WEIGHT = 0.01
 """Weight of the mean up axis in `estimated_up`, relative to the weight 1 of the right axes."""
 
 
-def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
+def rigid(matrix: Float64Array, where: str, *, mirrored: bool = False) -> Float64Array:
     """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation. If `mirrored` is True,
     the determinant of the rotation must be -1 instead of 1. `where` is the position in the file,
     for the error message."""
@@ -44,7 +44,7 @@ def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
     return np.concatenate([left @ right, matrix[:, 3:]], axis=1)
 
 
-def rotation_of(quaternion: Sequence[float], where: str) -> Array:
+def rotation_of(quaternion: Sequence[float], where: str) -> Float64Array:
     """Convert a quaternion (w, x, y, z) of any positive length to a rotation matrix (3, 3)."""
     w, x, y, z = quaternion
     length = w * w + x * x + y * y + z * z
@@ -59,7 +59,7 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
     return np.array(rotation)
 
 
-def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Array:
+def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Float64Array:
     """Return the pose (3, 4) with a position and a quaternion (x, y, z, w), as phones and robots
     write it."""
     x, y, z, w = quaternion
@@ -72,7 +72,7 @@ def unit(vector: npt.ArrayLike) -> Direction:
     return x, y, z
 
 
-def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
+def leveling(poses: Sequence[Float64Array], up: Direction | None = None) -> Float64Array:
     """Return the smallest rotation (3, 3) that maps `up` (3,) to z. By default, the up direction is
     estimated from camera-to-world `poses` (3, 4)."""
     x, y, z = up or estimated_up(np.stack(poses))
@@ -83,7 +83,7 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
     return np.eye(3) + turn + turn @ turn / (1.0 + z)
 
 
-def estimated_up(poses: Array) -> Direction:
+def estimated_up(poses: Float64Array) -> Direction:
     """Estimate the up direction from camera-to-world `poses` (n, 3, 4) in file coordinates.
 
     It is perpendicular to the right axes of the cameras and has the same sign as their up axes. If
@@ -98,8 +98,6 @@ def estimated_up(poses: Array) -> Direction:
     spread = np.einsum("ni,nj->ij", right, right) / len(right)
     return unit(np.linalg.solve(spread + UP_AXIS_WEIGHT * np.eye(3), UP_AXIS_WEIGHT * up))
 
-
-Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
 """Minimum extent, in scene units, that is fitted to a scene with a background."""
@@ -125,13 +123,13 @@ def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -
 
 
 def fit(
-    poses: Sequence[Array],
+    poses: Sequence[Float64Array],
     is_object: bool,
     where: str,
     *,
-    points: Array | None = None,
+    points: Float64Array | None = None,
     tangents: Sequence[tuple[float, float]] = (),
-    rotation: Array = Placement._field_defaults["rotation"],
+    rotation: Float64Array = Placement._field_defaults["rotation"],
     within: float = WITHIN,
 ) -> Placement:
     """Fit a placement, so that the cameras look at the scene center from a mean distance of one
@@ -180,7 +178,9 @@ def fit(
     return Placement(scale, 0.5 - scale * (rotation @ center), extent, rotation)
 
 
-def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
+def _center(
+    eyes: Float64Array, axes: Float64Array, points: Float64Array, where: str
+) -> tuple[Float64Array, bool]:
     """Return the point (3,) that the cameras look at, and whether their axes intersect there."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
@@ -193,7 +193,7 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
     return eyes.mean(0), False
 
 
-def _extent(reach: Array, within: float, min_extent: float, max_extent: float) -> float:
+def _extent(reach: Float64Array, within: float, min_extent: float, max_extent: float) -> float:
     """Return the smallest power of two in [`min_extent`, `max_extent`] that is at least twice the
     quantile `within` of the distances `reach` from the center, or else `max_extent`."""
     if not len(reach):
@@ -201,8 +201,6 @@ def _extent(reach: Array, within: float, min_extent: float, max_extent: float) -
     side = 2.0 * float(np.quantile(reach, within, method="inverted_cdf"))
     return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), min_extent, max_extent))
 
-
-Flags = npt.NDArray[np.bool_]
 
 PATCHES = 8  # Number of patches along each side of an image.
 MAX_VIEWS, MAX_POINTS = 64, 20000
@@ -225,8 +223,11 @@ INSIDE = 0.9  # Fraction of the subject points that the sphere contains.
 
 
 def patch_medians(
-    values: Array, points: Array, poses: Sequence[Array], tangents: Sequence[tuple[float, float]]
-) -> Array:
+    values: Float64Array,
+    points: Float64Array,
+    poses: Sequence[Float64Array],
+    tangents: Sequence[tuple[float, float]],
+) -> Float64Array:
     """Return the medians of `values` (n,) of points (n, 3) over the patches of each image that
     contain points, ignoring occlusion. `poses` are camera-to-world poses (3, 4) with OpenGL axes.
     `tangents` are half of the image width and height divided by the focal lengths, for each
@@ -242,7 +243,7 @@ def patch_medians(
     return np.array(medians)
 
 
-def stray_cameras(eyes: Array) -> Flags:
+def stray_cameras(eyes: Float64Array) -> BoolArray:
     """Return which camera positions (n, 3) are outliers, as a boolean array (n,)."""
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     strays = distance > FAR * np.median(distance)
@@ -250,7 +251,7 @@ def stray_cameras(eyes: Array) -> Flags:
     return strays & is_few
 
 
-def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
+def stray_points(points: Float64Array, min_side: float, max_side: float) -> BoolArray:
     """Return a boolean array (n,) that is True for outliers among points (n, 3) around the scene
     center.
 
@@ -274,7 +275,7 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
     return strays
 
 
-def _is_surface(points: Array) -> bool:
+def _is_surface(points: Float64Array) -> bool:
     points = points[:: -(-len(points) // MAX_COMPARED)]
     distance = np.linalg.norm(points, axis=1)
     directions = points / distance[:, None]
@@ -284,9 +285,7 @@ def _is_surface(points: Array) -> bool:
     return bool(np.median(np.abs(np.log(distance / neighbor))) < SMOOTH)
 
 
-def find_subject(
-    points: npt.NDArray[np.float64] | None, cameras: Sequence[Camera]
-) -> Sphere | None:
+def find_subject(points: Float64Array | None, cameras: Sequence[Camera]) -> Sphere | None:
     """Find the sphere around the object that the cameras look at, from sparse points (n, 3) in
     scene coordinates.
 

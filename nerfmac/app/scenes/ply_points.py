@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import LARGEST, InputError, appearing
+from nerfmac.common import LARGEST, Float64Array, InputError, Int32Array, UInt8Array, appearing
 
 TYPES = {
     **dict.fromkeys(("char", "int8"), "i1"),
@@ -26,7 +26,7 @@ Column = tuple[str, npt.NDArray[Any]]  # Name and little-endian values (n,) of a
 BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
-def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
+def read_ply_points(path: Path) -> Float64Array:
     """Read the vertex positions (n, 3) of a binary or text PLY file. The vertices must be the first
     element of the file. Vertices with coordinates that are not finite or exceed `LARGEST` are
     dropped."""
@@ -38,16 +38,14 @@ def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
     return points[(np.abs(points) <= LARGEST).all(axis=1)]
 
 
-def write_ply_points(
-    path: Path, points: npt.NDArray[np.float64], colors: npt.NDArray[np.uint8]
-) -> None:
+def write_ply_points(path: Path, points: Float64Array, colors: UInt8Array) -> None:
     """Write points (n, 3) with sRGB colors (n, 3) to a binary PLY file."""
     columns = [*zip("xyz", points.T.astype("<f4"), strict=True)]
     with appearing(path) as partial:
         partial.write_bytes(ply_bytes([*columns, *zip(COLORS, colors.T, strict=True)]))
 
 
-def ply_bytes(columns: Sequence[Column], faces: npt.NDArray[np.int32] | None = None) -> bytes:
+def ply_bytes(columns: Sequence[Column], faces: Int32Array | None = None) -> bytes:
     """Return a binary PLY file with vertex properties and triangles of vertex indices (f, 3)."""
     rows = np.empty(len(columns[0][1]), [(name, values.dtype) for name, values in columns])
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
@@ -61,7 +59,7 @@ def ply_bytes(columns: Sequence[Column], faces: npt.NDArray[np.int32] | None = N
     return "\n".join([*header, "end_header", ""]).encode() + rows.tobytes() + corners.tobytes()
 
 
-def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
+def _positions(header: str, body: bytes) -> Float64Array:
     """Return vertex positions (n, 3). If the content is invalid, raise one of the exceptions that
     `read_ply_points` converts to `InputError`."""
     lines = [line.split() for line in header.splitlines()]

@@ -17,14 +17,12 @@ from typing import NamedTuple, Self
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
-from nerfmac.app.scenes.placement import Array, Flags
 from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import InputError, log
+from nerfmac.common import BoolArray, Float64Array, InputError, Int64Array, log
 from nerfmac.geometry import Camera, Lens, Placement, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
@@ -44,7 +42,7 @@ class CameraEntry(NamedTuple):
 
     where: str
     lens: Lens
-    pose: Array
+    pose: Float64Array
     name: str = ""
     depth: DepthImage | None = None
     mask: Path | None = None
@@ -62,7 +60,7 @@ class PosedImage(NamedTuple):
     header: Header
     name: str
     lens: Lens
-    pose: Array
+    pose: Float64Array
     is_upright: bool = True
     mask: Path | None = None
     depth: DepthImage | None = None
@@ -122,7 +120,7 @@ def has_aspect(lens: Lens, width: int, height: int) -> bool:
 
 
 def oriented(
-    images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
+    images: Sequence[PosedImage], points: Float64Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
     """Choose whether the EXIF orientation is applied to ambiguous images, those whose intrinsics
     match the upright and the stored size.
@@ -167,7 +165,7 @@ def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: st
 
 def _by_points(
     images: Sequence[PosedImage],
-    points: Array | None,
+    points: Float64Array | None,
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
@@ -186,8 +184,8 @@ def _by_points(
 
 
 def _observations(
-    images: Sequence[PosedImage], points: Array, tracks: Tracks | None
-) -> tuple[Flags, Array]:
+    images: Sequence[PosedImage], points: Float64Array, tracks: Tracks | None
+) -> tuple[BoolArray, Float64Array]:
     """Return which images show which points (images, points), and pixels (images, points, 2)."""
     if tracks is not None:
         points = tracks.points
@@ -204,7 +202,7 @@ def _observations(
     return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
 
 
-def project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
+def project(points: Float64Array, pose: Float64Array, lens: Lens) -> tuple[BoolArray, Float64Array]:
     """Return which points (n,) are in an image, ignoring occlusion, and their pixels (n, 2)."""
     local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,9 +218,9 @@ def project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
 
 def _likeness(
     images: Sequence[PosedImage],
-    seen: Flags,
-    pixel: Array,
-    views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    seen: BoolArray,
+    pixel: Float64Array,
+    views: tuple[Int64Array, Int64Array],
     upright: bool,
 ) -> float:
     """Return the correlation of the colors that sparse points have in ambiguous images with the
@@ -235,7 +233,7 @@ def _likeness(
     chosen, fixed = views
 
     @cache
-    def colors(index: int) -> Array:
+    def colors(index: int) -> Float64Array:
         return _colors(images[index].read(upright), pixel[index])
 
     ours, theirs = [], []
@@ -252,7 +250,7 @@ def _likeness(
     return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
 
 
-def _colors(posed: PosedImage, pixel: Array) -> Array:
+def _colors(posed: PosedImage, pixel: Float64Array) -> Float64Array:
     """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
     pixels = decode_reduced(posed.image, posed.name, upright=posed.is_upright)
     image = Image.fromarray(pixels[..., :3])

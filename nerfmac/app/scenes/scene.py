@@ -23,6 +23,7 @@ from tqdm.auto import tqdm
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthImage, DepthReading
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
 from nerfmac.common import InputError, delayed_progress, refuse_forked
+from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, UInt8Array
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
 from nerfmac.geometry import (
     Bounds,
@@ -62,14 +63,14 @@ class Frame:
     """
 
     camera: Camera
-    image: Path | npt.NDArray[np.uint8]
+    image: Path | UInt8Array
     name: str
     reduce: int = 1
     is_upright: bool = True
     mask: Path | None = None
     depth: DepthImage | None = None
 
-    def decode(self, channels: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
+    def decode(self, channels: int) -> tuple[UInt8Array, BoolArray | None]:
         """Decode the image and the mask.
 
         Args:
@@ -91,7 +92,7 @@ class Frame:
             )
         return image, None if self.mask is None else self._decoded_mask(self.mask)
 
-    def decode_depth(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+    def decode_depth(self) -> tuple[Float32Array, Float32Array] | None:
         """Decode the depth image.
 
         Returns:
@@ -106,7 +107,7 @@ class Frame:
         lens, reduce = self.camera.lens, self.reduce
         return self.depth.along_axis(lens.scaled(lens.width * reduce, lens.height * reduce))
 
-    def _decoded_mask(self, path: Path) -> npt.NDArray[np.bool_]:
+    def _decoded_mask(self, path: Path) -> BoolArray:
         """Return the mask (h, w), True where no mask pixel in the averaged block is black."""
         lens, reduce = self.camera.lens, self.reduce
         mask = decode_mask(path, upright=self.is_upright)
@@ -157,7 +158,7 @@ class Scene:
     path: Path | None = None
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None
-    points: npt.NDArray[np.float64] | None = None
+    points: Float64Array | None = None
     tracks: Tracks | None = None
     has_metric_depth: bool = True
     depth_reading: DepthReading = AS_STORED
@@ -271,7 +272,7 @@ def _decoding(
 
     depths: list[Map | None] = []
 
-    def read(index: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None, Map | None]:
+    def read(index: int) -> tuple[npt.NDArray[Any], BoolArray | None, Map | None]:
         image, mask = frames[index].decode(channels)
         depth = frames[index].decode_depth()
         return image.reshape(-1, channels), None if mask is None else mask.ravel(), depth

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.common import Fields, InputError
+from nerfmac.common import Fields, Float32Array, InputError
 from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
@@ -25,8 +24,6 @@ from nerfmac.fields.field import Parameters
 from nerfmac.geometry import Bounds
 from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.ops.networks import MlpShape
-
-Array = npt.NDArray[np.float32]
 
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
@@ -83,7 +80,7 @@ class Mlp(NamedTuple):
         """Total number of weights of all layers, including padding."""
         return sum(rows * columns for rows, columns in self.shapes)
 
-    def to_ours(self, weights: Array, shape: MlpShape) -> Array:
+    def to_ours(self, weights: Float32Array, shape: MlpShape) -> Float32Array:
         """Convert flat weights of a snapshot to flat weights for `shape`, which must be at least as
         large as this network. Additional weights are zero."""
         flat, first = [], 0
@@ -221,7 +218,7 @@ def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
     return Mlp(inputs, width, layers, rows)
 
 
-def _numbers(snapshot: Fields) -> Array:
+def _numbers(snapshot: Fields) -> Float32Array:
     data: Any = snapshot.values.get("params_binary")
     if not isinstance(data, bytes):
         raise InputError(f"{snapshot.where}: params_binary is missing or not binary data")

@@ -11,14 +11,13 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.run import CONFIGURED, Run, placement_of
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
-from nerfmac.common import Fields, InputError, needed, user_path
+from nerfmac.common import Fields, Float32Array, InputError, Int64Array, needed, user_path
 from nerfmac.config import Config, override
 from nerfmac.config.rendering import Box
 from nerfmac.config.scenes import MAX_EXTENT
@@ -109,7 +108,6 @@ class _Count:
 VERSION = 1  # Oldest snapshot version that is supported. instant-ngp has the same limit.
 SMALLEST_EXTENT = 1e-3
 """Minimum side length of the scene cube in scene units. instant-ngp writes 1 or more."""
-Array = npt.NDArray[np.float32]
 LARGEST = float(np.finfo(np.float16).max)
 """Largest finite number in half precision. For larger values, instant-ngp writes infinity."""
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
@@ -269,14 +267,14 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
     return replace(scene, up=run.scene.up, placement=placement)
 
 
-def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
+def morton_numbers(resolution: int, cascades: int) -> Int64Array:
     """Return the index in instant-ngp's order of each cell (cells,) in nerfmac's order."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)
 
 
-def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
+def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Float32Array | None:
     """Read the values of a density grid, in the order of nerfmac, or None for the empty grid of an
     untrained scene.
 
@@ -303,7 +301,7 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
     return values[morton_numbers(resolution, cascades)]
 
 
-def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _spread(number: Int64Array) -> Int64Array:
     """Return the lowest 10 bits of `number`, moved to every third bit."""
     result = np.zeros_like(number)
     for bit in range(10):

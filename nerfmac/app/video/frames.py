@@ -17,13 +17,11 @@ from nerfmac.app.run import Run, placement_of
 from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
-from nerfmac.common import InputError, checks, interval
+from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
 from nerfmac.geometry import Camera, Lens, linear_to_srgb, srgb_to_linear
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, to_uint8
 
-Values = npt.NDArray[np.float32]
-Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5  # The depth range is estimated from pixels with at least this opacity.
@@ -69,9 +67,7 @@ def blurred(
     return [cameras[i * steps : i * steps + moments] for i in range(frames)]
 
 
-def _moved(
-    camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
-) -> Camera:
+def _moved(camera: Camera, shift: Float64Array, offset: Float64Array, focus: float) -> Camera:
     """Shift a camera's principal point by `shift` (2,) in pixels, and its position by `offset` (2,)
     to the right and up in scene units, so that points at the distance `focus` do not move in the
     image."""
@@ -83,13 +79,13 @@ def _moved(
     return Camera(replace(lens, cx=float(cx), cy=float(cy)), pose)
 
 
-def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
+def _evenly_spread(count: int, start: float) -> Float64Array:
     """Return points (count, 2) evenly distributed in the unit square, shifted by `start`."""
     steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
     return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
 
 
-def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _on_disc(point: Float64Array) -> Float64Array:
     """Map a point of the unit square to the unit disc. The map preserves ratios of areas."""
     angle = 2.0 * math.pi * point[1]
     return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])
@@ -98,8 +94,8 @@ def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 class FrameValues(NamedTuple):
     """Values of a frame in host memory."""
 
-    values: Values  # Values (h, w, 3) or (h, w), as in `PixelValues.values`.
-    opacity: Values  # Opacity (h, w) in [0, 1].
+    values: Float32Array  # Values (h, w, 3) or (h, w), as in `PixelValues.values`.
+    opacity: Float32Array  # Opacity (h, w) in [0, 1].
 
 
 class FrameRenderer:
@@ -126,7 +122,7 @@ class FrameRenderer:
 
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
-    ) -> Iterator[Pixels]:
+    ) -> Iterator[UInt8Array]:
         """Yield the image of each frame, uint8 (h, w, 3), with the colors of
         `view_renderer.colors`. If the background is transparent, the shape is (h, w, 4), with
         straight alpha.
@@ -247,7 +243,7 @@ class SideBySide:
 
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
-    ) -> Iterator[Pixels]:
+    ) -> Iterator[UInt8Array]:
         """Yield images that join the runs or eyes, uint8 (h, w, 3), or (h, w, 4) with alpha.
         `numbers` are the indices of the frames to render, by default of all frames. The depth range
         is estimated from all frames."""

@@ -5,9 +5,9 @@ from functools import partial
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, with_gradients
+from nerfmac.common import Float32Array
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry import Camera, Cameras, DepthMaps, Lens, Samples
 from nerfmac.ops.huber import huber
@@ -54,7 +54,7 @@ def sensor_depth_cases() -> Iterator[Case]:
 
 def _looked_up(rays: int) -> Arrays:
     random = np.random.default_rng(rays)
-    maps: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None] = [None]
+    maps: list[tuple[Float32Array, Float32Array] | None] = [None]
     for size in ((5, 7), (48, 64), (1, 9)):
         confidence = random.choice(np.array([0.0, 0.5, 1.0, 1.0], np.float32), size)
         distance = random.uniform(0.5, 4.0, size).astype(np.float32) * (confidence > 0)

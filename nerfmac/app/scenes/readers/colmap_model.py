@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.app.scenes.placement import Array, rotation_of
+from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.common import LARGEST, Float64Array, InputError, Int64Array, prefix_errors
 
 Parsed = TypeVar("Parsed")
 
@@ -40,9 +39,9 @@ class ColmapImage(NamedTuple):
 
     name: str
     camera: int
-    pose: Array
-    pixels: Array = np.zeros((0, 2))
-    points: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    pose: Float64Array
+    pixels: Float64Array = np.zeros((0, 2))
+    points: Int64Array = np.zeros(0, np.int64)
 
 
 class ColmapModel(NamedTuple):
@@ -51,9 +50,9 @@ class ColmapModel(NamedTuple):
 
     cameras: dict[int, ColmapCamera]
     images: list[ColmapImage]
-    points: Array
-    numbers: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-    errors: Array = np.zeros(0)
+    points: Float64Array
+    numbers: Int64Array = np.zeros(0, np.int64)
+    errors: Float64Array = np.zeros(0)
 
 
 def is_model(folder: Path) -> bool:
@@ -126,7 +125,7 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 
 
 def _image(
-    name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
+    name: str, camera: int, pose: list[float], pixels: Float64Array, points: Int64Array
 ) -> ColmapImage:
     """Create an image from a quaternion and a translation. Drop observations with the ID -1."""
     translation = pose[4:]
@@ -207,7 +206,7 @@ def _text_images(content: bytes) -> Iterator[ColmapImage]:
         yield _image(*image, *_text_shown(""))
 
 
-def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
+def _text_shown(line: str) -> tuple[Float64Array, Int64Array]:
     """Return the pixels (n, 2) and point IDs (n,) in the point list of an image."""
     table = np.array(line.split(), np.float64).reshape(-1, 3)
     return table[:, :2], table[:, 2].astype(np.int64)

@@ -18,11 +18,11 @@ import numpy as np
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, Array, estimated_up, rigid, unit
+from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, posed_images
 from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
 from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
-from nerfmac.common import Fields, InputError, leads_out, log, prefix_errors, spelled
+from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, prefix_errors, spelled
 from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Direction, Lens, Placement, focal_length
 
@@ -280,7 +280,7 @@ def _value(key: str, frame: Fields, file: Fields, default: float) -> float:
 
 def cameras_of(
     file: Fields, photo: Header, names: Collection[str] | None = None
-) -> list[tuple[Lens, Array]]:
+) -> list[tuple[Lens, Float64Array]]:
     """Return the camera intrinsics and the camera-to-world pose (3, 4), in file coordinates with
     OpenGL axes, of the frames with a `file_path` in `names`, by default of all frames. The images
     need not exist. `photo` is the image size for files without one."""
@@ -319,7 +319,7 @@ def placement_of(file: Fields) -> Placement:
     return Placement(scale, offset, extent)
 
 
-def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
+def up_of(file: Fields, poses: Sequence[Float64Array] = ()) -> Direction:
     """Return the up direction of a file as a unit vector in the coordinates of the file.
 
     If instant-ngp's key `up` exists, the result is its value. If nerfstudio's key
@@ -338,7 +338,7 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
     return estimated_up(np.stack(poses))
 
 
-def _poses(frames: Sequence[Fields]) -> list[Array]:
+def _poses(frames: Sequence[Fields]) -> list[Float64Array]:
     """Return the camera-to-world poses (3, 4) of frames, with exactly orthonormal rotations.
 
     If a similarity transform of the scene has scaled all rotations by the same factor, the factor
@@ -366,7 +366,7 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     return poses
 
 
-def _matrix_of(fields: Fields) -> Array:
+def _matrix_of(fields: Fields) -> Float64Array:
     matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
     if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
         where, row = f"{fields.where}: the last row of {POSE}", matrix[3].tolist()

@@ -8,9 +8,9 @@ import numpy as np
 
 from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import Array, rigid
+from nerfmac.app.scenes.placement import rigid
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
 FILE_NAME = "poses_bounds.npy"
@@ -32,7 +32,7 @@ def read_llff(path: Path) -> ParsedScene:
     return ParsedScene(str(path.parent), path.parent, images, points=points)
 
 
-def _table(path: Path) -> Array:
+def _table(path: Path) -> Float64Array:
     try:
         # With mmap, no memory is allocated if the header claims more data than the file contains.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -77,7 +77,7 @@ def _lens(width: float, height: float, focal: float, where: str) -> Lens:
         return Lens(round(width), round(height), focal, focal, width / 2, height / 2)
 
 
-def _seen(poses: Array, depths: Array) -> Array:
+def _seen(poses: Float64Array, depths: Float64Array) -> Float64Array:
     """Return points (2 n, 3) on the optical axes at the minimum and the maximum depth."""
     eyes, axes = poses[:, None, :, 3], poses[:, None, :, 2]
     return np.asarray(eyes - depths[:, :, None] * axes).reshape(-1, 3)

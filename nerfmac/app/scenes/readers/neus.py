@@ -9,9 +9,9 @@ import numpy as np
 
 from nerfmac.app.scenes.images import Header, image_files
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import OPENCV, Array, rigid
+from nerfmac.app.scenes.placement import OPENCV, rigid
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
-from nerfmac.common import LARGEST, InputError, prefix_errors
+from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
 FILE_NAMES = ("cameras_sphere.npz", "cameras.npz")
@@ -46,9 +46,9 @@ def read_neus(path: Path) -> ParsedScene:
     return ParsedScene(str(path.parent), path.parent, images)
 
 
-def _matrices(path: Path) -> list[Array]:
+def _matrices(path: Path) -> list[Float64Array]:
     """Return the projection matrices (3, 4), in the order of their numbers."""
-    found: list[Array] = []
+    found: list[Float64Array] = []
     try:
         with np.load(path, allow_pickle=False) as arrays:
             while MATRIX.format(len(found)) in arrays:
@@ -65,7 +65,7 @@ def _matrices(path: Path) -> list[Array]:
     return [matrix[:3] for matrix in found]
 
 
-def _camera(matrix: Array, image: Header, where: str) -> tuple[Lens, Array]:
+def _camera(matrix: Float64Array, image: Header, where: str) -> tuple[Lens, Float64Array]:
     """Decompose a projection matrix (3, 4) into camera intrinsics and a pose with OpenGL axes."""
     if abs(np.linalg.det(matrix[:, :3])) < 1e-12:
         raise InputError(f"{where} is singular; expected K [R | t]")

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from nerfmac.common import LARGEST, InputError
+from nerfmac.common import LARGEST, Float64Array, InputError
 
 
-def read_numbers(path: Path) -> npt.NDArray[np.float64]:
+def read_numbers(path: Path) -> Float64Array:
     """Return all numbers (n,) in a text file, row by row."""
     try:
         return finite_numbers(path.read_text().replace(",", " ").split(), path)
@@ -16,7 +15,7 @@ def read_numbers(path: Path) -> npt.NDArray[np.float64]:
         raise InputError(f"{path} is not a text file of numbers: {error}") from error
 
 
-def finite_numbers(words: list[str], path: Path) -> npt.NDArray[np.float64]:
+def finite_numbers(words: list[str], path: Path) -> Float64Array:
     """Convert words in a file to finite numbers (n,)."""
     try:
         numbers = np.array(words, np.float64)

@@ -15,11 +15,11 @@ from pathlib import Path
 from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.placement import OPENCV, pose_of
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
 from nerfmac.app.scenes.unpacked import unpacked
-from nerfmac.common import InputError, log, prefix_errors
+from nerfmac.common import Float64Array, InputError, log, prefix_errors
 from nerfmac.geometry import Lens
 
 VIDEO, POSES, INTRINSICS = "rgb.mp4", "odometry.csv", "camera_matrix.csv"
@@ -65,7 +65,7 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     return ParsedScene(str(folder), folder, posed_images(files, entry_of))
 
 
-def _poses(path: Path) -> dict[int, tuple[Array, list[float]]]:
+def _poses(path: Path) -> dict[int, tuple[Float64Array, list[float]]]:
     """Return the camera-to-world pose (3, 4) with OpenGL axes and the intrinsics of each frame, by
     frame number. Without columns for intrinsics, the intrinsics are an empty list."""
     poses = {}

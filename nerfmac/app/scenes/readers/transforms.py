@@ -25,7 +25,6 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import Array
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import points_beside
@@ -41,6 +40,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     without_bad,
 )
 from nerfmac.common import Fields, InputError, leads_out, log, name_key, read_fields, spelled
+from nerfmac.common.arrays import Float64Array
 from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
@@ -150,7 +150,7 @@ def read_transforms(path: Path) -> ParsedScene:
     )
 
 
-def _points_of(file: Fields, folder: Path) -> Array | None:
+def _points_of(file: Fields, folder: Path) -> Float64Array | None:
     """Return the sparse points (n, 3) of nerfstudio, in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None
@@ -205,11 +205,11 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
 class StudioSpace(NamedTuple):
     """Transform to nerfstudio coordinates, scale * (rotation @ file position + offset)."""
 
-    rotation: Array  # (3, 3)
-    offset: Array  # (3,)
+    rotation: Float64Array  # (3, 3)
+    offset: Float64Array  # (3,)
     scale: float
 
-    def to_file(self, pose: npt.NDArray[np.floating[Any]]) -> Array:
+    def to_file(self, pose: npt.NDArray[np.floating[Any]]) -> Float64Array:
         """Transform a camera-to-world pose (3, 4) from nerfstudio to file coordinates."""
         position = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
         return np.column_stack([self.rotation.T @ pose[:, :3], position])

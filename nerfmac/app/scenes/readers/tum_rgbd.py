@@ -16,9 +16,9 @@ from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.placement import OPENCV, Array, pose_of
+from nerfmac.app.scenes.placement import OPENCV, pose_of
 from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
-from nerfmac.common import InputError, log
+from nerfmac.common import Float64Array, InputError, log
 from nerfmac.geometry import Lens
 
 IMAGES, DEPTHS, POSES = "rgb.txt", "depth.txt", "groundtruth.txt"
@@ -95,7 +95,7 @@ def _rows(path: Path, columns: int) -> list[list[str]]:
 EXPECTED = {2: "a time and a file name", 8: "a time, a position, and a quaternion"}
 
 
-def _nearest(times: Array, time: float) -> int | None:
+def _nearest(times: Float64Array, time: float) -> int | None:
     """Return the index of the nearest time, or None if the difference is more than `WITHIN`."""
     if not len(times):
         return None
