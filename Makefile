@@ -23,11 +23,11 @@ ifeq ($(SYSTEM),Linux)
     FLAVOUR := cpu
   endif
   PACKAGE := .[$(FLAVOUR),capture,notebook,export]
-  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,plot,tensorboard]
+  PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,plot]
 else
   FLAVOUR := metal
   PACKAGE := .[capture,notebook,export]
-  PACKAGE_DEV := .[notebook,export,ingp,plot,tensorboard]
+  PACKAGE_DEV := .[notebook,export,ingp,plot]
 endif
 
 BIN := $(VENV)/bin

@@ -84,8 +84,6 @@ class Train(DeviceFlag, SceneFlags):
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     resume: bool = False
     """Resume training the run in --out, with the scene and configuration stored in the run."""
-    tensorboard: bool = False
-    """Also write scalars and images for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
     """Compile the training step with mx.compile. For debugging, use --no-compile. Training is
     slower without compilation."""

@@ -21,7 +21,7 @@ from nerfmac.app.run.start import begin_training, resume_training, train_and_eva
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.backend.memory import limit_memory
-from nerfmac.common import InputError, needed, read_json
+from nerfmac.common import InputError, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config
 from nerfmac.config.rendering import VideoOptions
@@ -50,8 +50,6 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     signal.signal(signal.SIGCONT, note_continued)
     if not join().is_first:
         log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
-    if arguments.tensorboard:
-        needed("tensorboardX", "tensorboard", "--tensorboard needs")
     limit_memory(arguments.memory_limit, arguments.memory_fraction)
     goal = Goal(arguments.steps, arguments.seconds)
     with nullcontext() if arguments.compile else uncompiled():
@@ -69,7 +67,6 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
         outputs = Outputs(
             training,
             start,
-            tensorboard=arguments.tensorboard,
             all_views=arguments.all_views,
             on_end=partial(save_turntable, training) if arguments.video else None,
         )

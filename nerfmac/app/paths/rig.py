@@ -27,6 +27,7 @@ median). At each of these differences, the weight of a training camera decreases
 MAX_ELEVATION = math.radians(85.0)  # At 90 degrees, the azimuth would be undefined.
 PARALLEL_DISTANCE = 4.0  # Distance of parallel cameras' center, relative to their spread.
 CIRCLE = 2.0 * math.pi
+STEEP = math.radians(20.0)  # Difference in elevation that counts as much as an image border.
 VIEWS = 12  # Maximum number of cameras for rendering images.
 SIDE = 16  # Shorter side of the rendered images in pixels.
 MIDDLE = 0.5  # Side of the used part in the middle of an image, relative to the image.
@@ -116,6 +117,40 @@ class Rig:
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.center + distance * self.distance * direction
         return Camera.look_at(eye, eye - direction, self.frame[2], self.lens)
+
+
+def best_framed(
+    cameras: Sequence[Camera], up: npt.ArrayLike, center: npt.ArrayLike | None = None
+) -> int:
+    """Return the index of the camera that frames the scene best.
+
+    Its axis passes close to the center, its horizon is level, and its elevation and its distance
+    from the center are typical of the cameras. If the cameras show only one side, it is in the
+    middle of them.
+
+    Args:
+        cameras: Training cameras.
+        up: Up direction (3,) of the scene, of any length.
+        center: Point (3,) that the cameras look at. By default, the center of their `Rig`.
+    """
+    rig = Rig.of(cameras, up, center=center)
+    eyes, axes = _axes(cameras)
+    outward = (eyes - rig.center) / rig.distance if rig.distance > 0.0 else -axes
+    distance = np.linalg.norm(outward, axis=1)
+    azimuth, elevation, _ = _angles(outward @ rig.frame.T)
+    aside = np.arccos(np.clip(-np.sum(outward * axes, axis=1) / distance, -1.0, 1.0))
+    right = np.stack([camera.pose[:, 0] for camera in cameras])
+    faults = [
+        aside / [math.atan(min(camera.lens.tangents)) for camera in cameras],
+        np.abs(elevation - np.median(elevation)) / STEEP,
+        2.0 * np.abs(np.log(distance)),
+        2.0 * np.abs(right @ rig.frame[2]),
+    ]
+    if not rig.goes_round:
+        start, arc = rig.arc
+        around = (azimuth - start - 0.5 * arc + math.pi) % CIRCLE - math.pi
+        faults.append(2.0 * np.abs(around) / max(arc, STEEP))
+    return int(np.argmin(sum(faults)))
 
 
 def center_of(cameras: Sequence[Camera]) -> Float64Array:

@@ -1,7 +1,6 @@
 """`View`, the camera of the viewer and the point that it orbits. The page of the viewer moves the
 camera by pointer and keys (`page/motion/navigation.js`), with the same limits."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.keyframe import Keyframe, vertical_fov
-from nerfmac.app.paths.moves import orbit
-from nerfmac.app.paths.rig import center_of
+from nerfmac.app.paths.rig import best_framed, center_of
 from nerfmac.common import Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Sphere, focal_length
 
@@ -19,8 +17,6 @@ CLOSEST = 0.1  # Minimum distance between camera and center in scene units.
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32
 cannot distinguish the samples of neighboring rays."""
-FILLED = 0.5  # Fraction of the image height that the subject fills in the initial view.
-NEAREST = 0.5  # Minimum distance of the initial view, relative to the training cameras.
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,29 +54,20 @@ class View:
     def initial(
         cls, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
     ) -> Self:
-        """Create the initial view of the viewer, from a position on the orbit around the scene.
+        """Create the first view of a scene: that of the photo that frames the scene best, with a
+        level horizon.
 
-        If the subject is known, its center is the center of the view, and the camera moves closer,
-        to at least half its distance, until the subject fills half of the image height. Otherwise,
-        the center is the center of the orbit or, if the cameras face outward, a point in front of
-        the camera.
+        The center of the view is the center of the subject, if it is known, or else the point that
+        the cameras look at. If the cameras face outward, the center is in front of the camera.
         """
-        if subject is not None:
-            camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
-            view = cls._of(camera, np.array(subject.center), up)
-            filling = subject.radius / (FILLED * math.tan(0.5 * view.fov))
-            distance = max(min(max(filling, NEAREST * view.distance), view.distance), CLOSEST)
-            origin = view.center + distance * view.pose[:, 2]
-            return replace(view, pose=np.c_[view.pose[:, :3], origin])
-        camera = orbit(cameras, up=up, frames=1)[0]
+        center = center_of(cameras) if subject is None else np.array(subject.center)
+        camera = cameras[best_framed(cameras, up, center)]
         pose = camera.pose.astype(np.float64)
-        distance = abs(float((pose[:, 3] - center_of(cameras)) @ pose[:, 2]))
-        return cls._of(camera, pose[:, 3] - max(distance, CLOSEST) * pose[:, 2], up)
-
-    @classmethod
-    def _of(cls, camera: Camera, center: Float64Array, up: npt.ArrayLike) -> Self:
-        fov = vertical_fov(camera.lens)
-        return cls(camera.pose.astype(np.float64), center, np.asarray(up, np.float64), fov)
+        ahead = float((pose[:, 3] - center) @ pose[:, 2])
+        if ahead < CLOSEST:
+            center = pose[:, 3] - max(-ahead, CLOSEST) * pose[:, 2]
+        view = cls(pose, center, np.asarray(up, np.float64), vertical_fov(camera.lens))
+        return view.look_at(center)
 
     @property
     def distance(self) -> float:

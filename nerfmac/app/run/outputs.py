@@ -62,7 +62,6 @@ class Outputs:
         start: float,
         on_report: Callable[[Report], None] | None = None,
         *,
-        tensorboard: bool = False,
         all_views: bool = False,
         on_end: Callable[[], None] | None = None,
         progress: bool = True,
@@ -73,7 +72,6 @@ class Outputs:
             training: Training whose reports are passed to `add`.
             start: `time.perf_counter()` at the start of the command.
             on_report: Callback for each report.
-            tensorboard: Whether to also write TensorBoard events.
             all_views: Whether to evaluate all test views, instead of those that `measured_views`
                 selects.
             on_end: Callback that `finish` calls before the evaluation.
@@ -81,7 +79,7 @@ class Outputs:
         """
         self._training, self._run, self._folder = training, training.run, training.folder
         self._start, self._on_report, self._on_end = start, on_report, on_end
-        self._tensorboard, self._all_views = tensorboard, all_views
+        self._all_views = all_views
         self.progress = progress and current_ranks().is_first
         self._scalars: Scalars | None = None
 
@@ -91,8 +89,7 @@ class Outputs:
         if self._folder is None:
             yield
             return
-        step = self._run.state.step
-        self._scalars = Scalars(self._folder, step=step, tensorboard=self._tensorboard)
+        self._scalars = Scalars(self._folder, step=self._run.state.step)
         try:
             yield
         finally:
@@ -139,7 +136,6 @@ class Outputs:
         figures = metrics(self._training, views, of, wall_seconds=wall_seconds)
         confirm()
         write_json(folder / "metrics.json", figures)
-        self._scalars.result(run.state.step, preview, views)
         if error is not None:
             raise error
 

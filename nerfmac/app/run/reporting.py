@@ -1,8 +1,8 @@
 """Reporting of training: progress bar, log, `scalars.jsonl`, and a warning if nothing is learned.
 
-`Scalars` writes reports during training as TensorBoard events and as the JSON lines of
-`scalars.jsonl`, at most one line per second and without buffering, so that other programs can
-follow the file. A last line that a full disk or a power failure has truncated is ignored.
+`Scalars` writes reports during training as the JSON lines of `scalars.jsonl`, at most one line per
+second and without buffering, so that other programs can follow the file. A last line that a full
+disk or a power failure has truncated is ignored.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-import numpy as np
-from PIL import Image
 from tqdm.auto import tqdm
 
 from nerfmac.app.run.history import History, Point
 from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
-from nerfmac.common import InputError, appearing, needed
+from nerfmac.common import InputError, appearing
 from nerfmac.geometry import Views, blended
 from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
-from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
 
@@ -122,10 +119,8 @@ class Scalars:
     """Writer of training reports. If the disk is full, a warning is logged once and no more reports
     are written, but training continues."""
 
-    def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
-        """Open the files in a run folder, and remove existing lines of steps after `step`. With
-        `tensorboard`, TensorBoard events are also written to `folder/tensorboard`."""
-        self._board = _board(folder / "tensorboard", step) if tensorboard else None
+    def __init__(self, folder: Path, *, step: int = 0) -> None:
+        """Open the file in a run folder, and remove existing lines of steps after `step`."""
         path = folder / NAME
         kept = [values for values in read_scalars(folder) if values["step"] <= step]
         with appearing(path) as partial:
@@ -141,35 +136,17 @@ class Scalars:
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
-    def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
-        """Write the preview and the mean quality of the test views as TensorBoard events."""
-        if self._board is None:
-            return
-        if image.is_file():
-            pixels = np.asarray(Image.open(image).convert("RGB"))
-            self._board.add_image("preview", pixels, step, dataformats="HWC")
-        for name in ("psnr", "ssim") if views else ():
-            mean = float(np.mean([getattr(view, name) for view in views]))
-            self._board.add_scalar(f"test/{name}", mean, step)
-
     def close(self) -> None:
-        """Write the last report and close the files."""
+        """Write the last report and close the file."""
         if self._last is not None:
             self._write(self._last)
         self._file.close()
-        if self._board:
-            self._board.close()
 
     def _write(self, report: Report) -> None:
         self._written, self._last = time.monotonic(), None
-        values = _values(report)
-        if self._board:
-            step = values["step"]
-            for name in values.keys() - {"step"}:
-                self._board.add_scalar(f"training/{name}", values[name], step)
         if self._file.closed:
             return
-        line = (json.dumps(values) + "\n").encode()
+        line = (json.dumps(_values(report)) + "\n").encode()
         try:
             if self._file.write(line) < len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -221,8 +198,3 @@ def _values(report: Report) -> dict[str, Any]:
         "rays_per_second": report.rays_per_second,
         "samples_per_second": report.samples_per_second,
     }
-
-
-def _board(folder: Path, step: int) -> Any:
-    writer = needed("tensorboardX", "tensorboard", "--tensorboard needs").SummaryWriter
-    return writer(str(folder), purge_step=step + 1 if step else None)

@@ -220,6 +220,9 @@ MIN_CAMERAS = 0.7
 """Minimum fraction of the cameras that show a point of the subject in the central region."""
 MIN_SUBJECT_POINTS = 20  # Minimum number of points of a subject.
 INSIDE = 0.9  # Fraction of the subject points that the sphere contains.
+CENTRAL = 0.35
+"""Standard deviation of the weights of patches around the middle of a photo, relative to half of
+the width and height of the photo."""
 
 
 def patch_medians(
@@ -290,23 +293,31 @@ def find_subject(points: Float64Array | None, cameras: Sequence[Camera]) -> Sphe
     scene coordinates.
 
     The points of the object are in the middle of most photos, whereas background points move in the
-    image when the camera moves around the object. Occlusion and distortion are ignored. If fewer
-    than `MIN_SUBJECT_POINTS` points are in the middle of most photos, as in a room, the result is
-    None.
+    image when the camera moves around the object. The center is the mean of the patches of all
+    photos that show these points. Patches in the middle of a photo have larger weights, and each
+    patch counts once, because a tablecloth can have more points than the plant that stands on it.
+    Occlusion and distortion are ignored. If fewer than `MIN_SUBJECT_POINTS` points are in the
+    middle of most photos, as in a room, the result is None.
     """
     if points is None or not len(points) or not cameras:
         return None
     points = points[:: -(-len(points) // MAX_POINTS)]
     chosen = cameras[:: -(-len(cameras) // MAX_VIEWS)]
-    shown = np.zeros(len(points))
-    for camera in chosen:
+    positions = np.full((len(chosen), len(points), 2), np.inf)
+    for position, camera in zip(positions, chosen, strict=True):
         pose = np.asarray(camera.pose, np.float64)
-        position, is_seen = in_image(points, pose, camera.lens.tangents)
-        shown += is_seen & (np.abs(position) < MIDDLE).all(axis=1)
-    points = points[shown >= MIN_CAMERAS * len(chosen)]
+        projected, is_seen = in_image(points, pose, camera.lens.tangents)
+        position[is_seen] = projected[is_seen]
+    is_central = (np.abs(positions) < MIDDLE).all(axis=2).mean(axis=0) >= MIN_CAMERAS
+    points, positions = points[is_central], positions[:, is_central]
     if len(points) < MIN_SUBJECT_POINTS:
         return None
-    center = np.median(points, axis=0)
+    view, point = np.nonzero(np.isfinite(positions).all(axis=2))
+    column, row = ((positions[view, point] + 1) * (PATCHES / 2)).astype(int).T
+    _, patch = np.unique((view * PATCHES + row) * PATCHES + column, return_inverse=True)
+    offset = np.square(positions[view, point] / CENTRAL).sum(axis=1)
+    weight = np.exp(-0.5 * offset) / np.bincount(patch)[patch]
+    center = weight @ points[point] / weight.sum()
     radius = np.quantile(np.linalg.norm(points - center, axis=1), INSIDE)
     x, y, z = (float(value) for value in center)
     return Sphere((x, y, z), float(radius)) if radius > 0.0 else None

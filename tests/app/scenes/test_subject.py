@@ -36,6 +36,16 @@ def test_the_subject_is_in_the_middle_of_most_photos(start):
     assert subject.radius == pytest.approx(0.12, rel=0.2)
 
 
+def test_a_texture_with_many_points_is_not_the_center_of_the_subject():
+    """A plant with few points is on a cloth with many points. The photos show its middle."""
+    random = np.random.default_rng(3)
+    plant = 0.5 + np.array([0.1, 0.1, 0.2]) * random.uniform(-1.0, 1.0, (300, 3))
+    cloth = 0.5 + np.array([0.12, 0.12, 0.0]) * random.uniform(-1.0, 1.0, (9000, 3)) - (0, 0, 0.2)
+    subject = find_subject(np.concatenate([plant, cloth]), cameras())
+    assert subject.center == pytest.approx((0.5, 0.5, 0.5), abs=0.07)
+    assert subject.radius > 0.18
+
+
 def test_there_is_no_subject_without_points_that_show_it():
     assert find_subject(None, cameras()) is None
     assert find_subject(np.zeros((0, 3)), cameras()) is None

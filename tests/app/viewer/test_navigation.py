@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Camera, InputError
-from nerfmac.app.paths import orbit
+from nerfmac.app.paths.rig import best_framed
 from nerfmac.app.paths.view import CLOSEST, View
 from nerfmac.geometry.bounds import Sphere
 from tests.app.viewer.standing import CENTER, EYE, FOV, LENS, UP, level, rolled, seen
@@ -44,37 +44,55 @@ def rig(degrees, outwards: bool, scale: float = 1.8) -> list[Camera]:
 
 @pytest.mark.parametrize("outwards", [False, True])
 @pytest.mark.parametrize("degrees", [[0, 50, 140, 170, 260, 300], [330, 350, 20, 55]])
-def test_the_first_view_is_the_first_of_the_path_around_the_scene(degrees, outwards):
+def test_the_first_view_is_that_of_a_photo_with_a_level_horizon(degrees, outwards):
     cameras = rig(degrees, outwards)
-    view, first = View.initial(cameras, 2.5 * UP), orbit(cameras, up=UP, frames=7)[0]
-    if len(degrees) == 6:  # a full orbit begins anywhere in it; a swing in its middle
-        assert np.allclose(view.pose, first.pose, atol=1e-6)
-    lens = view.camera(first.lens.width, first.lens.height).lens
-    assert lens.fl_y == pytest.approx(first.lens.fl_y)
+    view = View.initial(cameras, 2.5 * UP)
+    eyes = np.stack([camera.pose[:, 3] for camera in cameras])
+    assert np.abs(eyes - view.pose[:, 3]).max(axis=1).min() < 1e-6
+    assert view.camera(48, 36).lens.fl_y == pytest.approx(LENS.fl_y * 36 / LENS.height)
     assert np.allclose(view.up, UP)
+    assert view.pose[:, 0] @ UP == pytest.approx(0.0, abs=1e-6)
     assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
-    distance = np.linalg.norm(view.pose[:, 3] - CENTER)
-    assert view.distance == pytest.approx(distance, abs=1e-5)
     if not outwards:
         assert np.allclose(view.center, CENTER, atol=1e-5)
 
 
-@pytest.mark.parametrize("radius", [0.25, 0.35])
-def test_a_subject_is_the_center_of_the_first_view_and_fills_half_of_its_height(radius):
-    subject = Sphere(tuple(CENTER + [0.2, -0.1, 0.15]), radius)
-    view = View.initial(rig([0, 50, 140, 170, 260, 300], False), UP, subject)
-    assert np.allclose(view.center, subject.center)
-    assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
-    height = 2.0 * view.distance * math.tan(0.5 * view.fov)
-    assert 2.0 * radius / height == pytest.approx(0.5)
+def test_the_first_view_looks_at_the_subject_from_the_position_of_a_photo():
+    cameras, subject = rig([0, 50, 140, 170, 260, 300], False), CENTER + [0.2, -0.1, 0.15]
+    view = View.initial(cameras, UP, Sphere(tuple(subject), 0.3))
+    assert np.allclose(view.center, subject)
+    assert np.allclose(seen(view, subject), 0.0, atol=1e-6)
+    assert min(np.abs(camera.pose[:, 3] - view.pose[:, 3]).max() for camera in cameras) < 1e-6
 
 
-@pytest.mark.parametrize(("radius", "factor"), [(0.01, 0.5), (50.0, 1.0)])
-def test_the_first_view_stays_where_photos_were_taken(radius, factor):
-    cameras = rig([0, 50, 140, 170, 260, 300], False)
-    far = View.initial(cameras, UP).distance
-    view = View.initial(cameras, UP, Sphere(tuple(CENTER), radius))
-    assert view.distance == pytest.approx(factor * far, rel=1e-4)
+@pytest.mark.parametrize("fault", ["aside", "rolled", "near", "far", "high"])
+def test_the_photo_that_frames_the_scene_best_has_no_fault(fault):
+    cameras = rig(range(0, 360, 30), False)
+
+    def spoiled(camera: Camera) -> Camera:
+        eye, up = camera.pose[:, 3].astype(float), UP
+        away, right = eye - CENTER, camera.pose[:, 0]
+        at = CENTER + 0.4 * np.linalg.norm(away) * right if fault == "aside" else CENTER
+        factor = {"near": 0.5, "far": 2.0}.get(fault, 1.0)
+        if fault == "high":
+            length = np.linalg.norm(away)
+            away = away + length * UP
+            away *= length / np.linalg.norm(away)
+        if fault == "rolled":
+            up = UP + 0.5 * right
+        return Camera.look_at(CENTER + factor * away, at, up, LENS)
+
+    chosen = {0, 4, 8}
+    mixed = [spoiled(c) if index in chosen else c for index, c in enumerate(cameras)]
+    assert best_framed(mixed, UP, CENTER) not in chosen
+    one = [c if index == 7 else spoiled(c) for index, c in enumerate(cameras)]
+    if fault in ("aside", "rolled"):
+        assert best_framed(one, UP, CENTER) == 7
+
+
+def test_the_best_photo_of_one_side_is_in_the_middle():
+    cameras = rig([330, 345, 0, 20, 30], False)
+    assert best_framed(cameras, UP, CENTER) == 2
 
 
 def test_the_first_view_of_a_panorama_has_its_center_ahead():
