@@ -39,7 +39,7 @@ CEILINGS = {
     "run": 1553,
     "snapshots": 428,
     "video": 711,
-    "export": 1333,
+    "export": 1348,
     "viewer": 2284,
     "measure": 1599,
     "cli": 1714,

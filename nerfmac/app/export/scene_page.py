@@ -46,6 +46,10 @@ STILL_SIZES = {"still": (1200, 560), "portrait": (480, 1040)}
 crops an image to the aspect ratio of the window. Both images are therefore as wide or as tall as
 the screens of phones."""
 STILL_QUALITY = 85  # JPEG quality of the still images.
+ROOM = 1.15  # Ratio of the visible width to the diameter of the subject.
+SHOWN = 0.75
+"""Minimum width of a narrow image, relative to the shorter side of a photo. Beyond the edges of the
+photos, a scene with surroundings is not known."""
 
 Color = tuple[float, float, float]
 
@@ -96,13 +100,15 @@ def write_scene_page(
     field, title = TracedField.of(run, occupied), title or run.name
     background = background or run.scene.backdrop
     view = _first_view(run, camera_path)
+    side = _side(view, run)
     renderer, stills = run.model.renderer(run.state, occupied), {}
     with Stage(len(STILL_SIZES), "still images", "image", progress) as stage:
         for name, size in STILL_SIZES.items():
-            stills[name] = renderer.render(still_camera(view, *size), background).color
+            stills[name] = renderer.render(still_camera(view, side, *size), background).color
             stage.update()
     values = {
         "view": view.to_json(),
+        "side": round(side, 4),
         "path": None if camera_path is None else _path_values(camera_path),
         "background": [round(channel, 4) for channel in background],
         "march": field.march,
@@ -135,10 +141,23 @@ def _occupied(run: Run, crop: Box | None) -> Occupied:
     return Occupied(geometry, cropped(bits, geometry, crop, placement_of(run)))
 
 
-def still_camera(view: View, width: int, height: int) -> Camera:
-    """Return the camera of an image of `width` x `height` pixels, as `cameraOf` in screen.js: in
-    portrait format, the field of view applies to the width."""
-    slope = max(1.0, height / width) * math.tan(0.5 * view.fov)
+def _side(view: View, run: Run) -> float:
+    """Return the width that narrow images of the page show, relative to the height of other images.
+    It contains the subject but, in a scene with surroundings, nothing beyond the photos."""
+    if not run.scene.bounds.has_surroundings:
+        return 1.0
+    x, y = run.scene.cameras[0].lens.tangents
+    side, subject = SHOWN * min(x / y, y / x), run.scene.subject
+    if subject is None:
+        return side
+    angle = math.asin(min(ROOM * subject.radius / view.distance, 0.99))
+    return min(side, math.tan(angle) / math.tan(0.5 * view.fov))
+
+
+def still_camera(view: View, side: float, width: int, height: int) -> Camera:
+    """Return the camera of an image of `width` x `height` pixels, as `cameraOf` in screen.js: if
+    the image is narrower than `side` times its height, its vertical field of view is larger."""
+    slope = max(1.0, side * height / width) * math.tan(0.5 * view.fov)
     return view.with_fov(2.0 * math.atan(slope)).camera(width, height)
 
 

@@ -7,6 +7,9 @@
 
 import { centerDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
 
+const SWAY = 0.04; // maximum rotation of the swaying view, in image heights; 1 is pi radians
+const SWAY_TIME = 16; // seconds
+
 export class Flight {
   /** Fly from `home`. `path` is {fps, frames, closed} or null; a frame is 12 numbers and a fov. */
   constructor(home, path) {
@@ -14,6 +17,7 @@ export class Flight {
     this.screen = null; // {resize(width, height), look(view, isMoving), pointAt(x, y)}
     this.size = null; // [width, height] of the canvas, once it is known
     this.started = null; // performance.now() at the start of the path, while it plays
+    this.isSwaying = false;
     this.onPlay = () => {};
     this.holders = new Set();
     this.travels = []; // motions that have not been applied to the view yet
@@ -41,6 +45,7 @@ export class Flight {
   }
 
   hold(source) {
+    if (this.isSwaying) this.stop();
     this.holders.add(source);
   }
 
@@ -88,11 +93,29 @@ export class Flight {
 
   /** Play the path repeatedly, from its start. */
   play() {
-    this.started = performance.now();
+    this.isSwaying = false;
     this.onPlay(true);
+    this.run((seconds) => this.viewAt(seconds));
+  }
+
+  /** Move slowly around the initial view, until the user moves it, if the GPU is fast enough. */
+  sway() {
+    this.isSwaying = true;
+    const still = { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
+    this.run((seconds) => {
+      const angle = SWAY * Math.sin((2 * Math.PI * seconds) / SWAY_TIME);
+      return this.screen?.isFast && travelView(this.home, { ...still, orbit: [angle, 0] });
+    });
+  }
+
+  /** Show the views `viewAt(seconds)` until one is not a view, or until `stop`. */
+  run(viewAt) {
+    const started = (this.started = performance.now());
     const next = (now) => {
-      if (!this.isPlaying) return;
-      this.show(this.viewAt((now - this.started) / 1000), true);
+      if (this.started !== started) return;
+      const view = viewAt(Math.max(now - started, 0) / 1000);
+      if (!view) return void this.stop();
+      this.show(view, true);
       requestAnimationFrame(next);
     };
     requestAnimationFrame(next);
@@ -102,6 +125,7 @@ export class Flight {
   stop() {
     if (!this.isPlaying) return;
     this.started = null;
+    this.isSwaying = false;
     this.onPlay(false);
     this.show(this.view, false);
   }

@@ -38,7 +38,7 @@ async function openScene() {
   document.body.nerfmac = { flight }; // for end-to-end tests
   await showBest(area, scene, flight);
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (scene.path && flight.screen && !isCalm) flight.play();
+  if (flight.screen && !isCalm) flight[scene.path ? "play" : "sway"]();
 }
 
 /** Show the scene in the best available way. If the GPU stops, try the next way. */
@@ -73,7 +73,7 @@ function waysToShow(scene) {
     if (!navigator.gpu) return null;
     field ??= await readField(scene);
     const tracer = await Tracer.create(canvas, scene, field);
-    return tracer && new Screen(tracer, canvas);
+    return tracer && new Screen(tracer, canvas, scene.side);
   };
   return [trace, trace];
 }

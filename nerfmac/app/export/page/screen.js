@@ -21,8 +21,10 @@ const REMEMBERED = 512; // number of recorded frame times
 export const SAMPLES = 16;
 
 export class Screen {
-  constructor(tracer, canvas) {
-    Object.assign(this, { tracer, canvas });
+  /** `side` is the width, relative to the height of a landscape image, that must be visible. */
+  constructor(tracer, canvas, side) {
+    Object.assign(this, { tracer, canvas, side });
+    this.size = null; // [width, height] of the next full-size images
     this.view = null;
     this.isMoving = false;
     this.pace = { whole: null, strip: null }; // pixels per millisecond
@@ -46,10 +48,13 @@ export class Screen {
     this.wake();
   }
 
-  /** Set the size of the canvas in pixels. */
+  /**
+   * Set the size of images in pixels. The canvas has the new size from the next image on, because
+   * changing the size of a canvas clears it.
+   */
   resize(width, height) {
-    if (this.canvas.width !== width || this.canvas.height !== height || !this.images.length) {
-      Object.assign(this.canvas, { width, height });
+    if (this.size?.[0] !== width || this.size[1] !== height) {
+      this.size = [width, height];
       this.images.forEach((image) => this.tracer.discard(image));
       this.images = [0, 1].map(() => this.tracer.image(width * height));
       this.shown = this.job = null;
@@ -80,18 +85,18 @@ export class Screen {
 
   /** Create the next job or continue the current job. Returns false if there is nothing to do. */
   plan() {
-    const { view, shown, canvas } = this;
-    if (!view || !this.images.length) return false;
+    const { view, shown, size } = this;
+    if (!view || !size) return false;
     if (this.job?.view === view) return true;
     this.job = null;
     const isNew = shown?.view !== view;
     if (this.isMoving && !isNew) return false;
-    const pixels = canvas.width * canvas.height;
+    const pixels = size[0] * size[1];
     const affordable = this.pace.whole ? this.pace.whole * FRAME_TIME : FIRST_PIXELS;
     const scale = Math.max(LEAST_SCALE, Math.sqrt(affordable / pixels));
     if (isNew) this.begin(Math.min(1, scale), true);
-    else if (shown.width < canvas.width) {
-      const isSlow = pixels / this.pace.whole > SOON && shown.width < 0.5 * canvas.width;
+    else if (shown.width < size[0]) {
+      const isSlow = pixels / this.pace.whole > SOON && shown.width < 0.5 * size[0];
       this.begin(isSlow ? 0.5 : 1, false);
     } else if (shown.samples < SAMPLES) {
       this.job = { ...shown, row: 0, image: this.images[0], isWhole: false };
@@ -100,9 +105,7 @@ export class Screen {
   }
 
   begin(scale, isWhole) {
-    const [width, height] = [this.canvas.width, this.canvas.height].map(
-      (side) => Math.max(1, Math.round(side * scale)),
-    );
+    const [width, height] = this.size.map((side) => Math.max(1, Math.round(side * scale)));
     const image = Object.assign(this.images[1], { width, height });
     this.job = { view: this.view, width, height, samples: 0, row: 0, image, isWhole };
   }
@@ -114,7 +117,7 @@ export class Screen {
     const end = job.isWhole ? height : Math.min(row + this.stripRows(job), height);
     const start = performance.now();
     const offset = sampleOffset(samples);
-    tracer.trace(image, cameraOf(job.view, width, height), {
+    tracer.trace(image, cameraOf(job.view, width, height, this.side), {
       first: row, end, offset, isAdded: samples > 0,
     });
     job.row = end;
@@ -132,8 +135,9 @@ export class Screen {
   }
 
   async finish() {
-    const { job } = this;
+    const { job, canvas, size: [width, height] } = this;
     this.job = null;
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     if (job.image === this.images[1]) this.images.reverse();
     if (job.view !== this.shown?.view) {
       this.frames.push(performance.now());
@@ -142,6 +146,11 @@ export class Screen {
     this.shown = { ...job, samples: job.samples + 1 };
     await this.tracer.show(job.image);
     for (const listener of this.listeners) listener();
+  }
+
+  /** Whether moving images have at least half of the width and height of the canvas. */
+  get isFast() {
+    return !this.pace.whole || 4 * this.pace.whole * FRAME_TIME >= this.size[0] * this.size[1];
   }
 
   /** The scene position at (x, y) in [0, 1] of the canvas, or null where no surface is visible. */
@@ -153,7 +162,7 @@ export class Screen {
     const row = Math.min(Math.floor(y * height), height - 1);
     const [depth] = await tracer.read(images[0].depths, row * width + column, 1);
     if (!(depth > 0)) return null;
-    const { lens: [fx, fy, cx, cy] } = cameraOf(shown.view, width, height);
+    const { lens: [fx, fy, cx, cy] } = cameraOf(shown.view, width, height, this.side);
     const local = [(x * width - cx) / fx, -(y * height - cy) / fy, -1];
     const far = depth / Math.hypot(...local);
     return [0, 4, 8].map((line) => pose[line + 3] + far * (
@@ -162,12 +171,13 @@ export class Screen {
 }
 
 /**
- * The camera for an image of `width` x `height`; see tracer.js. In portrait format, the field of
- * view applies to the width, so that the sides of the scene are not cut off.
+ * The camera for an image of `width` x `height`; see tracer.js. If the image is narrower than
+ * `side` times its height, the vertical field of view is larger, so that the sides of the subject
+ * are not cut off.
  */
-export function cameraOf(view, width, height) {
+export function cameraOf(view, width, height, side) {
   const [fx, fy, cx, cy] = viewLens(view, width, height);
-  const zoom = Math.min(1, width / height);
+  const zoom = Math.min(1, width / height / side);
   return {
     pose: view.pose, lens: [zoom * fx * width, zoom * fy * height, cx * width, cy * height],
   };

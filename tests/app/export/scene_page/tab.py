@@ -25,7 +25,7 @@ class Tab:
     """A tab with a page, after JavaScript `before`; it collects console errors and requests."""
 
     def __init__(self, browser: Browser, path: Path, before: str = "", **options: Any) -> None:
-        shown = {"viewport": {"width": 96, "height": 72}, **options}
+        shown = {"viewport": {"width": 96, "height": 72}, "reduced_motion": "reduce", **options}
         self.browser = browser
         self.context = browser.new_context(offline=True, **shown)
         self.page = self.context.new_page()

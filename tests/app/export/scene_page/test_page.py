@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, InputError, Method, Run
-from nerfmac.app.export import PagePath, write_scene_page
+from nerfmac.app.export import PagePath, scene_page, write_scene_page
 from nerfmac.app.paths import View
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from tests.app.export.egg import Egg
@@ -220,7 +221,7 @@ def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_pa
 def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
     cameras = trained.orbit(24)
     frames = PagePath(cameras, fps=6.0, closed=True)
-    small = {"viewport": {"width": 16, "height": 12}}
+    small = {"viewport": {"width": 16, "height": 12}, "reduced_motion": "no-preference"}
     other = open_page(trained, camera_path=frames, context=small)
     flight = "document.body.nerfmac.flight"
     other.wait(f"{flight}?.isPlaying && {flight}.screen.frames.length > 1")
@@ -249,13 +250,74 @@ def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
     other.close()
 
 
-def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
-    frames = PagePath(trained.orbit(4), fps=6.0)
+@pytest.mark.parametrize("is_path", [True, False])
+def test_nothing_moves_for_readers_who_want_no_motion(trained, open_page, is_path):
+    frames = PagePath(trained.orbit(4), fps=6.0) if is_path else None
     calm = {"viewport": {"width": 16, "height": 12}, "reduced_motion": "reduce"}
     other = open_page(trained, camera_path=frames, context=calm)
     other.rest()
     assert not other.run("document.body.nerfmac.flight.isPlaying")
     other.close()
+
+
+def test_the_page_sways_around_its_first_view_until_it_is_touched(trained, open_page):
+    other = open_page(trained, context={"reduced_motion": "no-preference"})
+    flight = "document.body.nerfmac.flight"
+    other.wait(f"{flight}?.screen")
+    home = View.initial(trained.scene.cameras, trained.scene.up)
+    fast = "{ get: () => true, configurable: true }"  # whatever the machine of the test computes
+    other.run(f"Object.defineProperty({flight}.screen, 'isFast', {fast}), {flight}.sway()")
+    other.wait(f"{flight}.isSwaying && {flight}.view !== {flight}.home")
+    for _ in range(3):
+        pose = np.reshape(other.view()["pose"], (3, 4))
+        assert np.linalg.norm(pose[:, 3] - home.center) == pytest.approx(home.distance, rel=1e-4)
+        assert pose[:, 2] @ home.pose[:, 2] > np.cos(0.15)
+    other.page.mouse.move(30, 30)
+    other.page.mouse.down()
+    other.page.mouse.up()
+    other.wait(f"!{flight}.isPlaying && !{flight}.screen.isMoving")
+    other.close()
+
+
+def test_the_page_does_not_sway_where_moving_images_would_be_coarse(trained, open_page):
+    other = open_page(trained)
+    other.rest()
+    flight = "document.body.nerfmac.flight"
+    other.run(f"{flight}.screen.pace.whole = 1e-3, {flight}.sway()")
+    other.wait(f"!{flight}.isPlaying")
+    assert other.run(f"{flight}.view === {flight}.home")
+    other.close()
+
+
+def test_a_turned_phone_shows_the_last_image_until_the_next_one(trained, open_page):
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}})
+    other.rest()
+    size = "(({ width, height }) => [width, height])(document.querySelector('canvas'))"
+    assert other.run(size) == [48, 96]
+    other.run("document.body.nerfmac.flight.screen.isRunning = true")  # no image is computed
+    other.page.set_viewport_size({"width": 96, "height": 48})
+    other.wait("document.body.nerfmac.flight.size[0] === 96")
+    assert other.run(size) == [48, 96], "a canvas of another size is empty"
+    screen = "document.body.nerfmac.flight.screen"
+    other.run(f"{screen}.isRunning = false, {screen}.wake()")
+    other.rest()
+    assert other.run(size) == [96, 48]
+    other.close()
+
+
+@pytest.mark.parametrize("radius", [None, 0.1, 0.9])
+def test_a_narrow_page_of_a_scene_with_surroundings_shows_no_more_than_the_photos(trained, radius):
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    subject = radius and Sphere(tuple(view.center), radius * view.distance)
+    run = replace(trained, scene=replace(trained.scene, subject=subject, extent=4.0))
+    side = scene_page._side(view, run)
+    wide, narrow = (scene_page.still_camera(view, side, *size) for size in ((90, 60), (60, 90)))
+    assert narrow.lens.fl_y / 90 == pytest.approx(wide.lens.fl_y / 60 * min(1.0, 60 / 90 / side))
+    x, y = run.scene.cameras[0].lens.tangents
+    assert side <= 0.75 * min(x / y, y / x)
+    if radius == 0.1:  # The subject, a tenth of the distance, is whole on the narrowest page.
+        camera = scene_page.still_camera(view, side, 20, 200)
+        assert 10 / camera.lens.fl_x == pytest.approx(np.tan(np.arcsin(0.115)), rel=1e-6)
 
 
 def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
