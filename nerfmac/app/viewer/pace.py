@@ -70,6 +70,7 @@ WATCHED_SHARE = 1 / 1.05
 """Fraction of the device time for training, while pages are visible but not in use."""
 MAX_WAIT = 1.8  # Maximum training time in seconds between two images.
 FIRST_WAIT = 0.6  # The same at the start of training, when images change fastest.
+MOVING_WAIT = 0.15  # The same while a camera moves, even if an earlier image has taken longer.
 WAIT_GROWTH = 0.2
 """Maximum training time between two images, as a fraction of the training time so far. The product
 is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
@@ -141,7 +142,8 @@ class Pace:
     """Sizes of images, and the division of the device time between images and training."""
 
     def __init__(self) -> None:
-        self._costs: defaultdict[str, Cost] = defaultdict(Cost)  # By output.
+        self._costs: defaultdict[tuple[str, bool], Cost] = defaultdict(Cost)
+        """By output: of images of a moving camera (True), and of all images and strips (False)."""
         self._last: dict[tuple[str, Kind], float] = {}  # Number of pixels of the last image.
         self.restart()
 
@@ -159,7 +161,8 @@ class Pace:
         """
         if kind is Kind.RESTING:
             return MIDDLE if 0.0 < shown[0] < MIDDLE else 1.0
-        cost, is_haze, (seconds, longest) = self._costs[output], 0 < step < HAZE_STEPS, kind.value
+        cost, (seconds, longest) = self._costs[output, kind in MOVED], kind.value
+        is_haze = 0 < step < HAZE_STEPS
         fitting, last = cost.pixels_in(seconds), self._last.get((output, kind), 0.0)
         if fitting < last <= LATE * fitting:
             fitting = last
@@ -179,7 +182,7 @@ class Pace:
         camera after each strip, no image would ever be finished."""
         if drawing.kind in MOVED:
             return height
-        cost = self._costs[output]
+        cost = self._costs[output, False]
         largest = max((each.largest for each in cost.recent), default=0)
         pixels = min(cost.pixels_in(STRIP), max(GROWTH * largest, FIRST_PIXELS))
         return min(2 ** max(int(math.log2(max(pixels / width, 1.0))), 2), height)
@@ -188,11 +191,14 @@ class Pace:
         self, drawing: Drawing, output: str, pixels: int, seconds: float, *, training: bool
     ) -> None:
         """Record the drawing time in seconds of a strip with `pixels` pixels."""
-        self._costs[output].add(drawing, pixels, seconds, training=training)
+        self._costs[output, False].add(drawing, pixels, seconds, training=training)
+        if drawing.kind in MOVED:  # These are drawn at once.
+            own = Drawing(drawing.kind)
+            self._costs[output, True].add(own, pixels, seconds, training=False)
 
     def seconds_per_pixel(self, output: str) -> float | None:
         """Return the drawing time per pixel of a large image, or None if it is unknown."""
-        largest = max(self._costs[output].recent, key=lambda each: each.pixels, default=None)
+        largest = max(self._costs[output, False].recent, key=lambda each: each.pixels, default=None)
         return float(f"{largest.seconds / largest.pixels:.2g}") if largest else None
 
     def restart(self) -> None:
@@ -223,7 +229,8 @@ class Pace:
         else:
             share = max(min(share, MAX_TRAINING_SHARE) * (0.5 if is_moving else 1.0), 1e-3)
         self._rate = (1.0 - share) / share
-        longest = self._rate * min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
+        wait = min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
+        longest = self._rate * (MOVING_WAIT if is_moving else wait)
         self._owed = min(max(self._owed, -longest), longest)
         wait = self._owed / self._rate
         return min(wait, SLICE[is_moving]) if wait > MIN_SLICE else 0.0
