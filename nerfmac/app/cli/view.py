@@ -96,9 +96,10 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
             viewer.train(seconds=SECONDS)
         return viewer
 
-    server = Server("0.0.0.0" if arguments.lan else "127.0.0.1", arguments.port)
+    lan = _local_address() if arguments.lan else None
+    server = Server(lan, arguments.port)
     place = f"{server.port}/?token={server.token}"
-    address = f"http://{_local_address() if arguments.lan else '127.0.0.1'}:{place}"
+    address = f"http://{lan or '127.0.0.1'}:{place}"
     print(address, flush=True)
     if arguments.lan:
         print(f"http://{_bonjour_name()}.local:{place}")

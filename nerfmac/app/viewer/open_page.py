@@ -26,11 +26,8 @@ from nerfmac.config.rendering import Box
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
-HELD_STILL = 0.5
-"""Maximum time in seconds between two moves of a moving camera, even if the pointer is still
-pressed."""
-TOUCH = 10.0
-"""Time in seconds after a user action during which the page counts as in use."""
+HELD_STILL = 0.5  # Maximum time in seconds between two moves of a moving camera.
+TOUCH = 10.0  # Time in seconds after a user action during which the page counts as in use.
 PHOTOS = 8  # Number of thumbnails in a message.
 THUMBNAIL_QUALITY = 75  # JPEG quality.
 

@@ -34,17 +34,14 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 """Width and height of an image relative to the full size, from 1 to 1/32. Each entry has half the
 number of pixels of the previous entry. Functions that are compiled for one of these sizes can be
 reused."""
-MIN_FRACTION = 1 / 8
-"""Minimum number of pixels of an image, as a fraction of the full image, unless drawing this number
-takes longer than the maximum time."""
+MIN_FRACTION = 1 / 8  # Minimum fraction of the pixels, unless they take the maximum time.
 FIRST_PIXELS = 2**11
 """Maximum number of pixels of the first image. An untrained field is haze, and rays have about a
 hundred times as many samples in haze."""
 GROWTH = 2
 """Maximum growth of the pixel count, relative to the largest recent drawing, because estimates for
 still larger drawings are uncertain. Images below `MIN_FRACTION` may grow twice as fast."""
-LATE = 1.25
-"""A drawing is late if its time exceeds the allowed time by more than this factor."""
+LATE = 1.25  # A drawing is late if its time exceeds the allowed time by more than this factor.
 RECENT = 12  # Number of recent images that the estimates are fitted to.
 RECENT_IN_TRAINING = 3  # The same during training.
 STRIP = 1 / 30

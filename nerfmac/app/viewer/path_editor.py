@@ -26,11 +26,8 @@ from nerfmac.app.viewer.settings import check_ranges
 from nerfmac.common import InputError, checks, user_path
 from nerfmac.geometry import Camera
 
-MOVE_KEYFRAMES = 16
-"""Number of keyframes that approximate a move around the scene, with an error of less than one
-degree."""
-KEYFRAMES = "keyframes"
-"""Name that selects the path through the keyframes of the user, instead of a move."""
+MOVE_KEYFRAMES = 16  # Number of keyframes of a move, for an error of less than one degree.
+KEYFRAMES = "keyframes"  # Selects the path through the keyframes of the user.
 LONG_SIDES = 720, 1280, 1920, 3840, 480
 """Lengths in pixels of the longer side of a video in the shape of the photos. The first one is the
 default."""

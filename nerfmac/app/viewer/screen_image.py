@@ -36,9 +36,7 @@ Jupyter Server uses Nagle's algorithm: data that does not fill a TCP segment wai
 delayed acknowledgment. TCP segments on the loopback interface are slightly shorter than
 `MIN_MESSAGE`.
 """
-PICK_RADIUS = 2
-"""Radius in pixels around a click. All depths within this radius are used, so that a click can hit
-thin objects."""
+PICK_RADIUS = 2  # Radius in pixels around a click, so that a click can hit thin objects.
 
 
 @dataclass(frozen=True, eq=False)

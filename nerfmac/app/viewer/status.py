@@ -24,7 +24,6 @@ class Status:
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
-        self._errors: list[float | None] = []
 
     def introduce(self) -> None:
         """Send everything that does not change, and the state."""
@@ -46,10 +45,6 @@ class Status:
             self._when, self._last = now, message
             page.send(message)
         self._tell_curve()
-        errors = self._session.training.errors.psnr
-        if errors != self._errors and any(psnr is not None for psnr in errors):
-            self._errors = errors
-            page.send({"kind": "errors", "psnr": errors})
         return math.inf
 
     def _tell_curve(self) -> None:

@@ -23,7 +23,7 @@ from tests.scene_factory import HEIGHT, WIDTH
          "expected a rotation and a position"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
-        ({"kind": "stand", "index": 99}, "view 99 does not exist; the scene has 8"),
+        ({"kind": "stand", "index": 99}, "photo 99 does not exist; the scene has 10"),
         ({"kind": "refine", "name": "poses", "on": True}, "trained for [0-9]+ steps"),
         ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 does not exist"),
         ({"kind": "load", "name": "nothing.json"}, "nothing.json"),

@@ -72,7 +72,7 @@ def test_a_comparison_ends_with_the_first_frame_without_one(compared):
 
 
 @pytest.mark.parametrize(
-    ("index", "button", "to"), [(2, "Next training camera", 0), (0, "Previous training camera", 2)]
+    ("index", "button", "to"), [(2, "Next photo", 0), (0, "Previous photo", 2)]
 )
 def test_arrows_go_round_the_training_cameras(compared, index, button, to):
     compared.show(2, [RENDERED], compared=index)
@@ -88,7 +88,7 @@ def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
     view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"], "sizes": []})
     view.show(1)
     view.button("View panel").click()
-    view.button("Stand in the nearest training camera").click()
+    view.button("Compare with nearest photo").click()
     assert [each["index"] for each in view.sent("stand")] == [1]
 
 
