@@ -52,7 +52,7 @@ class Jobs:
         try:
             job.run(self._training.run, breathe)
             path, size = job.path.absolute(), f"{job.path.stat().st_size / 1e6:.1f} MB"
-            self.exported = {"name": path.name, "path": str(path), "size": size, "home": str(Path.home())}
+            self.exported = {"name": path.name, "path": str(path), "size": size}
             self.files[path.name] = path
         except Canceled:
             pass
@@ -98,5 +98,5 @@ class Jobs:
             "held_out": self.held_out and {**self.held_out._asdict(), "word": self.held_out.word},
             "measured": self._measured,
             "export": self.export and self.export.status(),
-            "exported": self.exported,
+            "exported": self.exported and {**self.exported, "home": str(Path.home())},
         }

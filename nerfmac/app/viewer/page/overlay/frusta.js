@@ -9,7 +9,7 @@ import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_REACH = 6; // maximum distance from the pointer to a line that it hits, CSS pixels
-const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
+const WEAKENING = 0.5; // reduction of the line strength for the farthest camera, as a fraction
 const COLORS = { false: "#6cb6ff", true: "#ffb454" }; // by whether a camera is held out
 const MEANINGS = { false: "training photos", true: "held-out photos, not used for training" };
 const SMALLEST = 10; // CSS pixels; photos of smaller frusta are not drawn

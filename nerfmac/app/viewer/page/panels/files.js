@@ -44,8 +44,9 @@ export function buildShare(link) {
   let scene = "scene";
   let shown = null;
   const about = make("p", {
-    class: "nerfmac-message", text: "Export the scene as a page for phones and computers in the"
-      + " local network. The address also opens this viewer.",
+    class: "nerfmac-message", text: "Export a page and show its address in the local network."
+      + " Everyone with the address can also use this viewer. Over http, browsers show a still image"
+      + " of the page; to explore the scene, download the page or open the viewer.",
   });
   const start = makeButton({
     image: "share", text: "Share", title: "Export a page and show its address",
@@ -55,7 +56,9 @@ export function buildShare(link) {
   const progress = makeExportJob(link);
   const code = make("img", { class: "nerfmac-code", alt: "QR code of the address" });
   const address = make("a", { class: "nerfmac-download", target: "_blank" });
-  const result = make("div", { class: "nerfmac-group", hidden: "" }, code, address);
+  const live = make("a", { class: "nerfmac-download", target: "_blank", text: "Open the viewer" });
+  live.href = template.replace("files/{name}", "");
+  const result = make("div", { class: "nerfmac-group", hidden: "" }, code, address, live);
   const show = async (name) => {
     address.href = address.textContent = template.replace("{name}", encodeURIComponent(name));
     code.src = await (await fetch(`codes/${encodeURIComponent(name)}`)).text();
