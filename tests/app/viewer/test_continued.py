@@ -33,7 +33,7 @@ def on_pages(folder, begin):
     page.open().settle()
     begin(page)
     page.loop._listen()
-    while page.session.training.is_running:
+    while page.session.training.is_running and page.session.run.state.step < 6 * STEPS:
         page.work()
     return page.session.run
 

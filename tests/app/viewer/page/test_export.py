@@ -77,6 +77,7 @@ def test_in_jupyterlab_the_links_are_those_of_its_server(panel, root, address):
             id: "jupyter-config-data", type: "application/json",
             textContent: JSON.stringify({ serverRoot, baseUrl: "/lab/" }),
           });
+          document.getElementById(config.id)?.remove(); // of another test
           document.head.append(config);
         }""",
         root,

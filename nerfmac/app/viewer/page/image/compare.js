@@ -122,7 +122,7 @@ export class Compare {
     this.link.send({ kind: "stand", index, t: performance.now() });
   }
 
-  async receive({ index, name, content }, jpeg) {
+  async receive({ index, name, content = "photo" }, jpeg) {
     this.wanted = index;
     const bitmap = await decodeJpeg(jpeg);
     if (!bitmap || this.wanted !== index || this.link.isClosed) {
