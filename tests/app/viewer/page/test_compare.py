@@ -53,6 +53,14 @@ def test_the_divider_between_frame_and_photo_follows_pointer_and_keys(compared):
     assert over(compared, 200) is None
 
 
+def test_measured_depth_is_not_called_a_photo(compared):
+    size = {"index": 1, "width": 64, "height": 48, "name": "train/b.png"}
+    compared.say({"kind": "photo", **size, "content": "measured depth"}, jpeg([PHOTO]))
+    compared.button("The measured depth alone").wait_for()
+    assert compared.button("The measured depth alone").inner_text() == "Measured depth"
+    assert "photo" not in compared.page.locator(".nerfmac-compare .nerfmac-choice").inner_text()
+
+
 def test_each_mode_shows_what_it_says_all_over(compared):
     for mode, color in (
         ("The rendered image alone", None),

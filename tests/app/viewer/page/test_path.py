@@ -35,7 +35,8 @@ BUTTONS = {
     "Save the path": {"kind": "save", "name": "runs/balls-path.json"},
     "Load a path": {"kind": "load", "name": "runs/balls-path.json"},
     "Render the video": {
-        "kind": "video", "name": "runs/balls.mp4", "seconds": 5, "fps": 24, "width": 406, "height": 720,
+        "kind": "video", "name": "runs/balls.mp4", "seconds": 5, "fps": 24, "width": 406,
+        "height": 720,
     },
 }  # fmt: skip
 

@@ -76,6 +76,7 @@ def test_a_limit_is_a_number_or_none(view):
         view.page.keyboard.press("Enter")
         sent.append({name: value})
         assert values(view) == sent
+    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     box = view.control("Stop after steps")
     box.fill("77")
     view.state(settings={"steps": 500})
