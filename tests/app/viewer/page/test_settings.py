@@ -66,6 +66,7 @@ def test_a_slider_of_training_has_its_own_scale(view):
 
 def test_a_limit_is_a_number_or_none(view):
     view.button("Training panel").click()
+    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     sent = []
     for label, typed, name, value in (
         ("Stop after steps", "2500", "steps", 2500),
@@ -76,7 +77,6 @@ def test_a_limit_is_a_number_or_none(view):
         view.page.keyboard.press("Enter")
         sent.append({name: value})
         assert values(view) == sent
-    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     box = view.control("Stop after steps")
     box.fill("77")
     view.state(settings={"steps": 500})
