@@ -58,7 +58,7 @@ def test_a_scene_without_held_out_views_ends_without_an_error(page):
 
 @pytest.mark.parametrize(
     ("psnr", "word"),
-    [(36.0, "very good"), (30.0, "very good"), (29.9, "good"), (24.9, "fair"), (19.9, "poor")],
+    [(30.0, "very good"), (29.9, "good"), (25.0, "good"), (20.0, "fair"), (19.9, "poor")],
 )
 def test_a_word_names_the_quality_of_new_views(psnr, word):
     assert HeldOut(psnr, 1, 1, 1).word == word
