@@ -40,7 +40,7 @@ CEILINGS = {
     "snapshots": 432,
     "video": 715,
     "export": 1333,
-    "viewer": 2279,
+    "viewer": 2282,
     "measure": 1599,
     "cli": 1718,
     "__init__": 19,

@@ -216,6 +216,18 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     assert not list((tmp_path / "run").iterdir())
 
 
+def test_a_folder_that_does_not_exist_is_created_for_a_path_and_a_video(page, tmp_path):
+    page.open().settle()
+    page.say("keyframe", action="add")
+    page.say("save", name=str(tmp_path / "runs" / "path.json"))
+    page.settle()
+    assert (tmp_path / "runs" / "path.json").is_file()
+    name = str(tmp_path / "videos" / "v.mp4")
+    page.say("video", name=name, seconds=0.1, fps=10, width=16, height=12)
+    page.settle()
+    assert page.session.jobs.path_editor.video.result.result(60).is_file()
+
+
 def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):
     page.open().settle()
     page.say("set", values={"mode": "extra:normal"})
