@@ -102,7 +102,7 @@ function buildResult(link, signal) {
     controls: "", loop: "", playsinline: "", class: "nerfmac-video", "aria-label": "The video",
   });
   const save = make("a", { class: "nerfmac-download" });
-  const element = make("div", { class: "nerfmac-group", hidden: "" }, video, save);
+  const element = make("div", { class: "nerfmac-group", hidden: "" }, save, video);
   let address = null;
   const free = () => {
     if (address) URL.revokeObjectURL(address);
