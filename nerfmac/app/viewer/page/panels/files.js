@@ -3,8 +3,7 @@
 import { make, makeButton, makeJob } from "../controls/controls.js";
 import { icon } from "../controls/icons.js";
 
-const HOW = "To share the scene in the local network, start the viewer with --lan:"
-  + " nerfmac view RUN --lan";
+const HOW = "Start nerfmac view with --lan to share.";
 
 /** Return the address of an exported file on this page's server, or null. */
 function addressOf(model, { name, path, home }) {
