@@ -122,6 +122,15 @@ def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
     assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
 
 
+def test_the_first_cell_says_in_a_large_line_how_to_start_the_viewer(view, tmp_path):
+    view(tmp_path)
+    (notebook,) = tmp_path.iterdir()
+    first, *others = json.loads(notebook.read_text())["cells"]
+    (output,) = first["outputs"]
+    assert output["data"] == {"text/html": "<h1>Press Shift+Enter to start the viewer</h1>"}
+    assert not any(cell.get("outputs") for cell in others)
+
+
 def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
     pytest.importorskip("jupyterlab")
     (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")

@@ -32,7 +32,7 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
     assert rgb.std() > 5.0
     assert page.kept == [page.screen.shown.jpeg], "a page without a kernel shows it"
     (cameras,) = page.take("cameras")
-    assert len(cameras["cameras"]) == len(set(cameras["names"])) == 8
+    assert len(cameras["cameras"]) == len(set(cameras["names"])) == 10
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
 
 

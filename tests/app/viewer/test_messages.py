@@ -23,7 +23,7 @@ from tests.scene_factory import HEIGHT, WIDTH
          "expected a rotation and a position"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
-        ({"kind": "stand", "index": 99}, "view 99 does not exist; the scene has 8"),
+        ({"kind": "stand", "index": 99}, "photo 99 does not exist; the scene has 10"),
         ({"kind": "refine", "name": "poses", "on": True}, "trained for [0-9]+ steps"),
         ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 does not exist"),
         ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
@@ -214,6 +214,18 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     for name in ("video.mp4", "path.json"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())
+
+
+def test_a_folder_that_does_not_exist_is_created_for_a_path_and_a_video(page, tmp_path):
+    page.open().settle()
+    page.say("keyframe", action="add")
+    page.say("save", name=str(tmp_path / "runs" / "path.json"))
+    page.settle()
+    assert (tmp_path / "runs" / "path.json").is_file()
+    name = str(tmp_path / "videos" / "v.mp4")
+    page.say("video", name=name, seconds=0.1, fps=10, width=16, height=12)
+    page.settle()
+    assert page.session.jobs.path_editor.video.result.result(60).is_file()
 
 
 def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):

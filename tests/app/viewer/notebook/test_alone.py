@@ -208,3 +208,42 @@ def test_a_port_in_use_is_reported(served, folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     assert nerfmac("view", "run", "--port", port) == 2
     assert f"port {port} is not available" in capsys.readouterr().err
+
+
+def status_of(address):
+    """The status and the content of the answer to a request without a cookie."""
+    try:
+        with urllib.request.urlopen(address) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code, b""
+
+
+def test_a_shared_page_has_an_address_and_no_other_file_is_served(served, browser, folder):
+    view = served("run", "--lan")
+    local = re.sub("//[^:]+:", "//127.0.0.1:", view.address)
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.goto(local)
+    page.get_by_role("button", name="Share panel").click()
+    page.get_by_role("button", name="Export a page and show its address").click()
+    page.locator("img.nerfmac-code[src^='data:image/svg']").wait_for(timeout=WAIT)
+    address = page.locator(".nerfmac-panel-share a").first.get_attribute("href")
+    assert address == view.address.replace("/?", "/files/run.html?")
+    shared = re.sub("//[^:]+:", "//127.0.0.1:", address)
+    file = folder / "runs" / "run.html"
+    assert status_of(shared) == (200, file.read_bytes())
+    assert status_of(shared.partition("?")[0])[0] == 403
+    (folder / "runs" / "secret.html").write_text("secret")
+    for name in ("secret.html", "..%2Frun%2Fconfig.json", "%2Fetc%2Fpasswd", "runs%2Frun.html"):
+        assert status_of(shared.replace("run.html", name))[0] in (403, 404)
+    page.get_by_role("button", name="Export panel").click()
+    with page.expect_download() as loading:
+        page.locator(".nerfmac-exported a", has_text="Download run.html").click()
+    assert loading.value.suggested_filename == "run.html"
+    with page.expect_popup() as opening:
+        page.get_by_role("link", name="Open", exact=True).click()
+    opening.value.wait_for_load_state()
+    assert opening.value.title() == "run"
+    context.close()

@@ -53,6 +53,14 @@ def test_the_divider_between_frame_and_photo_follows_pointer_and_keys(compared):
     assert over(compared, 200) is None
 
 
+def test_measured_depth_is_not_called_a_photo(compared):
+    size = {"index": 1, "width": 64, "height": 48, "name": "train/b.png"}
+    compared.say({"kind": "photo", **size, "content": "measured depth"}, jpeg([PHOTO]))
+    compared.button("The measured depth alone").wait_for()
+    assert compared.button("The measured depth alone").inner_text() == "Measured depth"
+    assert "photo" not in compared.page.locator(".nerfmac-compare .nerfmac-choice").inner_text()
+
+
 def test_each_mode_shows_what_it_says_all_over(compared):
     for mode, color in (
         ("The rendered image alone", None),
@@ -72,7 +80,7 @@ def test_a_comparison_ends_with_the_first_frame_without_one(compared):
 
 
 @pytest.mark.parametrize(
-    ("index", "button", "to"), [(2, "Next training camera", 0), (0, "Previous training camera", 2)]
+    ("index", "button", "to"), [(2, "Next photo", 0), (0, "Previous photo", 2)]
 )
 def test_arrows_go_round_the_training_cameras(compared, index, button, to):
     compared.show(2, [RENDERED], compared=index)
@@ -88,7 +96,7 @@ def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
     view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"], "sizes": []})
     view.show(1)
     view.button("View panel").click()
-    view.button("Stand in the nearest training camera").click()
+    view.button("Compare with nearest photo").click()
     assert [each["index"] for each in view.sent("stand")] == [1]
 
 

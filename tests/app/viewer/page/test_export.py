@@ -51,11 +51,44 @@ def test_progress_is_shown_and_the_file_until_the_next_export(panel):
     assert not panel.button("Export the scene to the file").is_visible()
     panel.button("Cancel the export").click()
     assert panel.sent() == [{"kind": "cancel_export"}]
-    panel.state(exported="runs/balls.glb (2.1 MB)")
+    file = {"name": "balls.glb", "path": "/there/runs/balls.glb", "size": "2.1 MB", "home": "/me"}
+    panel.state(exported=file)
     assert not bar.is_visible()
     done = panel.page.locator(".nerfmac-exported")
-    assert done.inner_text() == "Saved runs/balls.glb (2.1 MB)"
-    panel.state(exported="runs/balls.glb (2.1 MB)", training={"step": 9})
+    assert done.inner_text() == "Saved /there/runs/balls.glb (2.1 MB)"
+    panel.state(exported=file, training={"step": 9})
     assert done.is_visible()
     panel.state(export={"name": "balls.ply", "stage": "", "done": 0})
     assert not done.is_visible()
+
+
+@pytest.mark.parametrize(
+    ("root", "address"),
+    [
+        ("~/work", "/lab/files/runs/my%20balls.html"),
+        ("/me/work", "/lab/files/runs/my%20balls.html"),
+        ("/other", None),
+    ],
+)
+def test_in_jupyterlab_the_links_are_those_of_its_server(panel, root, address):
+    panel.run(
+        """(serverRoot) => {
+          const config = Object.assign(document.createElement("script"), {
+            id: "jupyter-config-data", type: "application/json",
+            textContent: JSON.stringify({ serverRoot, baseUrl: "/lab/" }),
+          });
+          document.getElementById(config.id)?.remove(); // of another test
+          document.head.append(config);
+        }""",
+        root,
+    )
+    file = {"name": "my balls.html", "size": "2.1 MB", "home": "/me"}
+    panel.state(exported={**file, "path": "/me/work/runs/my balls.html"})
+    links = panel.page.locator(".nerfmac-exported a")
+    found = [links.nth(index).get_attribute("href") for index in range(links.count())]
+    assert found == ([address] * 2 if address else [])
+
+
+def test_without_the_option_lan_the_share_panel_says_how_to_share(view):
+    view.button("Share panel").click()
+    assert "--lan" in view.page.locator(".nerfmac-panel-share").inner_text()

@@ -153,6 +153,7 @@ def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
 
 def test_keys_act_only_while_the_image_has_the_focus(shown):
     shown.button("Training panel").click()
+    shown.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     shown.control("Stop after steps").focus()
     shown.page.keyboard.press("w")
     shown.page.keyboard.press("r")
@@ -167,7 +168,25 @@ def test_no_key_gets_past_the_viewer(shown):
     shown.page.keyboard.press("r")
     assert shown.run("heard") == 0
     assert "reset" in [each["kind"] for each in shown.sent()]
-    assert shown.page.locator(".nerfmac-viewer[data-lm-suppress-shortcuts=true]").count() == 1
+    assert shown.page.locator(".nerfmac-viewer[data-lm-suppress-shortcuts]").count() == 1
+
+
+def test_without_a_kernel_every_key_gets_past_the_viewer(open_view):
+    """Shift+Enter must run the cell."""
+    view = open_view()
+    view.run(
+        """() => {
+          window.passed = [];
+          document.addEventListener("keydown", ({ key, defaultPrevented }) => {
+            passed.push([key, defaultPrevented]);
+          });
+        }"""
+    )
+    view.page.locator(".nerfmac-image").focus()
+    for key in ("a", "ArrowDown", "r", "Enter"):
+        view.page.keyboard.press(key)
+    assert view.run("passed") == [[key, False] for key in ("a", "ArrowDown", "r", "Enter")]
+    assert view.page.locator("[data-lm-suppress-shortcuts]").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,11 @@ BUTTONS = {
     },
     "Remove keyframe 2": {"kind": "keyframe", "action": "remove", "index": 1},
     "Remove all keyframes": {"kind": "clear"},
-    "Save the path": {"kind": "save", "name": "path.json"},
-    "Load a path": {"kind": "load", "name": "path.json"},
+    "Save the path": {"kind": "save", "name": "runs/balls-path.json"},
+    "Load a path": {"kind": "load", "name": "runs/balls-path.json"},
     "Render the video": {
-        "kind": "video", "name": "video.mp4", "seconds": 5, "fps": 24, "width": 406, "height": 720,
+        "kind": "video", "name": "runs/balls.mp4", "seconds": 5, "fps": 24, "width": 406,
+        "height": 720,
     },
 }  # fmt: skip
 

@@ -66,6 +66,7 @@ def test_a_slider_of_training_has_its_own_scale(view):
 
 def test_a_limit_is_a_number_or_none(view):
     view.button("Training panel").click()
+    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     sent = []
     for label, typed, name, value in (
         ("Stop after steps", "2500", "steps", 2500),

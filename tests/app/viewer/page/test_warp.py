@@ -182,3 +182,20 @@ def test_without_webgl_frames_are_shown_as_they_come(open_view, origin, moved):
     frame(view, 2, moved(START, "orbitView", 0.05, 0.0), depth=None)
     assert decibels(shown_image(view), moved(START, "orbitView", 0.05, 0.0)) > 35.0
     view.run("HTMLCanvasElement.prototype.getContext = window.getContextBefore; null")
+
+
+def test_under_a_warp_a_frame_is_not_drawn_a_second_time(scene):
+    drag(scene, (0.05, 0.0))
+    scene.run(
+        """() => {
+          window.drawnBelow = 0;
+          const { drawImage } = CanvasRenderingContext2D.prototype;
+          CanvasRenderingContext2D.prototype.drawImage = function (...given) {
+            if (this.canvas.className === "nerfmac-frame") window.drawnBelow += 1;
+            return drawImage.apply(this, given);
+          };
+        }"""
+    )
+    frame(scene, number=2)
+    assert not scene.page.locator("canvas.nerfmac-warp").is_hidden()
+    assert scene.run("drawnBelow") == 0
