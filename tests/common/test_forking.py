@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has 
 SCRIPT = """
 import multiprocessing, sys
 import mlx.core as mx, numpy as np, nerfmac
-from nerfmac.app.scenes.posed_image import project
+from nerfmac.app.scenes.orientation import project
 from nerfmac.geometry import Lens
 
 def work(answers):

@@ -207,7 +207,7 @@ def _read_images(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         header = inspect(path)
         is_cut_out(path)
-        decode(path, 4, path.name, 2 if min(header[:2]) > 1 else 1)
+        decode(path, 4, path.name, 2 if min(header.size) > 1 else 1)
 
 
 def _write_weights(folder: Path) -> None:

@@ -21,10 +21,10 @@ from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.unregistered import missing_images
 from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene
+from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
 from nerfmac.app.scenes.masks import masks_of, report_masks
-from nerfmac.app.scenes.parsed_scene import assemble
 from nerfmac.app.scenes.readers import read_scene
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run

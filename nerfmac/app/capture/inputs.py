@@ -34,7 +34,7 @@ from nerfmac.app.scenes.image_search import OTHER_FOLDERS
 from nerfmac.app.scenes.images import (
     UNREADABLE,
     UPRIGHT,
-    Header,
+    Photo,
     UnreadableError,
     decode_mask,
     decode_thumbnail,
@@ -347,12 +347,12 @@ def _take_image(
     return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
-def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
+def _take_mask(path: Path | None, photo: Photo, image: CapturedImage, to: Path) -> None:
     """Write a photo's mask, or a white one, with the orientation and size of the image."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     is_stored = same_aspect(kept.size, photo.stored_size)
-    if not is_stored and not same_aspect(kept.size, photo[:2]):
+    if not is_stored and not same_aspect(kept.size, photo.size):
         raise InputError(
             f"{path} has {kept.width}x{kept.height} pixels; a mask must have the aspect ratio of "
             f"its photo, {photo.width}x{photo.height}"

@@ -12,7 +12,6 @@ import numpy as np
 from nerfmac.app.paths import CameraPath
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.run.run import Run
-from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
 from nerfmac.app.scenes.record import SceneRecord
@@ -60,8 +59,7 @@ def file_cameras(
     `names` are the values of `file_path` of the frames to return, by default of all frames. The
     images may be missing."""
     placement, lens = placement_of(run), run.scene.cameras[0].lens
-    photo = Header(lens.width, lens.height, has_alpha=False)
-    cameras = cameras_of(read_fields(user_path(file)), photo, names)
+    cameras = cameras_of(read_fields(user_path(file)), (lens.width, lens.height), names)
     return [Camera(lens, placement.apply(pose)) for lens, pose in cameras]
 
 

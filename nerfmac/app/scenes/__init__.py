@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from nerfmac.app.scenes.parsed_scene import assemble
+from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.readers import BY_EXTENSION, read_scene, reader_of
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene

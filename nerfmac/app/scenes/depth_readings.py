@@ -20,7 +20,7 @@ from nerfmac.app.scenes.measured_points import (
     in_scale_of_points,
     with_usable_depth,
 )
-from nerfmac.app.scenes.posed_image import PosedImage
+from nerfmac.app.scenes.parsed_scene import PosedImage
 from nerfmac.common import Float64Array, log
 
 MAX_VIEWS, MAX_POINTS = 24, 1000

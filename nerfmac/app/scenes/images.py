@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -77,10 +78,11 @@ Photos have about ten pixels per byte; the header of a tiny file may claim 30,00
 _limit = Lock()  # Held while Pillow's limit for the number of pixels is suspended.
 
 
-class Header(NamedTuple):
-    """Width and height in pixels of the upright image, presence of an alpha channel, EXIF
-    orientation (1 to 8), and whether the image has no colors."""
+class Photo(NamedTuple):
+    """Image file with the contents of its header: width and height in pixels of the upright image,
+    presence of an alpha channel, EXIF orientation (1 to 8), and whether the image has no colors."""
 
+    path: Path
     width: int
     height: int
     has_alpha: bool
@@ -88,10 +90,14 @@ class Header(NamedTuple):
     is_gray: bool = False
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the upright image."""
+        return self.width, self.height
+
+    @property
     def stored_size(self) -> tuple[int, int]:
         """Width and height of the image as stored."""
-        is_turned = self.orientation >= 5
-        return (self.height, self.width) if is_turned else (self.width, self.height)
+        return (self.height, self.width) if self.orientation >= 5 else self.size
 
 
 def is_image(name: str) -> bool:
@@ -120,7 +126,7 @@ def unsupported(path: Path, count: int = 1) -> InputError:
     )
 
 
-def inspect(path: Path) -> Header:
+def inspect(path: Path) -> Photo:
     """Read the header of an image file."""
     with opened(path) as image:
         width, height = image.size
@@ -128,7 +134,13 @@ def inspect(path: Path) -> Header:
         if orientation >= 5:
             width, height = height, width
         is_gray = image.mode in GRAY_MODES or image.mode.startswith("I")
-        return Header(width, height, has_alpha(image), orientation, is_gray)
+        return Photo(path, width, height, has_alpha(image), orientation, is_gray)
+
+
+def inspect_all(files: Mapping[int, Path]) -> dict[int, Photo]:
+    """Read the headers of image files, keyed by number."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(files, pool.map(inspect, files.values()), strict=True))
 
 
 def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:

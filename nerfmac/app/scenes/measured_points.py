@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.depth_images import PIXEL_FILES, is_depth_map
-from nerfmac.app.scenes.posed_image import PosedImage, project
+from nerfmac.app.scenes.orientation import project
+from nerfmac.app.scenes.parsed_scene import PosedImage
 from nerfmac.common import BoolArray, Float32Array, Float64Array, log
 from nerfmac.geometry import Lens, axial_directions, trusted
 

@@ -7,12 +7,11 @@ import pytest
 
 from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.ply_points import write_ply_points
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, write_blender, write_json, write_transforms
 
-HEADER = Header(24, 16, has_alpha=False)
+SIZE = 24, 16
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header, image_files, is_image
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import image_files, inspect_all, is_image
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, has_aspect
 from nerfmac.app.scenes.placement import OPENCV
-from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, has_aspect, posed_images
 from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapCamera,
@@ -121,14 +120,12 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         raise InputError(f"{model_path} has no registered images, {reason}{_remedy(roots)}")
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
-
-    def entry_of(index: int, _: Header) -> CameraEntry:
+    images = []
+    for index, photo in inspect_all(found).items():
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
         lens = lens_of(model.cameras[entry.camera], where)
-        return CameraEntry(where, lens, camera_to_file(entry), entry.name)
-
-    images = posed_images(found, entry_of)
+        images.append(PosedImage.of(photo, where, lens, camera_to_file(entry), name=entry.name))
     tracks = tracks_of(model, [model.images[index] for index in found], images)
     return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 
@@ -194,7 +191,7 @@ def tracks_of(
         if entry is None or not len(entry.points) or not len(numbers):
             continue
         camera, lens = model.cameras[entry.camera], image.lens
-        if not has_aspect(lens, camera.width, camera.height):  # Cropped or rotated.
+        if not has_aspect(lens, (camera.width, camera.height)):  # Cropped or rotated.
             continue
         position = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
         is_known = numbers[position] == entry.points

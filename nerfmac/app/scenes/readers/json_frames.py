@@ -17,9 +17,9 @@ import numpy as np
 
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header
+from nerfmac.app.scenes.images import inspect_all
+from nerfmac.app.scenes.parsed_scene import PosedImage
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
-from nerfmac.app.scenes.posed_image import CameraEntry, PosedImage, posed_images
 from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
 from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
 from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, prefix_errors, spelled
@@ -41,11 +41,11 @@ CONTRADICTION = 0.02
 """Maximum relative difference between the focal length and the one of the field of view."""
 
 
-def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
-    """Return the camera intrinsics of a frame, for the image size in the JSON file or else in the
-    header `image`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
+def lens_of(frame: Fields, file: Fields, photo: tuple[int, int], warned: set[str]) -> Lens:
+    """Return the camera intrinsics of a frame, for the image size in the JSON file or else the
+    size `photo`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
     that have been logged for the file and is updated."""
-    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
+    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), photo, warned)
     is_fisheye = keys.is_fisheye()
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)
@@ -85,7 +85,7 @@ class _LensKeys:
 
     frame: Fields
     file: Fields
-    image: Header
+    photo: tuple[int, int]
     warned: set[str]
 
     def is_fisheye(self) -> bool:
@@ -96,7 +96,7 @@ class _LensKeys:
 
     def size(self) -> tuple[int, int]:
         """Return the width and height of the image that the intrinsics are for."""
-        actual = self.image.width, self.image.height
+        actual = self.photo
         with_w, with_h = self._with("w"), self._with("h")
         named = with_w.count("w", actual[0]), with_h.count("h", actual[1])
         center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
@@ -112,7 +112,7 @@ class _LensKeys:
 
     def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
         """Return the image size times the factor in RESIZED for which (cx, cy) is the center."""
-        width, height = self.image.width, self.image.height
+        width, height = self.photo
         for factor in RESIZED:
             size = round(width * factor), round(height * factor)
             if _is_middle(center, size):
@@ -225,14 +225,17 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
     warned: set[str] = set()
     check_keys([entry.file for entry in entries], [entry.fields for entry in entries])
     poses = _poses([entry.fields for entry in entries])
-
-    def entry_of(index: int, header: Header) -> CameraEntry:
-        fields, file, name, _ = entries[index]
-        lens, depth = lens_of(fields, file, header, warned), _depth_of(fields, file, folder, warned)
-        mask = file_of(fields, "mask_path", folder)
-        return CameraEntry(fields.where, lens, poses[index], name, depth, mask)
-
-    return posed_images({index: entry.image for index, entry in enumerate(entries)}, entry_of)
+    photos = inspect_all({index: entry.image for index, entry in enumerate(entries)})
+    images = []
+    for index, (fields, file, name, _) in enumerate(entries):
+        lens = lens_of(fields, file, photos[index].size, warned)
+        depth = _depth_of(fields, file, folder, warned)
+        mask, where = file_of(fields, "mask_path", folder), fields.where
+        image = PosedImage.of(
+            photos[index], where, lens, poses[index], name=name, depth=depth, mask=mask
+        )
+        images.append(image)
+    return images
 
 
 def file_of(frame: Fields, key: str, folder: Path) -> Path | None:
@@ -279,7 +282,7 @@ def _value(key: str, frame: Fields, file: Fields, default: float) -> float:
 
 
 def cameras_of(
-    file: Fields, photo: Header, names: Collection[str] | None = None
+    file: Fields, photo: tuple[int, int], names: Collection[str] | None = None
 ) -> list[tuple[Lens, Float64Array]]:
     """Return the camera intrinsics and the camera-to-world pose (3, 4), in file coordinates with
     OpenGL axes, of the frames with a `file_path` in `names`, by default of all frames. The images

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.scenes.images import Header, image_files
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import image_files, inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
@@ -19,15 +18,12 @@ FILE_NAME = "poses_bounds.npy"
 def read_llff(path: Path) -> ParsedScene:
     """Read the scene of a `poses_bounds.npy` file."""
     table = _table(path)
-    files = _images(path.parent, len(table), path)
-
-    def entry_of(index: int, _: Header) -> CameraEntry:
+    files, images = _images(path.parent, len(table), path), []
+    for index, photo in inspect_all(dict(enumerate(files))).items():
         where = f"{path}, row {index}"
         down, right, backwards, position, (height, width, focal) = table[index, :15].reshape(3, 5).T
         pose = rigid(np.stack([right, -down, backwards, position], axis=1), where)
-        return CameraEntry(where, _lens(width, height, focal, where), pose)
-
-    images = posed_images(dict(enumerate(files)), entry_of)
+        images.append(PosedImage.of(photo, where, _lens(width, height, focal, where), pose))
     points = _seen(np.stack([image.pose for image in images]), table[:, 15:])
     return ParsedScene(str(path.parent), path.parent, images, points=points)
 

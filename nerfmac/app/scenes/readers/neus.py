@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.scenes.images import Header, image_files
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import Photo, image_files, inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import OPENCV, rigid
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
 from nerfmac.geometry import Lens
 
@@ -37,12 +36,10 @@ def read_neus(path: Path) -> ParsedScene:
             f"{path} has {len(matrices)} cameras, but {folder} contains {len(files)} images; the "
             "number must be equal, because images and cameras are matched in name order"
         )
-
-    def entry_of(index: int, header: Header) -> CameraEntry:
+    images = []
+    for index, photo in inspect_all(dict(enumerate(files))).items():
         where = f"{path}, {MATRIX.format(index)}"
-        return CameraEntry(where, *_camera(matrices[index], header, where))
-
-    images = posed_images(dict(enumerate(files)), entry_of)
+        images.append(PosedImage.of(photo, where, *_camera(matrices[index], photo, where)))
     return ParsedScene(str(path.parent), path.parent, images)
 
 
@@ -65,7 +62,7 @@ def _matrices(path: Path) -> list[Float64Array]:
     return [matrix[:3] for matrix in found]
 
 
-def _camera(matrix: Float64Array, image: Header, where: str) -> tuple[Lens, Float64Array]:
+def _camera(matrix: Float64Array, image: Photo, where: str) -> tuple[Lens, Float64Array]:
     """Decompose a projection matrix (3, 4) into camera intrinsics and a pose with OpenGL axes."""
     if abs(np.linalg.det(matrix[:, :3])) < 1e-12:
         raise InputError(f"{where} is singular; expected K [R | t]")

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import OPENCV, estimated_up, rigid
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.readers.number_files import read_numbers
 from nerfmac.common import InputError, prefix_errors
 from nerfmac.geometry import Lens, Placement
@@ -26,17 +25,15 @@ def read_nsvf(folder: Path) -> ParsedScene:
     if not files:
         raise InputError(f"{folder / POSES} contains no .txt files; expected one per image")
     found = ImageSearch(folder / IMAGES).existing([path.stem for path in files], str(folder))
-    fl_x, fl_y, cx, cy = _intrinsics(folder / INTRINSICS)
-
-    def entry_of(index: int, header: Header) -> CameraEntry:
+    intrinsics, images = _intrinsics(folder / INTRINSICS), []
+    for index, photo in inspect_all(found).items():
         where, matrix = str(files[index]), read_numbers(files[index])
         if matrix.size not in (12, 16):
             raise InputError(f"{where} contains {matrix.size} numbers; expected a 4x4 matrix")
         with prefix_errors(str(folder / INTRINSICS)):
-            lens = Lens(header.width, header.height, fl_x, fl_y, cx, cy)
-        return CameraEntry(where, lens, rigid(matrix.reshape(-1, 4)[:3] * OPENCV, where))
-
-    images = posed_images(found, entry_of)
+            lens = Lens(*photo.size, *intrinsics)
+        pose = rigid(matrix.reshape(-1, 4)[:3] * OPENCV, where)
+        images.append(PosedImage.of(photo, where, lens, pose))
     return ParsedScene(
         source=str(folder),
         folder=folder,

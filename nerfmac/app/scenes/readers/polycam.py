@@ -15,10 +15,9 @@ import numpy as np
 
 from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import Photo, inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import rigid
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import Fields, read_fields
 from nerfmac.geometry import Lens
 
@@ -47,19 +46,17 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
     """Read a Polycam scene, in the coordinates of Polycam, with the folders from `keyframes_of`."""
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
-    found = ImageSearch(image_folder).existing(names, str(cameras))
-
-    def entry_of(index: int, header: Header) -> CameraEntry:
+    found, images = ImageSearch(image_folder).existing(names, str(cameras)), []
+    for index, photo in inspect_all(found).items():
         file = files[index]
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
         depth = phone_depth(cameras.parent, names[index], sure=255)
-        return CameraEntry(file.where, _lens_of(file, header), pose, depth=depth)
+        images.append(PosedImage.of(photo, file.where, _lens_of(file, photo), pose, depth=depth))
+    return ParsedScene(str(folder), folder, images)
 
-    return ParsedScene(str(folder), folder, posed_images(found, entry_of))
 
-
-def _lens_of(file: Fields, image: Header) -> Lens:
+def _lens_of(file: Fields, image: Photo) -> Lens:
     width, height = file.count("width", image.width), file.count("height", image.height)
     fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
     return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))

@@ -18,10 +18,9 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
-from nerfmac.app.scenes.images import Header, image_files
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import image_files, inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import pose_of
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.unpacked import unpacked
 from nerfmac.common import Fields, InputError, prefix_errors, read_fields
 from nerfmac.geometry import Lens
@@ -56,20 +55,20 @@ def read_record3d(path: Path) -> ParsedScene:
             f"{path} has {len(poses)} poses, but the folders {', '.join(FOLDERS)} in {path.parent} "
             f"contain no image whose name is a number below {len(poses)}"
         )
-
-    def entry_of(number: int, header: Header) -> CameraEntry:
-        where, image = f"{path}, pose {number}", files[number]
+    images = []
+    for number, photo in inspect_all(files).items():
+        where = f"{path}, pose {number}"
         if number >= len(intrinsics):
             found = f"{FRAME_INTRINSICS} has only {len(intrinsics)} rows"
             raise InputError(f"{where}: {found}; expected a row per pose")
-        width, height = file.count("w", header.width), file.count("h", header.height)
+        width, height = file.count("w", photo.width), file.count("h", photo.height)
         with prefix_errors(where):
             lens = Lens(width, height, *intrinsics[number])
         pose = pose_of(poses[number][4:], poses[number][:4], where)
-        name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
-        return CameraEntry(where, lens, pose, name, _depth(file, image))
-
-    return ParsedScene(str(path.parent), path.parent, posed_images(files, entry_of))
+        name = f"{number:06d}{photo.path.suffix}"  # Zero-padded, so that names sort by number.
+        depth = _depth(file, photo.path)
+        images.append(PosedImage.of(photo, where, lens, pose, name=name, depth=depth))
+    return ParsedScene(str(path.parent), path.parent, images)
 
 
 def read_record3d_archive(path: Path) -> ParsedScene:

@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from nerfmac.app.scenes.depth_images import phone_depth
-from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import OPENCV, pose_of
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
 from nerfmac.app.scenes.unpacked import unpacked
 from nerfmac.common import Float64Array, InputError, log, prefix_errors
@@ -54,15 +53,15 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     matrix = read_numbers(folder / INTRINSICS)
     if len(matrix) != 9:
         raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
-
-    def entry_of(number: int, header: Header) -> CameraEntry:
+    images = []
+    for number, photo in inspect_all(files).items():
         where = f"{folder / POSES}, frame {number}"
         pose, own = rows[number]
         with prefix_errors(where if own else str(folder / INTRINSICS)):
-            lens = Lens(header.width, header.height, *(own or matrix[[0, 4, 2, 5]].tolist()))
-        return CameraEntry(where, lens, pose, depth=phone_depth(folder, f"{number:06d}"))
-
-    return ParsedScene(str(folder), folder, posed_images(files, entry_of))
+            lens = Lens(*photo.size, *(own or matrix[[0, 4, 2, 5]].tolist()))
+        depth = phone_depth(folder, f"{number:06d}")
+        images.append(PosedImage.of(photo, where, lens, pose, depth=depth))
+    return ParsedScene(str(folder), folder, images)
 
 
 def _poses(path: Path) -> dict[int, tuple[Float64Array, list[float]]]:

@@ -24,9 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.ply_points import read_ply_points
-from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import points_beside
 from nerfmac.app.scenes.readers.json_frames import (
     FRAMES,

@@ -14,10 +14,9 @@ import numpy as np
 
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Header
-from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.images import inspect_all
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import OPENCV, pose_of
-from nerfmac.app.scenes.posed_image import CameraEntry, posed_images
 from nerfmac.common import Float64Array, InputError, log
 from nerfmac.geometry import Lens
 
@@ -52,17 +51,16 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
         count = len(listed) - len(posed)
         log.warning("%d of %d images of %s have no pose", count, len(listed), folder)
     found = ImageSearch(folder).existing([row[1] for row, _ in posed], str(folder / IMAGES))
-
-    def entry_of(index: int, _: Header) -> CameraEntry:
+    images = []
+    for index, photo in inspect_all(found).items():
         time, numbers = posed[index][0][0], [float(value) for value in posed[index][1][1:]]
         where = f"{folder / POSES}, time {time}"
         pose = pose_of(numbers[:3], numbers[3:], where) * OPENCV
         nearest, depth = _nearest(depth_times, float(time)), None
         if nearest is not None and (folder / depths[nearest][1]).is_file():
             depth = DepthImage(folder / depths[nearest][1], UNIT, farthest=SENSOR_RANGE)
-        return CameraEntry(where, _lens(folder), pose, depth=depth)
-
-    return ParsedScene(str(folder), folder, posed_images(found, entry_of))
+        images.append(PosedImage.of(photo, where, _lens(folder), pose, depth=depth))
+    return ParsedScene(str(folder), folder, images)
 
 
 def _lens(folder: Path) -> Lens:

@@ -1,5 +1,4 @@
-"""`PosedImage`, an image file of a scene with its camera intrinsics and pose, and the choice
-between reading images as stored and rotating them by their EXIF orientation.
+"""The choice between reading images as stored and rotating them by their EXIF orientation.
 
 COLMAP and instant-ngp ignore the EXIF orientation, and other programs apply it. The first decisive
 criterion determines the choice for all images of a scene:
@@ -9,21 +8,17 @@ criterion determines the choice for all images of a scene:
 3. If neither criterion is decisive, images are read as stored.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
-from typing import NamedTuple, Self
 
 import mlx.core as mx
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.scenes.depth_images import DepthImage
-from nerfmac.app.scenes.images import Header, decode_reduced, inspect, same_aspect
-from nerfmac.app.scenes.scene import Frame
-from nerfmac.common import BoolArray, Float64Array, InputError, Int64Array, log
-from nerfmac.geometry import Camera, Lens, Placement, Tracks, distort
+from nerfmac.app.scenes.images import decode_reduced
+from nerfmac.app.scenes.parsed_scene import PosedImage
+from nerfmac.common import BoolArray, Float64Array, Int64Array, log
+from nerfmac.geometry import Lens, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
 MAX_VIEWS, NEIGHBORS = 6, 3
@@ -33,90 +28,6 @@ MIN_OBSERVATIONS = 40
 """Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2
 """Sparse points are decisive only if the two color correlations differ by at least this value."""
-
-
-class CameraEntry(NamedTuple):
-    """Camera of an image in scene files: its position in these files for error messages, its
-    intrinsics, and its camera-to-world pose (3, 4) with OpenGL axes. The default name of the image
-    is its file name."""
-
-    where: str
-    lens: Lens
-    pose: Float64Array
-    name: str = ""
-    depth: DepthImage | None = None
-    mask: Path | None = None
-
-
-class PosedImage(NamedTuple):
-    """Image file with its header, name, camera intrinsics, pose, mask, and depth image.
-
-    The pose (3, 4) is a camera-to-world matrix with OpenGL axes, in the coordinates of the scene
-    files. If `is_upright` is True, the intrinsics belong to the image after applying the EXIF
-    orientation. Otherwise, they belong to the image as stored.
-    """
-
-    image: Path
-    header: Header
-    name: str
-    lens: Lens
-    pose: Float64Array
-    is_upright: bool = True
-    mask: Path | None = None
-    depth: DepthImage | None = None
-
-    @classmethod
-    def of(cls, image: Path, header: Header, entry: CameraEntry) -> Self:
-        """Create a posed image with the intrinsics scaled to the image size. If the intrinsics have
-        the aspect ratio of the stored image but not of the upright image, the EXIF orientation is
-        ignored, as some programs do."""
-        where, lens, pose, name, depth, mask = entry
-        posed = cls(image, header, name or image.name, lens, pose, mask=mask, depth=depth)
-        if has_aspect(lens, header.width, header.height):
-            return posed.read(upright=True)
-        if has_aspect(lens, *header.stored_size):
-            return posed.read(upright=False)
-        raise InputError(
-            f"{image} has {header.width}x{header.height} pixels, but the camera intrinsics in "
-            f"{where} are for {lens.width}x{lens.height}, which has another aspect ratio; use the "
-            "images that the cameras were estimated from"
-        )
-
-    def read(self, upright: bool) -> Self:
-        """Return a copy for reading the image upright or as stored, with scaled intrinsics."""
-        size = self.header[:2] if upright else self.header.stored_size
-        return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
-
-    @property
-    def is_ambiguous(self) -> bool:
-        """Whether the intrinsics match both the upright and the stored size of a rotated image."""
-        both = self.header[:2], self.header.stored_size
-        return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
-
-    def placed(self, placement: Placement) -> Frame:
-        """Return the frame with its pose in scene coordinates."""
-        camera = Camera(self.lens, placement.apply(self.pose))
-        depth = self.depth and self.depth.scaled(placement.scale)
-        upright = self.is_upright
-        return Frame(camera, self.image, self.name, is_upright=upright, mask=self.mask, depth=depth)
-
-
-def posed_images(
-    files: Mapping[int, Path], entry_of: Callable[[int, Header], CameraEntry]
-) -> list[PosedImage]:
-    """Return the images in `files`, keyed by number, with their cameras. `entry_of` returns the
-    camera for the number and the header of an image."""
-    with ThreadPoolExecutor() as pool:
-        headers = list(pool.map(inspect, files.values()))
-    return [
-        PosedImage.of(path, header, entry_of(number, header))
-        for (number, path), header in zip(files.items(), headers, strict=True)
-    ]
-
-
-def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether the intrinsics and an image have the same aspect ratio."""
-    return same_aspect((lens.width, lens.height), (width, height))
 
 
 def oriented(
@@ -131,7 +42,7 @@ def oriented(
     intrinsics.
     """
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
-    decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
+    decided = {p.is_upright for p in images if p.photo.orientation != 1 and not p.is_ambiguous}
     upright, reason = False, ""
     if undecided and len(decided) == 1:
         (upright,) = decided
@@ -151,14 +62,14 @@ def oriented(
 
 
 def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: str) -> None:
-    tagged = [image for image in images if image.header.orientation != 1]
+    tagged = [image for image in images if image.photo.orientation != 1]
     stored = [image for image in tagged if not image.is_upright]
     if not undecided and not stored:
         return
     shown = stored or tagged
     log.warning(
         f"{len(tagged)} of {len(images)} images of {where} have an EXIF orientation, such as "
-        f"{shown[0].image}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
+        f"{shown[0].path}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
         f"read as stored, {reason or 'because the camera intrinsics match that size'}"
     )
 
@@ -252,7 +163,7 @@ def _likeness(
 
 def _colors(posed: PosedImage, pixel: Float64Array) -> Float64Array:
     """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
-    pixels = decode_reduced(posed.image, posed.name, upright=posed.is_upright)
+    pixels = decode_reduced(posed.path, posed.name, upright=posed.is_upright)
     image = Image.fromarray(pixels[..., :3])
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
