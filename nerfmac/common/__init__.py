@@ -46,7 +46,7 @@ from nerfmac.common.json_reader import (
     read_fields as read_fields,
 )
 from nerfmac.common.lock import LOCK as LOCK, locked as locked
-from nerfmac.common.progress import delayed_progress as delayed_progress
+from nerfmac.common.progress import delayed_progress as delayed_progress, duration as duration
 from nerfmac.common.timeline import (
     Entry as Entry,
     Timeline as Timeline,

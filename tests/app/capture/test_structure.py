@@ -1,13 +1,13 @@
 """Sequential matching of ordered images, its fallback, and images without a camera."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture import structure
+from nerfmac.app.capture import pairs, structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.focal import Trial
@@ -49,8 +49,11 @@ def photos(tmp_path, monkeypatch):
         verdict = Verdict((Finding("order", "two sides look alike", "record again"),) * wrong)
         return ring._replace(matching=matching, verdict=verdict)
 
-    def run(self, stage, total):
+    def run(self, stage, total, shown=""):
         done["pairs"].append((self.folder.name, stage))
+        if stage == "similar":
+            similarity = np.random.default_rng(0).uniform(size=(20, 20))
+            np.savez(self.folder / "similar.npz", names=NAMES, similarity=similarity)
 
     stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
     for name, stub in stubs.items():
@@ -65,11 +68,14 @@ def photos(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("neighbors", "matching", "pairs", "told"),
     [
-        (99, "sequential", [("work", 145)], "the names follow the order of capture"),
-        (3, "exhaustive", [("work", 145), ("more", 190)], "the names do not follow the capture"),
+        (99, "sequential", [("work", 145)], "using sequential matching, because the names follow"),
+        (
+            *(3, "similar", [("work", 145), ("more", "similar"), ("more", 190)]),
+            "matching more pairs, because only 0 of 19 pairs of consecutive images match",
+        ),
     ],
 )
-def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
+def test_a_walk_is_compared_in_its_order_alone_and_others_with_similar_images(
     photos, caplog, neighbors, matching, pairs, told
 ):
     caplog.set_level("INFO", "nerfmac")
@@ -77,16 +83,16 @@ def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
     assert photos["solver"].solve("auto").matching == matching
     assert photos["pairs"] == [("work", "features"), *pairs]
     assert photos["mapped"] == [matching]
-    assert caplog.messages == [f"using {matching} matching, because {told}"]
+    assert caplog.messages[0].startswith(told)
 
 
 @pytest.mark.parametrize(
     ("in_order", "in_any", "chosen"),
     [
-        ((12, 0), (20, 0), "exhaustive"),
+        ((12, 0), (20, 0), "similar"),
         ((18, 0), (20, 1), "sequential"),
         ((18, 0), (18, 0), "sequential"),
-        ((0, 0), (7, 0), "exhaustive"),
+        ((0, 0), (7, 0), "similar"),
     ],
 )
 def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
@@ -97,10 +103,11 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     found = photos["solver"].solve("auto")
     assert found.matching == chosen
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
-    assert photos["mapped"] == ["sequential", "exhaustive"]
-    assert caplog.messages[-1].startswith(
-        (f"using {chosen} matching: ", f"using {chosen} matching, ")
-    )
+    assert photos["mapped"] == ["sequential", "similar"]
+    reason = f"sequential matching found {in_order[0]} of 20 cameras" if in_order[0] else "failed"
+    assert reason in caplog.messages[0]
+    if in_order[0]:
+        assert caplog.messages[-1].startswith(f"using {chosen} matching: ")
 
 
 def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(photos):
@@ -174,18 +181,12 @@ def test_too_few_cameras_do_not_contradict_the_trial_of_the_focal_length(tmp_pat
     assert "COLMAP found only 14 of the 20 images that show" in str(solver._no_cameras())
 
 
-def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
-    photos["neighbors"] = 3
-    monkeypatch.setattr(structure, "ALL_BELOW", 20)
-    assert photos["solver"].solve("auto").matching == "window"
-
-
 @pytest.mark.parametrize(
     ("in_any", "chosen", "mapped"),
     [
-        ((20, 0), "exhaustive", ["exhaustive"]),
-        ((20, 1), "sequential", ["exhaustive", "sequential"]),
-        ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
+        ((20, 0), "similar", ["similar"]),
+        ((20, 1), "sequential", ["similar", "sequential"]),
+        ((18, 0), "similar", ["similar", "sequential"]),
     ],
 )
 def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
@@ -230,3 +231,36 @@ def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_o
     monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
     solver._repaired(wrong)
     assert kept == [[("10.png", "9.png")]] * 3
+
+
+def test_each_image_is_paired_with_the_most_similar_images(monkeypatch):
+    monkeypatch.setattr(pairs, "SIMILAR", 2)
+    angles = np.radians([0.0, 40.0, 5.0, 45.0, 180.0])
+    similarity = np.cos(angles[:, None] - angles)
+    found = pairs.most_similar(list("abcde"), similarity)
+    assert found == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "c"),
+        ("b", "d"),
+        ("b", "e"),
+        ("c", "d"),
+        ("d", "e"),
+    ]
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_few_images_are_all_paired(size):
+    names = list("abcde")[:size]
+    assert pairs.most_similar(names, np.eye(size)) == list(combinations(names, 2))
+
+
+def test_the_reason_against_an_order_is_what_was_counted():
+    names = list("abcdefghij")
+    walk = dict.fromkeys(pairwise(names), 99)
+    assert pairs.why_no_walk(names, walk) == ""
+    few = dict.fromkeys(list(pairwise(names))[:4], 99)
+    assert pairs.why_no_walk(names, few) == "only 4 of 9 pairs of consecutive images match"
+    alike = dict.fromkeys(combinations(names, 2), 99)
+    assert "far apart" in pairs.why_no_walk(names, alike)
+    assert pairs.why_no_walk(["a"], {}) != ""
