@@ -11,7 +11,6 @@ from playwright.sync_api import Browser, ConsoleMessage
 from nerfmac.geometry.cameras import Camera
 
 HERE = Path(__file__).parent
-from tests.app.viewer.notebook.browser import WEBGPU as WEBGPU  # TEMP
 WAIT = 120.0  # seconds; machines may be busy
 
 
