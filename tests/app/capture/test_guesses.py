@@ -69,14 +69,6 @@ def test_images_that_fit_any_focal_length_are_used_with_the_usual_one_and_a_warn
     assert "--focal-35mm" in finding.advice
 
 
-def test_a_focal_length_that_is_known_is_not_tried(solver):
-    found = solver(known=1.0, focal=1.0, arc=90.0)._map("sequential")
-    assert found.trial is None
-    assert not (found.folder.parent / "trial").exists()
-    (camera,) = read_model(found.folder).cameras.values()
-    assert camera.parameters["fl_x"] == pytest.approx(WIDTH, rel=0.005)
-
-
 def test_a_recorded_corner(tmp_path):
     truth, sheets = cameras(12), papers()
     path = tmp_path / "corner.mp4"

@@ -1,6 +1,5 @@
 """Selection of video frames, and detection of the order of capture."""
 
-import logging
 from itertools import combinations
 
 import numpy as np
@@ -73,16 +72,6 @@ def test_the_sharpest_of_each_stretch_is_taken_near_its_middle():
     assert 206 in chosen
     assert 203 not in chosen
     assert 279 not in chosen
-
-
-def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
-    sharpness = np.linspace(50, 10, 700)  # what is seen has less and less texture
-    sharpness[300:330] = 2.0
-    caplog.set_level(logging.INFO, "nerfmac")
-    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
-    assert not {*chosen} & {*range(300, 330)}
-    assert 45 <= len(chosen) < 50
-    assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text
 
 
 NAMES = [f"{number}.jpg" for number in range(24)]

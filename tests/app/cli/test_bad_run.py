@@ -74,21 +74,6 @@ def words(command, folder, tmp_path):
     return command, folder, *([tmp_path / "mesh.ply"] if command == "export" else [])
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "names"),
-    [
-        ("config.json", "{", ["config.json", "not valid JSON"]),
-        ("config.json", '{"girth": 3}', ["config: girth is unknown"]),
-        ("config.json", '{"grid": {"levels": "eight"}}', ['config: grid: levels is "eight"']),
-        ("scene.json", "{", ["scene.json"]),
-        ("scene.json", '{"cameras": [{}]}', ["scene.json"]),
-    ],
-)
-def test_a_configuration_or_scene_record_that_is_broken(capsys, tmp_path, run, file, text, names):
-    (run / file).write_text(text)
-    refused(capsys, tmp_path, "render", run, names=names)
-
-
 def test_a_split_that_is_not_there(capsys, tmp_path, run):
     refused(capsys, tmp_path, "eval", run, "--split", "val", names=["no 'val' views"])
     out = tmp_path / "bare"
@@ -160,19 +145,6 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
         nerfmac.Viewer(photos, out=taken)
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
-    out = taken / "thesis.txt" / "run"
-    names = [f"folder {out} cannot be created: {taken / 'thesis.txt'} is not a folder"]
-    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
-
-
-def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, capsys):
-    names = [f"{taken} is not a run"]
-    refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
-    with pytest.raises(InputError, match="taken is not a run"):
-        nerfmac.resume(taken, scene=photos)
-
-
 @pytest.mark.parametrize("command", ["train", "inspect", "capture"])
 def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
@@ -180,8 +152,3 @@ def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     read = {"train": nerfmac.train, "inspect": nerfmac.load_scene, "capture": nerfmac.capture_scene}
     with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
         read[command](with_preview)
-
-
-def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
-    (run / "checkpoint.safetensors").unlink()
-    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])

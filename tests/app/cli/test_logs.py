@@ -83,16 +83,6 @@ def test_a_resumed_run_drops_lines_after_its_checkpoint(trained, balls, tmp_path
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_log_on_a_full_disk_is_one_message_and_the_command_goes_on(caplog):
-    with caplog.at_level(logging.INFO, "nerfmac"):
-        assert nerfmac("info", "--device", "cpu", "--log-file", "/dev/full") == 0
-    (said,) = [each.getMessage() for each in caplog.records if "/dev/full" in each.getMessage()]
-    assert said == (
-        "cannot write the log file /dev/full: No space left on device; continuing without it"
-    )
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog, monkeypatch):
     from nerfmac.app.run import Run, reporting
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
-from nerfmac import Bounds, Goal, InputError, Method, ParameterSpec, Trainer, load_scene
+from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.backend import watchdog
@@ -15,7 +15,6 @@ from nerfmac.backend.device import pretended
 from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.fields.vanilla import VanillaField
 from nerfmac.training.model import Model
 from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
@@ -58,18 +57,6 @@ def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
         name: size for name, size in large.items() if name != part
     }
     assert small["the images"] == loaded.views("train").pixels.nbytes
-
-
-def test_a_field_of_ones_own_counts(scene):
-    class Large(VanillaField):
-        parameter_specs = {"table": ParameterSpec((2**20, 3))}  # noqa: RUF012
-
-    loaded = load_scene(scene)
-    own = Method(field=lambda *_: Large(CONFIG.vanilla, Bounds(1.0)))
-    configured, large = (needed(CONFIG, loaded, each) for each in (Method(), own))
-    assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
-    with pytest.raises(InputError, match="the model 18"):
-        check(CONFIG, loaded, own, 2**24)
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -156,26 +143,6 @@ def test_photos_that_do_not_fit_on_a_mac_are_refused_with_the_scale_that_fits(
     scale = int(str(refused.value)[-1])
     scaled = Photos(photos, MEGAPIXELS // scale**2)
     check(PRESETS["base"], scaled, Method(), limit)
-
-
-def test_images_larger_than_the_largest_array_are_refused(on_a, monkeypatch):
-    on_a("Apple M1, 16 GB")
-    info = mx.device_info() | {"max_buffer_length": 2**31}
-    monkeypatch.setattr(mx, "device_info", lambda: info)
-    with pytest.raises(InputError) as refused:
-        check(PRESETS["base"], Photos(100), Method(), limit_memory())
-    assert "the images require 3.41 GiB, but an array on this GPU has at most 2.00 GiB" in str(
-        refused.value
-    )
-    assert str(refused.value).endswith("reduce the images with --downscale 2")
-
-
-@pytest.mark.parametrize(("mac", "fraction"), [("Apple M1", 16), ("Apple M1, 16 GB", 4)])
-def test_the_cache_is_smaller_on_a_small_mac(on_a, mac, fraction):
-    on_a(mac)
-    limit = limit_memory()
-    assert limit == RECORDED[mac][2]
-    assert mx.set_cache_limit(0) == limit // fraction
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from local_ranks import start_local
 
 import nerfmac
-from nerfmac import InputError, Run
+from nerfmac import Run
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
 
 OF_SCENE = (
@@ -23,20 +23,6 @@ OPTIONS = {
     "masks": False,
     "depth": False,
 }
-
-
-@pytest.mark.parametrize("words", [("profile",)])
-def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
-    asked = []
-
-    def read(path, **options):
-        asked.append((path, options))
-        raise InputError("enough")
-
-    monkeypatch.setattr("nerfmac.app.cli.profile.load_scene", read)
-    assert command(*words, scene, "--device", "cpu", *OF_SCENE, "--no-masks", "--no-depth") == 2
-    assert capsys.readouterr().err == "nerfmac: enough\n"
-    assert asked == [(scene, OPTIONS)]
 
 
 @pytest.mark.parametrize("of", ["a scene", "the built-in scene"])

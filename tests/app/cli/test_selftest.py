@@ -14,7 +14,6 @@ from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
-from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
 
 # One operation and one device: the whole takes half a minute.
@@ -66,33 +65,6 @@ def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
         assert comment.endswith("\n")
         assert " x ".join(map(str, launch.grid)) in comment
         assert sum(line.startswith("// buffer ") for line in lines) == text.count("[[buffer(")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--dump-metal", "full"), "full"),
-        (("--dump-metal", "new", "--device", "cpu"), "--dump-metal"),
-        (("--dump-metal", "new", "--report", "new.json"), "--dump-metal"),
-        (("--device", "cpu", "--operation", "sing"), "sing"),
-        (("--device", "cpu", "--report", "full"), "full"),
-        (("--device", "cpu", "--report", "nowhere/new.json"), "nowhere/new.json"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_before_anything_is_written(
-    arguments, told, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").write_text("kept")
-    refused(capsys, tmp_path, "selftest", *arguments, names=[told])
-    assert [path.name for path in tmp_path.rglob("*")] == ["full", "file"]
-
-
-def test_kernels_that_are_switched_off_are_not_called_right(monkeypatch, capsys):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
-    assert nerfmac(*QUICK) == 2
-    assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in capsys.readouterr().err
 
 
 def test_the_report_holds_the_machine_and_the_counts(tmp_path, capsys):

@@ -3,16 +3,14 @@ announces how long they take."""
 
 import json
 import logging
-from dataclasses import replace
 
 import imageio_ffmpeg
 import pytest
 
-from nerfmac import Lens, choose_device, load_scene
-from nerfmac.app.cli import train as command
+from nerfmac import Lens, choose_device
 from nerfmac.app.run import HeldOut, Run, headline
 from nerfmac.app.video import frames, rendering, video_size
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5
 
@@ -80,15 +78,6 @@ def test_more_views_are_never_replaced_by_fewer(train, few):
     assert len(said(messages, "evaluating 5 test views, which takes about 1 second")) == 1
 
 
-def test_the_views_of_the_figure_and_its_time_are_announced(train, few, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.run.headline.seconds_per_pixel", lambda *_: 0.01)
-    _, messages = train("--steps", 2, "--no-video")
-    seconds = f"{round(0.01 * 2 * WIDTH * HEIGHT)} seconds"
-    (line,) = said(messages, "evaluating")
-    expected = f"evaluating 2 of 5 test views, which takes about {seconds}; --all-views evaluates"
-    assert line == f"{expected} all"
-
-
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
     first = measured(loaded)
@@ -129,38 +118,3 @@ def test_a_film_on_a_cpu_has_the_shape_of_the_photos(photo, size, monkeypatch):
     assert video_size(lens) == size
     monkeypatch.setattr(rendering, "current_device", lambda: "metal")
     assert video_size(lens) == photo
-
-
-@pytest.mark.parametrize(
-    ("pace", "text"),
-    [
-        (1e-5, "takes about 87 seconds"),
-        (3e-5, "takes about 4 minutes"),
-        (1e-4, "takes about 15 minutes; with --size 326x184, it takes about 3 minutes"),
-    ],
-)
-def test_a_smaller_film_is_offered_if_it_takes_long(
-    balls, tmp_path, monkeypatch, caplog, pace, text
-):
-    choose_device("cpu")
-    run = Run.begin(load_scene(balls), CONFIG, progress=False)
-    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: pace)
-    caplog.set_level(logging.INFO, "nerfmac")
-    joined = frames.SideBySide([run], frames.RenderOptions())
-    camera = replace(run.scene.cameras[0], lens=Lens.from_fov(0.6, 720, 405))
-    rendering.announce(tmp_path / "a.mp4", joined, [[camera]] * 30)
-    (line,) = said(caplog.messages, "rendering 30 frames of 720x405 pixels")
-    assert line.endswith(text)
-
-
-def test_the_last_line_names_the_video_and_the_next_command(train, tmp_path, capsys):
-    train("--steps", 2)
-    out = tmp_path / "run"
-    *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"the turntable video is {out / 'video.mp4'}")
-    assert f"`nerfmac view {out}`" in last
-    (out / "video.mp4").unlink()
-    train("--resume", "--steps", 3, "--no-video")
-    *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"render a video with `nerfmac render {out}`")
-    assert command.TURNTABLE_FPS >= 24

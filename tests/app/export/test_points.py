@@ -1,7 +1,6 @@
 """Points of a field with a known surface, and cameras that are read again where they were."""
 
 import json
-from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
@@ -68,12 +67,6 @@ def test_a_crop_leaves_out_the_rest(run):
     assert np.ptp(points.positions[:, 0]) > 0.4
 
 
-@pytest.mark.parametrize("count", [0, 1.5, 2e8])
-def test_a_count_out_of_range_is_refused(run, count):
-    with pytest.raises(InputError, match="count is"):
-        extract_points(run, count=count)
-
-
 def test_where_nothing_is_seen_there_are_no_points(run):
     with pytest.raises(InputError, match="no points: the training cameras see no surface"):
         extract_points(run, crop=((1.3, 1.3, 1.3), (1.4, 1.4, 1.4)), progress=False)
@@ -122,22 +115,6 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
     for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
         assert frame.camera.lens == camera.lens
         assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
-
-
-def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu):
-    run = egg_run(replace(scene, placement=None, path=None), Egg)
-    pose = np.array(extract_cameras(run)["frames"][1]["transform_matrix"])[:3]
-    assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
-
-
-def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
-    _, run = capture
-    want = extract_cameras(run)
-    run.scene = replace(run.scene, placement=None)
-    assert extract_cameras(run) == want
-    run.source, run.scene = None, replace(run.scene, path="/nowhere")
-    with pytest.raises(InputError, match=r"the placement of the scene is unknown: .*/nowhere"):
-        extract_cameras(run)
 
 
 def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):

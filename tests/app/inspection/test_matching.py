@@ -8,11 +8,9 @@ from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.inspection.matching import compare_poses, pairs_to_match
 from nerfmac.app.inspection.pose_readings import Intrinsics
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
-from nerfmac.geometry import Placement
 from tests.app.capture import corner
 from tests.app.capture.reconstructions import around_a_can, matches_of, model_of
 from tests.app.scenes.scene_files import save, write_json
-from tests.scene_factory import nerfmac
 
 COUNT = 16
 NAMES = {f"{number:02}.png": f"photos/{number:02}.png" for number in range(COUNT)}
@@ -101,15 +99,6 @@ def test_poses_in_another_order_than_the_images_are_reported(captured, order, wo
     assert words in line
 
 
-def test_names_that_were_sorted_as_text_are_recognized(captured):
-    matches, cameras = captured
-    names = {name: f"photo{int(name[:2]) + 1}.png" for name in cameras}
-    as_text = sorted(cameras, key=lambda name: names[name])
-    swapped = reordered(cameras, [sorted(cameras)[as_text.index(n)] for n in sorted(cameras)])
-    (line,) = compare_poses(matches, swapped, names).findings
-    assert "names sorted as" in line
-
-
 LENSES = [
     ({"focal": 1.1}, "the focal length 700 instead of 770"),
     ({"focal": 0.9}, "the focal length 700 instead of 630"),
@@ -142,15 +131,6 @@ def test_wrong_intrinsics_are_reported_with_their_cause(captured, change, words)
             assert float(told.split("length ")[1].split()[0]) == pytest.approx(700, rel=0.03)
 
 
-def test_the_readings_are_those_of_the_file_not_of_the_scene(captured):
-    """The inverse of a matrix is another one after the scene has been moved."""
-    placement = Placement(0.3, np.array([0.5, 0.2, 0.9]), 4.0, turn_about((0.3, 0.5, -0.8)))
-    inverse = lambda p: np.column_stack([p[:, :3].T, -p[:, :3].T @ p[:, 3]])  # noqa: E731
-    cameras = posed(captured[1], lambda pose: placement.apply(inverse(pose)))
-    (line,) = compare_poses(captured[0], cameras, NAMES, placement).findings
-    assert "they fit if the matrices map world to camera: " in line
-
-
 INEXACT = [(0.1, 0.0, 0), (1.0, 0.01, 1), (2.0, 0.03, 1), (0.0, 0.0, 0)]
 
 
@@ -168,13 +148,6 @@ def test_inexact_poses_are_not_called_wrong(captured, degrees, shift, is_reporte
     if is_reported:
         assert found[0].startswith("the camera poses are inexact: the median epipolar error is ")
         assert "train with --refine.poses" in found[0]
-
-
-def test_the_poses_of_another_scene_are_not_called_inexact(captured):
-    random = np.random.default_rng(5)
-    cameras = posed(captured[1], lambda p: np.column_stack([p[:, :3], random.normal(size=3)]))
-    (line,) = findings(captured, cameras)
-    assert line.endswith("no other reading of the poses fits; estimate them again with capture")
 
 
 def turn_about(vector):
@@ -227,10 +200,6 @@ def test_an_image_between_wrong_cameras_is_not_wrong(captured):
     assert sorted(line.split()[3] for line in lines) == [f"photos/0{n}.png" for n in (2, 3, 5)]
 
 
-def test_images_that_do_not_match_are_not_judged(captured):
-    assert compare_poses({}, captured[1], NAMES).findings == []
-
-
 def test_many_images_are_matched_with_the_next_and_the_nearest(captured):
     cameras = captured[1]
     assert len(pairs_to_match(cameras)) == COUNT * (COUNT - 1) // 2
@@ -243,11 +212,6 @@ def test_many_images_are_matched_with_the_next_and_the_nearest(captured):
     assert ("000.png", "010.png") in pairs
     assert ("007.png", "057.png") in pairs
     assert ("000.png", "030.png") not in pairs
-
-
-def test_points_are_kept_only_with_match(tmp_path, capsys):
-    assert nerfmac("inspect", tmp_path, "--keep-points") == 2
-    assert "--keep-points requires --match" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -42,12 +42,6 @@ def test_broken_json_is_refused_with_its_line(tmp_path, name):
     refused(tmp_path, f"{name}, line 3: not valid JSON")
 
 
-@pytest.mark.parametrize("frames", [[], {}, "many", None])
-def test_no_frames_are_refused(tmp_path, frames):
-    path = write_transforms(tmp_path, 1, frames=frames)
-    refused(path, f"{path}: frames is {json.dumps(frames)}; expected a list with at least one")
-
-
 def test_missing_keys_are_refused(tmp_path):
     refused(write_json(tmp_path / "transforms.json", LENS), "transforms.json: frames is missing")
     path = write_transforms(tmp_path, 1)
@@ -118,18 +112,6 @@ def test_a_matrix_that_is_no_pose_is_refused_with_its_frame(tmp_path, name, plac
         del content["aabb_scale"]
         write_json(path, content)
     refused(path, f"{path}, frame 1 (images/001.png)", *parts)
-
-
-def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):
-    nothing = {"is_fisheye": False, "rolling_shutter": [0.0, 0.0, 0.0, 0.0], "mask_path": ""}
-    more = {"applied_transform": [[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]], "ply_file_path": "a"}
-    depth = {1: {"depth_file_path": "depth/001.png"}}
-    assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
-
-
-def test_no_image_at_all_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 4, absent=range(4))
-    refused(path, f"none of the 4 images of {path} exist", "'images/000.png'")
 
 
 def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):

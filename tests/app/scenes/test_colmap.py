@@ -155,30 +155,3 @@ def test_a_broken_file_is_refused_by_its_name(tmp_path, name, binary):
     path.write_bytes(content[: len(content) - 9] if binary else content + b"7 seven eight\n")
     with pytest.raises(InputError, match=rf"{name}\.(bin|txt)"):
         load_scene(tmp_path)
-
-
-@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
-def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, part):
-    folder = write_colmap(tmp_path / "my scene", 3)
-    path = folder / "sparse/0/images.bin"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(part * len(content))])
-    with pytest.raises(InputError) as refusal:
-        load_scene(folder)
-    assert str(path) in str(refusal.value)
-    assert f"`nerfmac capture '{folder / 'images'}' --estimate`" in str(refusal.value)
-    shutil.rmtree(folder / "images")
-    with pytest.raises(InputError, match=r"images\.bin") as refusal:
-        load_scene(folder)
-    assert "nerfmac capture" not in str(refusal.value), "there is nothing to capture"
-
-
-def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
-    write_colmap(tmp_path, 2, binary=False)
-    images = tmp_path / "sparse/0/images.txt"
-    images.write_text(images.read_text().replace(" 101 001", " 7 001"))
-    with pytest.raises(InputError, match=r"images.txt: 001.png refers to camera 7, .*cameras.txt"):
-        load_scene(tmp_path)
-    images.write_text("# nothing\n")
-    with pytest.raises(InputError, match="no registered image"):
-        load_scene(tmp_path)

@@ -29,23 +29,3 @@ def test_images_without_a_camera_are_counted_in_every_format(tmp_path, write, im
     (line,) = lines_of(caplog, tmp_path)
     assert line.startswith("1 of ")
     assert line.endswith(f"are skipped, such as {tmp_path / image}")
-
-
-def test_images_in_a_format_that_is_not_read_are_no_missing_files(tmp_path, caplog):
-    path = write_transforms(tmp_path, 9)
-    path.write_text(path.read_text().replace("007.png", "007.exr").replace("008.png", "gone.png"))
-    (tmp_path / "images/007.png").rename(tmp_path / "images/007.exr")
-    (tmp_path / "images/008.png").unlink()
-    unread, missing = lines_of(caplog, path)
-    assert unread.startswith(f"{tmp_path / 'images/007.exr'} is in the format OpenEXR (.exr)")
-    assert missing.startswith("1 of 9 images of ")
-
-
-def test_a_scene_in_two_formats_says_which_one_is_read(tmp_path, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    write_transforms(tmp_path, 9)
-    write_blender(tmp_path, train=9, test=1)
-    (line,) = lines_of(caplog, tmp_path)
-    assert line == (
-        f"using transforms_train.json in {tmp_path}; to use transforms.json instead, pass its path"
-    )

@@ -140,31 +140,6 @@ def test_a_floor_seen_from_a_ring_is_measured(tmp_path):
     assert load_scene(path).depth_reading == AS_STORED
 
 
-def test_a_wall_that_fills_the_view_is_measured(tmp_path):
-    """All cameras look straight at a wall, which has the same depth everywhere."""
-    path, _ = written(tmp_path)
-    values = json.loads(path.read_text())
-    for index, frame in enumerate(values["frames"]):
-        matrix = np.eye(4)
-        matrix[0, 3] = 0.1 * index
-        frame["transform_matrix"] = matrix.tolist()
-        depth = np.full((12, 16), 20000, np.uint16)
-        depth[5:, 5 + index % 4 : 7 + index % 4] = 1500
-        Image.fromarray(depth).save(tmp_path / frame["depth_file_path"])
-    path.write_text(json.dumps(values))
-    scene = load_scene(path)
-    assert scene.depth_reading.marker is None
-
-
-@pytest.mark.parametrize("levels", [256, 64])
-def test_quantized_depth_is_a_finding(tmp_path, levels):
-    step = 10_000 / levels
-    path, _ = written(tmp_path, change=lambda stored: np.round(stored / step) * step)
-    (line,) = depth_report(load_scene(path))[1]
-    assert "different values, in steps of " in line
-    assert "ignore it with --no-depth" in line
-
-
 def test_a_resumed_run_uses_the_reading_of_its_training(tmp_path):
     path, _ = written(tmp_path, rays=True, marker=65535)
     record = SceneRecord.of(load_scene(path))

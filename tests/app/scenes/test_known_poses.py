@@ -5,14 +5,12 @@ import json
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from nerfmac import CaptureOptions, InputError, load_scene
 from nerfmac.app.capture import capture, capture_scene, captured
-from nerfmac.app.capture.inputs import images_in
 from nerfmac.app.scenes import holds_scene
 from tests.app.scenes.colmap_files import write_colmap
-from tests.app.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
+from tests.app.scenes.scene_files import matrix, pixels, save, write_transforms
 
 COUNT = 5
 NAMES = [f"img_{index:03d}" for index in range(COUNT)]
@@ -120,48 +118,6 @@ def test_poses_that_are_not_read_are_named_before_a_capture(tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
-HARMLESS = {
-    "a shopping list": {"list.csv": "name,price\nmilk,3\n", "todo.txt": "extrinsic values\nx, y"},
-    "a log of a GPS": {
-        "gps.csv": rows("name,lat,lon,alt,heading,speed,hdop", "{},{},{},{},{},{},{}")
-    },
-    "a numeric log": {"imu.txt": "\n".join(f"{i} 0.1 0.2 0.9 0.1 0 0" for i in range(9))},
-    "labels": {
-        "labels.json": json.dumps({"images": [{"id": 1, "file_name": f"{n}.png"} for n in NAMES]}),
-        "boxes.txt": "0 0.5 0.5 0.1 0.1\n1 0.2 0.2 0.3 0.3",
-        "via.json": json.dumps({"orientation": 1, "position": [3, 4]}),
-    },
-    "sidecars of Lightroom": {
-        f"{name}.xmp": "<x:xmpmeta><crs:Exposure>1</crs:Exposure>" for name in NAMES
-    },
-    "one matrix": {"alignment.txt": flat(1), "view.json": json.dumps({"model": matrix(2)})},
-    "identity matrices": {"m.json": json.dumps([np.eye(4).tolist()] * 9)},
-    "a camera path": {
-        "path.json": json.dumps({"camera_path": [{"camera_to_world": matrix(i)} for i in range(9)]})
-    },
-    "photos before OpenMVG": {
-        "sfm_data.json": json.dumps({"sfm_data_version": "0.3", "extrinsics": []})
-    },
-    "photos before Meshroom": {
-        "cameraInit.sfm": json.dumps({"views": [{"poseId": "1"}], "poses": []})
-    },
-    "a calibration": {
-        "calib.txt": "30 0 11\n0 29 8.5\n0 0 1",
-        "k.json": json.dumps({"K": matrix(0)[0]}),
-    },
-    "binary files": {"x.bin": "\x00\x01\x02", "empty.json": "", "broken.json": "{", "a.xml": "<a>"},
-}
-
-
-@pytest.mark.parametrize("name", HARMLESS)
-def test_files_without_poses_do_not_stop_a_capture(tmp_path, name, monkeypatch):
-    folder = photos(tmp_path / "in")
-    for where in (folder, tmp_path):
-        for path, content in HARMLESS[name].items():
-            (where / path).write_text(content)
-    assert reaches_the_estimate(folder, tmp_path / "out", monkeypatch)
-
-
 class ReachedError(Exception):
     """The capture would begin."""
 
@@ -224,37 +180,3 @@ def test_a_model_anywhere_below_is_read_with_the_images_of_its_names(
     assert holds_scene(tmp_path / given)
     scene = load_scene(captured(tmp_path / given), split="none")
     assert [frame.name for frame in scene.splits["train"]] == [f"{i:03d}.png" for i in range(COUNT)]
-
-
-def test_a_model_of_other_images_is_not_read(tmp_path, monkeypatch):
-    write_colmap(tmp_path / "in/old", COUNT, images="elsewhere")
-    for file in (tmp_path / "in/old/elsewhere").iterdir():
-        file.unlink()
-    photos(tmp_path / "in")
-    assert reaches_the_estimate(tmp_path / "in", tmp_path / "out", monkeypatch)
-
-
-def test_a_folder_of_scenes_is_no_scene(tmp_path):
-    for name in ("a", "b"):
-        write_colmap(tmp_path / name, COUNT)
-    with pytest.raises(InputError, match=r"contains no scene, but its folder .*a does; pass it"):
-        load_scene(tmp_path)
-
-
-def test_a_scene_in_a_folder_of_other_photos_does_not_stop_their_capture(tmp_path, monkeypatch):
-    write_transforms(photos(tmp_path / "in") / "captures/in", COUNT)
-    assert reaches_the_estimate(tmp_path / "in", tmp_path / "out", monkeypatch)
-
-
-def test_depth_maps_are_no_photos(tmp_path):
-    folder = photos(tmp_path)
-    save(folder / "a.depth.png", np.full((16, 24), 1500, np.uint16))
-    Image.fromarray(np.ones((16, 24), np.float32)).save(folder / "b.tiff")
-    save(folder / "gray.png", np.full((16, 24), 90, np.uint8))
-    assert [path.stem for path in images_in(folder)] == ["gray", *NAMES]
-
-
-def test_a_json_file_with_frames_of_another_form_is_no_scene(tmp_path):
-    photos(tmp_path)
-    write_json(tmp_path / "video.json", {"frames": [{"time": 0.5}, {"time": 1.0}]})
-    assert not holds_scene(tmp_path)

@@ -8,7 +8,7 @@ from PIL import Image
 
 from nerfmac import InputError, load_scene
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, write_json, write_transforms
 
 
 def lens_of(path, index=0):
@@ -59,15 +59,6 @@ def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path
     assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the center" in caplog.text
 
 
-@pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
-def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
-    lens = {key: factor * LENS[key] for key in ("fl_x", "fl_y", "cx", "cy")}
-    lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
-    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
-    assert len(caplog.messages) == 1
-    assert "images; scaling the intrinsics to 24x16" in caplog.text
-
-
 def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
     plain = write_transforms(tmp_path / "a", 9)
     scaled = rewrite(
@@ -100,17 +91,6 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
     assert len(load_scene(other, split="none").splits["train"]) == 3
-
-
-def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
-    names = [f"images/{index:03d}.png" for index in range(5)]
-    path = write_transforms(tmp_path, 5, train_filenames=names[:4], test_filenames=names[2:])
-    scene = load_scene(path)
-    assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
-    assert caplog.messages == [
-        f"2 of 3 test images of {tmp_path.name} are also training images, so their quality is not "
-        "meaningful"
-    ]
 
 
 def of_an_iphone(folder):

@@ -201,29 +201,6 @@ def test_no_frame_is_lost_if_the_encoder_of_a_mac_fails(
     assert {path.name for path in tmp_path.iterdir()} == {"ffmpeg", "listed", "video.mp4"}
 
 
-def test_the_encoder_of_a_mac_is_tried_with_the_size_before_a_frame_is_rendered(
-    run, tmp_path, monkeypatch, failing_mac
-):
-    failing_mac("at once")
-    tried = []
-    encodes = encoding._encodes
-
-    def recorded(program, codec, *options):
-        tried.append(options[options.index("-s") + 1])
-        return encodes(program, codec, *options)
-
-    def never(*_):
-        assert tried == ["128x48"]
-        raise InputError("now the first frame would be rendered")
-
-    monkeypatch.setattr(encoding, "_encodes", recorded)
-    monkeypatch.setattr(SideBySide, "images", never)
-    cameras = run.orbit(frames=2, size=(64, 49))
-    options = RenderOptions(stereo="side-by-side", eye_distance=0.1)
-    with pytest.raises(InputError, match="now the first frame"):
-        render_video(run, cameras, tmp_path / "video.mp4", options, progress=False)
-
-
 def test_numbered_images_are_exact(tmp_path):
     begin(tmp_path / "video", {}, resume=False)
     for index in range(3):
