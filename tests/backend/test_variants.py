@@ -2,7 +2,6 @@
 
 import pytest
 
-from nerfmac import InputError
 from nerfmac.backend import choose_device, device, using, variant
 from nerfmac.backend.variants import VARIANTS, variants_here
 
@@ -44,18 +43,3 @@ def test_the_code_goes_before_the_variable(monkeypatch):
     assert variant("march_count") == "eight"
     monkeypatch.delenv("NERFMAC_VARIANTS")
     assert variant("march_count") == "four"
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
-        ("march_count=three", "three.*eight, four, one, two"),
-        ("march_count", "march_count.*OPERATION=VARIANT"),
-        ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),
-    ],
-)
-def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
-    monkeypatch.setenv("NERFMAC_VARIANTS", value)
-    with pytest.raises(InputError, match=f"NERFMAC_VARIANTS.*{told}"):
-        variant(GRADIENT)

@@ -60,14 +60,6 @@ def test_a_system_that_mlx_does_not_run_on_is_named(machine, programs, told):
     assert len(done.stderr.strip().splitlines()) <= 2  # the reason, and make's own line
 
 
-def test_without_a_python_that_fits_the_way_to_one_is_told(machine):
-    done = machine(**mac(), python3='[ "$1" = --version ] && echo Python 3.10.4')
-    assert done.returncode == 2
-    assert "needs Python 3.11 to 3.14 (on a Mac, Apple silicon's)" in done.stderr
-    assert "python3 here is: Python 3.10.4" in done.stderr
-    assert "brew install uv" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("programs", "hidden"), [(mac(), True), ({"uname": "echo Linux"}, False)], ids=["mac", "linux"]
 )

@@ -84,12 +84,6 @@ def test_predicted_normals_follow_those_of_the_density():
 SHORT = "ScaleAware", "Appearance", "CoarseToFine"
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_a_field_that_knows_its_rays_is_short(name):
-    written = [line for line in source(name).splitlines() if line]
-    assert len([line for line in written if not line.startswith(("import ", "from "))]) <= 25
-
-
 @pytest.mark.parametrize("name", [*SHORT, "NormalField", "SemanticField", "ProposalSampler"])
 def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):
     names = example(name, 60)

@@ -115,15 +115,3 @@ def test_a_script_that_installs_refuses_a_program_that_is_none(script, tmp_path)
     named = {variable[script]: str(tmp_path / "none")}
     said = ran("bash", SCRIPTS / script, cwd=tmp_path, code=1, **named)
     assert f"{script}: {variable[script]}={tmp_path / 'none'} is no" in said.stderr
-
-
-def test_chromium_is_tried_before_anything_is_installed(tmp_path):
-    browser = tmp_path / "browser"
-    browser.write_text("#!/bin/sh\necho '<p>it serves</p>'\n")
-    browser.chmod(0o755)
-    named = {"NERFMAC_CHROMIUM": str(browser)}
-    said = ran("bash", SCRIPTS / "install_chromium.sh", cwd=tmp_path, **named)
-    assert said.stdout.startswith(f"{browser} serves")
-    browser.write_text("#!/bin/sh\necho no window >&2\n")
-    said = ran("bash", SCRIPTS / "install_chromium.sh", cwd=tmp_path, code=1, **named)
-    assert f"{browser} is here, but shows no page: no window" in said.stderr

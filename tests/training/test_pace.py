@@ -1,9 +1,8 @@
 """The settings of a run with the preset `auto` follow from the speed of the device."""
 
 import pytest
-from slow_gpu import GPUS, slow_gpu, step_seconds
+from slow_gpu import slow_gpu, step_seconds
 
-from nerfmac.app.run import Run
 from nerfmac.app.run.start import beginning, drained
 from nerfmac.config import AUTO, PRESETS, override
 from nerfmac.config.presets import preset
@@ -70,18 +69,3 @@ def test_the_speed_is_measured_and_told_and_decides(scene, caplog, gpu, seconds,
     steps = seconds / step_seconds(PRESETS["base"], gpu)
     (line,) = [line for line in caplog.messages if "override with --preset base" in line]
     assert float(line.split()[4]) == pytest.approx(steps, rel=0.02)
-
-
-def test_a_run_without_a_time_limit_is_begun_as_base(scene):
-    run = drained(beginning(scene, SMALL, Goal(steps=9), progress=False))
-    assert run.config == Run.begin(scene, override(SMALL, preset="base")).config
-
-
-def test_the_stand_in_ends_with_its_context(scene):
-    assert set(GPUS) == {"M1", "M2 Pro", "M4 Max"}
-    with slow_gpu("M1"):
-        inside = drained(beginning(scene, SMALL, Goal(steps=1), progress=False))
-    assert inside.state.train_seconds == 0.0
-    from nerfmac.training import clock
-
-    assert clock.time.perf_counter() != clock.time.perf_counter()

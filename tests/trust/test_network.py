@@ -79,19 +79,6 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
     assert log.read_text() == ""
 
 
-def test_data_asks_the_network_only_for_a_scene(tmp_path, watched):
-    environment, log = watched
-    command = [sys.executable, "-m", "nerfmac", "data", "lego"]
-    done = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert line.startswith("nerfmac: cannot reach github.com (")
-    (asked,) = log.read_text().splitlines()
-    assert asked.startswith("socket.getaddrinfo github.com: ")
-
-
 def test_only_datasets_can_ask_the_network():
     package = Path(nerfmac.__file__).parent
     asking = re.compile(

@@ -1,6 +1,5 @@
 """The grid of 1 / distance, and the settings that the page sends."""
 
-import json
 import zlib
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from nerfmac import InputError, load_scene
 from nerfmac.app.run import CONFIGURED
 from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
-from nerfmac.app.viewer.settings import Display, Settings
 from nerfmac.geometry.bounds import Sphere
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page
@@ -63,17 +61,6 @@ def test_the_codes_are_the_grid_in_sixteen_bits():
     grid = inverse_grid(depth, 20, 12)
     assert form["largest"] == pytest.approx(grid.max())
     assert codes * form["largest"] / 65535 == pytest.approx(grid, abs=form["largest"] / 65535)
-
-
-def test_the_options_have_the_color_and_the_box():
-    crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
-    options = Display(background="#ff8000", exposure=-1).options(Settings(crop=crop).crop)
-    assert options.background == pytest.approx((1.0, 128 / 255, 0.0))
-    assert options.crop == ((0.1, 0.2, 0.3), (0.7, 0.8, 0.9))
-    assert options.exposure == -1
-    for kind in (list, tuple, np.array):
-        sent = json.dumps(vars(Settings(crop=kind(crop))))
-        assert json.loads(sent)["crop"] == crop
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from tests.app.viewer.conftest import Page
 
@@ -68,18 +67,3 @@ def test_the_sizes_have_the_shape_of_the_photos(small_run):
     assert sizes[:2] == [(404, 720), (720, 1280)]
     assert (1080, 1080) in sizes
     assert len(set(sizes)) == len(sizes)
-
-
-def test_the_time_per_pixel_is_that_of_the_images_of_the_page(page):
-    page.open()
-    assert page.session.pace.seconds_per_pixel("rgb") is None
-    page.settle()
-    assert 0.0 < page.state()["pace"] < 1.0
-
-
-def test_frusta_are_smaller_than_the_subject(small_run):
-    run = replace(small_run)
-    free = Page(run).session.scene.frustum_size
-    run.scene = replace(run.scene, subject=Sphere((0.5, 0.5, 0.5), 0.05))
-    assert Page(run).session.scene.frustum_size == pytest.approx(0.015)
-    assert free > 0.015

@@ -125,17 +125,6 @@ def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
         assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name
 
 
-def test_who_presses_start_at_the_limit_goes_on_without_one(page):
-    page.open().settle()
-    page.say("set", values={"steps": 100})
-    page.say("train")
-    page.work(30)
-    assert page.session.run.state.step > 120
-    assert page.session.settings.steps is None
-    page.say("pause")
-    page.settle()
-
-
 @pytest.mark.parametrize(
     ("function", "error"),
     [

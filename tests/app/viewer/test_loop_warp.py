@@ -47,18 +47,6 @@ def test_the_page_answers_to_where_the_kernel_asks_it_to_go_and_has_the_last_wor
     assert np.allclose(np.reshape(frames(page)[-1][0]["pose"], (3, 4)), page.place.pose, atol=1e-6)
 
 
-def test_a_move_without_a_place_only_tells_whether_more_follow(page):
-    page.open().settle()
-    before = page.kernel.view
-    page.say("move", moving=True)
-    page.work()
-    assert page.kernel.moving_until > 0.0
-    page.say("move", moving=False)
-    page.settle()
-    assert page.kernel.held == 0.0
-    assert page.kernel.view is before
-
-
 def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     page.open(warps=True).settle()
     page.say("visible", is_visible=False)

@@ -165,19 +165,6 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
         assert state["measured"] is None
 
 
-def test_views_are_measured_one_by_one_and_training_waits(page):
-    page.open().settle()
-    page.session.train(None, 100.0)
-    page.say("measure")
-    seen = []
-    while page.session.jobs._measured or not seen:
-        page.loop.work()
-        seen.append(page.session.jobs._measured)
-    assert [*dict.fromkeys(seen)] == [(1, 2), (2, 2), None]
-    assert page.session.run.state.step == page.session.jobs.held_out.step == 120
-    page.session.training.pause()
-
-
 @pytest.mark.parametrize(
     ("step", "psnr", "shown"),
     [(120, 25.5, (25.5, 120, 3, 9)), (121, 25.5, None), (120, None, None)],
@@ -214,11 +201,3 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     for name in ("video.mp4", "path.json"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())
-
-
-def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):
-    page.open().settle()
-    page.say("set", values={"mode": "extra:normal"})
-    page.settle()
-    assert page.kernel.display.mode == "color"
-    assert "mode is 'extra:normal'" in page.session.notice

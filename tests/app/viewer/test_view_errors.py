@@ -8,7 +8,6 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.run import Run, Training
-from nerfmac.app.scenes.images import decode_thumbnail
 from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.training.goal import Goal
 from tests.app.viewer.conftest import Page
@@ -41,19 +40,6 @@ def test_the_errors_are_those_of_the_views_and_a_wrong_pose_has_the_largest(scen
     assert found == pytest.approx(whole, abs=4.0)
 
 
-def test_a_view_with_few_rays_has_no_error_yet(scene):
-    run = Run.begin(scene, COARSE, progress=False)
-    (report, *_) = [each for each in Training(run).fit(Goal(steps=1)) if each is not None]
-    few = ViewErrors(len(run.scene.cameras) + 1)
-    few.add(report.errors)
-    assert few.psnr[-1] is None
-    hidden = report.errors._replace(mask=0.0 * report.errors.mask)
-    masked = ViewErrors(len(run.scene.cameras))
-    for _ in range(100):
-        masked.add(hidden)
-    assert masked.psnr == [None] * len(run.scene.cameras)
-
-
 def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(scene):
     page = Page(Run.begin(scene, COARSE, progress=False))
     page.open().settle()
@@ -82,17 +68,3 @@ def test_the_page_receives_errors_during_training_and_the_photos_it_asks_for(sce
         apart.append(np.abs(seen - over_white).mean())
     assert np.argmin(apart) == 5
     assert apart[5] < 20.0
-
-
-def test_a_thumbnail_is_small_and_upright(tmp_path):
-    image = Image.new("RGB", (800, 400), (200, 10, 10))
-    image.paste((10, 10, 200), (0, 0, 400, 400))
-    exif = image.getexif()
-    exif[274] = 6  # turn it by 90 degrees
-    image.save(tmp_path / "a.jpg", exif=exif)
-    small = decode_thumbnail(tmp_path / "a.jpg", 96)
-    assert small.shape == (96, 48, 3)
-    assert small[10, 24, 2] > 150, "the left half is now the upper half"
-    assert small[86, 24, 0] > 150
-    stored = decode_thumbnail(tmp_path / "a.jpg", 96, upright=False)
-    assert stored.shape == (48, 96, 3)

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ import pytest
 
 import nerfmac
 from nerfmac import DivergedError, InputError, Run
-from nerfmac.app.capture.findings import Finding, Verdict
 from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import COARSE
@@ -114,14 +112,6 @@ def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(scene, told, tmp_pat
         nerfmac.Viewer(scene.path, out=tmp_path / "run", **SETTINGS)
 
 
-def test_a_viewer_reports_the_verdict_on_captured_poses(scene, told, tmp_path, caplog):
-    folder = shutil.copytree(scene.path, tmp_path / "captured")
-    verdict = Verdict((Finding("far", "07.png is far away", "remove it", is_refused=False),))
-    (folder / "capture.json").write_text(json.dumps({"verdict": verdict.to_json()}))
-    nerfmac.Viewer(folder, **SETTINGS).close()
-    assert "07.png is far away" in caplog.messages
-
-
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("source", "settings", "words"),
@@ -135,15 +125,6 @@ def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, 
         nerfmac.Viewer(source or scene, **settings)
     gc.collect()
     assert the_worker()._due == before
-
-
-def test_the_settings_are_the_pages(viewer):
-    viewer.set(mode="depth", background="#102030", fov=40, crop=[[0, 0, 0], [1, 1, 0.5]])
-    session = viewer._session
-    assert session.display.mode == "depth"
-    assert np.degrees(viewer.view.fov) == pytest.approx(40)
-    with pytest.raises(InputError, match="mode is 'x'"):
-        viewer.set(mode="x")
 
 
 def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):

@@ -64,13 +64,6 @@ def test_each_mode_shows_what_it_says_all_over(compared):
         assert seen == [None if color is None else near(color)] * 3
 
 
-def test_a_comparison_ends_with_the_first_frame_without_one(compared):
-    compared.show(2, [RENDERED])
-    assert not compared.page.locator(".nerfmac-compare").is_visible()
-    assert not compared.control("Divider").is_visible()
-    assert over(compared, 330) is None
-
-
 @pytest.mark.parametrize(
     ("index", "button", "to"), [(2, "Next training camera", 0), (0, "Previous training camera", 2)]
 )

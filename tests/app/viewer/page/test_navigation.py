@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -40,15 +39,6 @@ def test_a_point_lies_where_it_was_computed_by_hand(call):
     assert seen == pytest.approx([0.54375, 0.4875, 4.0])
     for depth in (-1.0, 0.0, 0.09):  # behind, or too near
         assert call(PROJECTION, "projectPoint", POSE, LENS, [5.0 - depth, 1.2, 2.1], 0.1) is None
-
-
-def test_a_line_is_cut_where_it_passes_behind(call):
-    from_ahead, to_behind = [1.0, 1.5, 2.25], [9.0, 1.5, 2.25]
-    there = call(PROJECTION, "projectLine", POSE, LENS, from_ahead, to_behind, 0.5)
-    back = call(PROJECTION, "projectLine", POSE, LENS, to_behind, from_ahead, 0.5)
-    # at depth 0.5: x = 0.45 + 0.75 * 0.5 / 0.5, y = 0.55 - 0.25 / 0.5
-    assert np.ravel(there) == pytest.approx([0.54375, 0.4875, 1.2, 0.05])
-    assert np.ravel(back) == pytest.approx([1.2, 0.05, 0.54375, 0.4875])
 
 
 def test_a_ray_passes_through_the_point_that_is_seen_there(call):
@@ -121,8 +111,3 @@ def test_every_module_is_in_it_once_and_after_what_it_imports():
         for name in re.findall(r'from "(.+\.js)"', path.read_text()):
             imported = (path.parent / name).resolve()
             assert places[imported] < places[path], f"{path.name} before {imported.name}"
-
-
-def test_no_two_modules_use_one_name():
-    names = Counter(name for path in MODULES for name in TOP_LEVEL.findall(path.read_text()))
-    assert [name for name, count in names.items() if count > 1] == []

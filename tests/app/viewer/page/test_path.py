@@ -122,17 +122,6 @@ def test_the_path_plays_as_long_as_the_video_and_an_open_one_ends(panel):
             panel.button("Pause the path").click()
 
 
-def test_closing_the_panel_stops_the_path(panel):
-    panel.button("Play the path").click()
-    panel.page.wait_for_function("() => sent.some(({ kind }) => kind === 'scrub')")
-    panel.button("View panel").click()
-    assert panel.page.locator(".nerfmac-badge").is_hidden()
-    panel.settle()
-    panel.forget()
-    panel.settle()
-    assert panel.sent("scrub") == []
-
-
 def test_a_keyframe_has_a_time_of_its_own_or_its_share_of_the_whole(panel):
     times = [panel.control(f"Seconds to keyframe {number}") for number in (2, 3)]
     assert panel.control("Seconds to keyframe 1").count() == 0
@@ -146,26 +135,6 @@ def test_a_keyframe_has_a_time_of_its_own_or_its_share_of_the_whole(panel):
             "kind": "keyframe", "action": "time", "index": 1, "seconds": seconds,
         }  # fmt: skip
         panel.forget()
-
-
-def test_the_time_for_the_video_is_estimated_before_it_is_rendered(panel):
-    assert panel.page.get_by_text("120 frames", exact=True).is_visible()
-    panel.state(keyframes=KEYFRAMES, path=PATH, pace=2e-6)
-    panel.page.get_by_text("120 frames, about 1 min").wait_for()  # 70 s
-    panel.control("Size").select_option("720 × 1280")
-    panel.control("Seconds of video").fill("10")
-    panel.control("Seconds of video").press("Enter")
-    panel.page.get_by_text("240 frames, about 7 min").wait_for()  # 442 s
-
-
-def test_the_length_follows_the_path_until_the_user_changes_it(panel):
-    length = panel.control("Seconds of video")
-    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
-    assert length.input_value() == "9.16"
-    length.fill("3")
-    length.press("Enter")
-    panel.state(keyframes=KEYFRAMES, path=PATH, seconds=9.16)
-    assert length.input_value() == "3"
 
 
 def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel):
@@ -185,15 +154,6 @@ def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel
     panel.button("View panel").click()
     panel.settle()
     assert panel.page.locator(".nerfmac-overlay").is_hidden()
-
-
-def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):
-    panel.control("Along the path").fill("0.25")
-    assert [(each["kind"], each.get("at")) for each in panel.sent()] == [
-        ("scrub", 0.25), ("move", None),
-    ]  # fmt: skip
-    assert panel.moves()["moving"] == [False]
-    assert "pose" not in panel.moves()
 
 
 def test_a_file_may_be_named_without_its_ending(panel):

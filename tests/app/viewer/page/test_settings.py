@@ -120,19 +120,6 @@ def test_a_slider_that_is_held_stays_and_follows_when_it_is_let_go(panel):
     )
 
 
-def test_panels_open_one_at_a_time_and_close_again(view):
-    names = ["Training", "View", "Path"]
-    panels = [view.page.get_by_role("region", name=name, exact=True) for name in names]
-    for index, name in enumerate(names):
-        view.button(f"{name} panel").click()
-        assert [panel.is_visible() for panel in panels] == [index == other for other in range(3)]
-        assert view.button(f"{name} panel").get_attribute("aria-expanded") == "true"
-    view.button("Path panel").click()
-    assert not any(panel.is_visible() for panel in panels)
-    view.button("Reset view (R)").click()
-    assert [each["kind"] for each in view.sent()] == ["reset"]
-
-
 def test_every_control_has_a_name(view):
     nameless = view.run(
         """[...document.querySelectorAll("button, input, select, [tabindex]")].filter(
@@ -148,33 +135,3 @@ def test_the_view_fills_the_screen_and_comes_back(view):
     assert [size["width"] > 640, size["height"] > 480] == [True, True]
     view.button("Full screen").click()
     view.page.wait_for_function("document.fullscreenElement === null")
-
-
-def test_a_device_without_full_screen_has_no_button_for_it(open_view):
-    view = open_view()
-    view.run("Object.defineProperty(document, 'fullscreenEnabled', { get: () => undefined })")
-    view.run("start({ width: '640px', still: '' })")
-    view.live()
-    assert view.button("Full screen").count() == 0
-    assert view.button("Reset view (R)").count() == 1
-    view.page.reload()
-
-
-def test_text_in_inputs_is_large_enough_for_a_finger(open_view):
-    """iOS zooms in on an input with less than 16 px."""
-    view = open_view(has_touch=True).live()
-    sizes = view.run(
-        """() => [...document.querySelectorAll("input, select")].map(
-          (each) => [each.type, parseFloat(getComputedStyle(each).fontSize)])"""
-    )
-    assert len(sizes) > 10
-    assert [size for size in sizes if size[1] < 16] == []
-
-
-def test_additional_outputs_of_the_field_are_modes(panel):
-    panel.state(scene={"extra_modes": ["extra:normal"]})
-    panel.state(scene={"extra_modes": ["extra:normal"]})
-    texts = panel.control("Mode").locator("option").all_inner_texts()
-    assert texts.count("Output: normal") == 1
-    panel.control("Mode").select_option("extra:normal")
-    assert values(panel) == [{"mode": "extra:normal"}]
