@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import Kernel, choose_device, sources
-from nerfmac.backend.metal_text import recorded
 from nerfmac.common import constants
 from nerfmac.common.checks import InputError
 
@@ -59,19 +58,6 @@ def test_a_launch_with_wrong_inputs_is_refused(arrays, message):
 def test_a_gpu_runs_it_too(device):
     choose_device(device)
     assert [launch(kernel(each))[1] for each in (TWICE, THRICE)] == [2.0, 3.0]
-
-
-def test_kernels_of_one_function_name_stay_apart():
-    both = kernel(TWICE), kernel(THRICE)
-    assert [launch(each)[1] for each in (*both, *both)] == [2.0, 3.0, 2.0, 3.0]
-    launched = []
-    for each in (*both, kernel(TWICE), kernel(TWICE, rows="x_shape[0] - 1")):
-        with recorded() as launches:
-            launch(each)
-        launched += launches
-    first, second, again, shorter = launched
-    assert first == again
-    assert len({first, second, shorter}) == 3
 
 
 def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import mlx.core as mx
-import numpy as np
 import pytest
 
-from nerfmac.backend import apple, device, to_numpy, watchdog
+from nerfmac.backend import apple, device, watchdog
 from nerfmac.backend.watchdog import RETRIES, in_words, is_relaxed, resumed
 from nerfmac.rendering.renderer import SMALLEST_TILE, Tiles
 
@@ -112,17 +111,6 @@ def test_launches_are_shorter_afterwards(monkeypatch):
         each.rays = 2**16
         each._learn(0.03)
     assert (before[1].rays, after[1].rays) == (2**16, 2**15)
-
-
-def test_an_array_is_evaluated_before_numpy_reads_it(monkeypatch):
-    def fail(*_arrays):
-        raise RuntimeError(ON_METAL[0])
-
-    assert to_numpy(mx.arange(3)).tolist() == [0, 1, 2]
-    monkeypatch.setattr(mx, "eval", fail)
-    monkeypatch.setattr(np, "array", None)
-    with pytest.raises(RuntimeError, match="Impacting"):
-        to_numpy(mx.arange(3))
 
 
 THREADS = (

@@ -1,33 +1,13 @@
 """Advice to install something fits the environment; a Mac without packages of MLX is told why."""
 
 import platform
-import sys
-from pathlib import Path
 
 import pytest
 
 from nerfmac.common import installing
-from nerfmac.common.installing import pip_install, why_no_mlx
+from nerfmac.common.installing import why_no_mlx
 
 MISSING = ModuleNotFoundError("No module named 'mlx'")
-
-
-HERE = Path(sys.executable).parent
-
-
-@pytest.mark.parametrize(
-    ("has_pip", "found", "tool"),
-    [
-        (True, HERE / "pip", "pip install"),
-        (True, "/usr/bin/pip", f"{sys.executable} -m pip install"),
-        (True, None, f"{sys.executable} -m pip install"),
-        (False, "/usr/bin/pip", f"uv pip install --python {sys.executable}"),
-    ],
-)
-def test_the_pip_that_is_advised_is_this_environments(has_pip, found, tool, monkeypatch):
-    monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
-    monkeypatch.setattr(installing, "which", lambda name: found and str(found))
-    assert pip_install("one>=2", "two") == f'{tool} "one>=2" "two"'
 
 
 def on_a_mac(monkeypatch, processor, version, *, translated=False):

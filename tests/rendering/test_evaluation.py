@@ -94,13 +94,6 @@ class SlowGray:
         return gray(rays, width)
 
 
-def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch):
-    slow = SlowGray(0.0, monkeypatch)
-    assert next(evaluate(partial(Renderer, slow), views)).name == "view 0"
-    # The second view confirms the first one, and the device already renders the third one.
-    assert slow.pixels == [WIDTH * HEIGHT] * 3
-
-
 def drawing(tracer):
     return lambda camera: Renderer(tracer).pixels(camera, (1.0, 1.0, 1.0))
 

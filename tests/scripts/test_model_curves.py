@@ -3,10 +3,8 @@
 import json
 from itertools import count, pairwise
 
-import numpy as np
 import pytest
 from model_curves import (
-    HeldOutViews,
     compare_models,
     evaluation_times,
 )
@@ -48,16 +46,3 @@ def test_each_model_trains_for_its_own_time(scene, monkeypatch):
     values = json.loads(json.dumps(comparison.to_json()))
     assert values["seconds"] == seconds
     assert len(values["models"]["hash"]["points"]) == 4
-
-
-def photos(scene):
-    views = scene.views("test")
-    return [np.array(views.blended(index)) for index in range(len(views.names))]
-
-
-def test_the_psnr_is_that_of_the_views_chosen(scene):
-    views, truth = HeldOutViews(scene, 3, "srgb"), photos(scene)
-    assert views.names == [scene.views("test").names[index] for index in (0, 2, 4)]
-    remaining = iter((0, 2, 4))
-    # An error of a tenth everywhere is 20 dB.
-    assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)

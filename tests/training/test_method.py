@@ -197,16 +197,6 @@ def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
         resume(run, Goal(steps=1), progress=False)
 
 
-def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
-    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    run = Run.begin(scene, config, method=Method(field=Ball))
-    before = dict(run.state.parameters)
-    assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
-    resume(run, Goal(steps=2), progress=False)
-    moved = [not mx.array_equal(before[name], run.state.parameters[name]) for name in before]
-    assert all(moved), "the field and the sampler are trained"
-
-
 def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
     def interrupt(_report):
         raise KeyboardInterrupt

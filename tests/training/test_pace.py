@@ -5,9 +5,8 @@ from slow_gpu import slow_gpu, step_seconds
 
 from nerfmac.app.run.start import beginning, drained
 from nerfmac.config import AUTO, PRESETS, override
-from nerfmac.config.presets import preset
 from nerfmac.training.goal import Goal
-from nerfmac.training.resolve import for_pace, settled
+from nerfmac.training.resolve import for_pace
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 UNKNOWN = override(PRESETS["base"], preset=AUTO)
@@ -31,16 +30,6 @@ def test_the_choice_is_the_preset_base_and_keeps_what_the_user_set(steps):
         assert chosen.preset == "base"
         assert chosen.seed == 3
         assert {name: getattr(getattr(chosen, group), name) for name in changes} == changes
-
-
-def test_without_a_known_speed_the_preset_is_base(scene):
-    assert settled(UNKNOWN, scene.bounds) == settled(PRESETS["base"], scene.bounds)
-    large = 2**34
-    assert preset(AUTO, "metal", large).preset == AUTO
-    assert preset(AUTO, "cuda", large) == PRESETS["base"]
-    assert preset(AUTO, "cpu", large) == PRESETS["small"]
-    assert preset(AUTO, "metal", large, "vanilla").model == "vanilla"
-    assert preset(AUTO, "metal", large, "vanilla").preset == "base"
 
 
 # Few cells and levels: the stand-in charges a step by its samples and its table only.

@@ -251,14 +251,6 @@ def test_the_goals_rate_scales_the_learning_rate(scene):
     assert moved(0.5) == pytest.approx(0.5 * moved(1.0), rel=1e-3)
 
 
-def test_the_goals_limit_holds_the_number_of_rays(scene):
-    trainer = trainer_for(scene)
-    free = max(report.state.rays for report in trained(trainer, 40))
-    limit = free // 3
-    reports = list(trainer.train(replace(initial(trainer), rays=limit), Goal(40, max_rays=limit)))
-    assert 16 <= max(report.state.rays for report in reports) <= limit
-
-
 def test_training_without_an_end_keeps_the_rate_that_a_finished_run_has_reached(scene, monkeypatch):
     trainer, used, advance = trainer_for(scene), [], Trainer.advance
 

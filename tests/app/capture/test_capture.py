@@ -195,25 +195,6 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "told"),
-    [
-        ("broken", 4, "4 of 4 images cannot be read: "),
-        ("few", 5, "only 2 of 5 images could be registered: this is too few images; take 30"),
-    ],
-)
-def test_photos_that_no_option_helps_leave_no_folder(tmp_path, solved, capsys, name, count, told):
-    write_images(tmp_path / name, NAMES[:count])
-    for path in (tmp_path / "broken").glob("*"):
-        path.write_bytes(path.name.encode())
-    solved["cameras"] = 2
-    assert nerfmac("capture", tmp_path / name) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert "matches are in" not in error
-    assert not (tmp_path / "captures").exists()
-
-
-@pytest.mark.parametrize(
     ("where", "kept"),
     [
         ("take_images", "completed work is in garden; run the same command again to continue"),

@@ -32,15 +32,6 @@ def frame(ground, right, down):
     return ground[100 + down : 100 + down + HEIGHT, 150 + right : 150 + right + WIDTH]
 
 
-@pytest.mark.parametrize("step", [(3, 0), (-2, 5), (14, -9)])
-def test_the_way_grows_by_the_shift_of_each_frame_in_longer_sides(ground, step):
-    frames = [frame(ground, step[0] * number, step[1] * number) for number in range(9)]
-    traveled = measure_frames(frames).traveled
-    assert traveled[0] == 0
-    # Shifts are found in whole pixels of frames of half the size.
-    assert traveled[-1] * WIDTH == pytest.approx(8 * np.hypot(*step), abs=3.0, rel=0.05)
-
-
 def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
     random = np.random.default_rng(3)
     frames = []

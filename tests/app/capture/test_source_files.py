@@ -64,18 +64,6 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     assert len(load_scene(captured(photos), split="none").cameras("train")) == solved["cameras"]
 
 
-def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):
-    solved["cameras"] = 2
-    with pytest.raises(InputError, match="only 2 of 12"):
-        capture_scene(photos, "scene", progress=False)
-    change(photos, "removed")
-    solved["cameras"] = 11
-    capture_scene(photos, "scene", progress=False)
-    assert f"1 removed ({NAMES[3]}); restarting its capture" in caplog.text
-    names = {path.name for path in (photos.parent / "scene/images").iterdir()}
-    assert names == {*NAMES} - {NAMES[3]}
-
-
 @pytest.mark.parametrize("form", ["masks/{0}.png", "dynamic_mask_{1}.png", "{1}_mask.png"])
 def test_masks_of_photos_become_the_scene_s(photos, solved, form, caplog):
     caplog.set_level("INFO", "nerfmac")

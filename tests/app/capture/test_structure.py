@@ -7,11 +7,9 @@ import pytest
 from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import structure
-from nerfmac.app.capture.colmap_process import LENS_MODEL
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
-from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
@@ -107,16 +105,6 @@ def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(
     assert photos["mapped"] == ["sequential", "draft", "repaired-3", "draft", "repaired-2"]
     assert not found.verdict.is_refused
     assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
-
-
-def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle():
-    images = [CapturedImage("a.jpg", 64, 48, 70.0), CapturedImage("b.jpg", 48, 64, 0.0)]
-    unknown, known = structure._lenses(images)
-    assert unknown == {"images": ["b.jpg"], "parameters": []}
-    assert known["images"] == ["a.jpg"]
-    names = PARAMETERS[LENS_MODEL].split()
-    named = dict(zip(names, known["parameters"], strict=True))
-    assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from nerfmac import InputError, load_scene
-from nerfmac.app.capture import capture_scene, captured
+from nerfmac.app.capture import capture_scene
 from nerfmac.app.capture.inputs import images_in, take_images
 from nerfmac.app.capture.video import (
     ffmpeg,
@@ -74,28 +74,6 @@ def test_edited_photos_of_an_iphone_are_taken_once(tmp_path, bar, caplog):
     (line,) = caplog.messages
     assert line.startswith("skipping 1 of 4 images")
     assert line.endswith("IMG_E7.JPG and IMG_7.JPG")
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        (["a.mp4"], r"contains no photos: .*a\.mp4 is not used; to use a video, run `nerfmac capt"),
-        (["x/a.mp4", "x/b.mov"], r"contains no photos: 2 videos such as .*x/a\.mp4"),
-        (
-            ["a/transforms.json"],
-            r"contains no scene, but its folder .*in/a does; pass it",
-        ),
-        (["images_4/a.jpg"], r"contains no photos: the images in .*images_4 \(1\) are not used"),
-        (["raw/a.dng", "raw/b.dng"], r"2 images such as .*raw/a\.dng are in the format camera raw"),
-    ],
-)
-def test_a_folder_without_photos_is_refused_with_what_it_has(tmp_path, files, told):
-    for name in files:
-        photo((tmp_path / "in" / name).with_suffix(".png")).rename(tmp_path / "in" / name)
-    for read in (captured, lambda folder: capture_scene(folder, tmp_path / "out")):
-        with pytest.raises(InputError, match=told):
-            read(tmp_path / "in")
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):

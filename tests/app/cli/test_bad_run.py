@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import InputError, Run
+from nerfmac import InputError
 from nerfmac.app.capture import capture
 from nerfmac.training.checkpoint import FORMAT
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused, train_refused
 from tests.scene_factory import FLAGS, write_scene
-
-
-def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", run, names=[run, "exists already"])
-    file = tmp_path / "file"
-    file.write_text("mine")
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", file, names=[file, "exists already"])
 
 
 def test_resuming_on_other_views(capsys, tmp_path, run):
@@ -74,18 +67,6 @@ def words(command, folder, tmp_path):
     return command, folder, *([tmp_path / "mesh.ply"] if command == "export" else [])
 
 
-def test_a_split_that_is_not_there(capsys, tmp_path, run):
-    refused(capsys, tmp_path, "eval", run, "--split", "val", names=["no 'val' views"])
-    out = tmp_path / "bare"
-    Run.load(run).save(out)
-    bare = write_scene(tmp_path / "scene", train=3)
-    (bare / "transforms_test.json").unlink()
-    record = json.loads((out / "scene.json").read_text())
-    (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
-    refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])
-    refused(capsys, tmp_path, "render", out, "--path", "test", names=["no 'test' views"])
-
-
 @pytest.fixture
 def with_preview(run, monkeypatch, tmp_path):
     """A run with images and a separate video, in the working folder."""
@@ -93,12 +74,6 @@ def with_preview(run, monkeypatch, tmp_path):
     (run / "preview.png").write_bytes((nerfmac.builtin_scene_path() / "test/r_0.png").read_bytes())
     (run / "video.mp4").write_bytes(b"video")
     return run
-
-
-@pytest.mark.parametrize("command", ["render", "export", "resume"])
-def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
-    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
-    refused(capsys, tmp_path, *words(command, scene, tmp_path), names=names)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

@@ -12,11 +12,10 @@ from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.backend import watchdog
 from nerfmac.backend.device import pretended
-from nerfmac.backend.memory import limit_memory, memory_bytes
+from nerfmac.backend.memory import limit_memory
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
 from nerfmac.training.model import Model
-from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
 
@@ -180,14 +179,6 @@ def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene,
     assert not out.exists()
 
 
-@pytest.mark.usefixtures("on_the_cpu")
-def test_a_fraction_limits_mlx_and_what_it_keeps():
-    limit = limit_memory(fraction=0.5)
-    assert limit == memory_bytes() // 2
-    assert mx.set_memory_limit(limit) == limit
-    assert mx.set_cache_limit(0) == limit // 4
-
-
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -223,25 +214,3 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
     assert nerfmac("train", scene, *FLAGS, "--steps", 9, "--out", out, "--no-video") == 2
     assert told.format(out=out) in capsys.readouterr().err.splitlines()[-1]
     assert Run.load(out).state.step == 4
-
-
-def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatch, capsys):
-    def fails(error, kind=RuntimeError):
-        def main(_argv):
-            raise kind(error)
-
-        monkeypatch.setattr("nerfmac.app.cli.info.info", main)
-
-    fails(THREADS, ValueError)
-    assert nerfmac("info") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert THREADS in line
-    fails("could not convert string to float", ValueError)
-    with pytest.raises(ValueError, match="convert"):
-        nerfmac("info")
-    fails("cudaMallocAsync(&data, size, stream) failed: out of memory.")
-    assert nerfmac("info") == 2
-    assert "nerfmac: no memory is left: cudaMallocAsync" in capsys.readouterr().err
-    fails("[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.")
-    with pytest.raises(RuntimeError, match="broadcast"):
-        nerfmac("info")

@@ -66,13 +66,3 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
     assert {"hash_encode_forward", "networks_gradient", "adam"} <= {each["name"] for each in inside}
     filled = sum(each["dur"] for each in inside)
     assert 0.3 * whole["dur"] < filled <= whole["dur"]
-
-
-def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    flags = ("--steps", 1, "--trace", run.parent / "t.json")
-    assert nerfmac("profile", run, *QUICK, *flags) == 0
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-    events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
-    assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
-    assert "\na step of " in capsys.readouterr().out

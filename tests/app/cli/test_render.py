@@ -37,19 +37,6 @@ def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
     assert not np.array_equal(frames[0], frames[2])
 
 
-@pytest.mark.parametrize("path", ["orbit", "test"])
-def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
-    folder, tmp_path, path, capsys
-):
-    out = tmp_path / "odd.mp4"
-    flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
-    assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
-    assert decoded(out)[1].shape[1:3] == (20, 32)
-    assert "the video size is 32x20 instead of 33x21, because H.264" in capsys.readouterr().err
-    assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
-    assert "H.264" not in capsys.readouterr().err
-
-
 def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(folder, tmp_path):
     run = Run.load(folder)
     keyframes = [Keyframe(run.scene.cameras[index].pose, 0.5 + 0.2 * index) for index in range(3)]

@@ -6,12 +6,10 @@ import sys
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.measure.selftest import Case, cases
-from nerfmac.app.measure.selftest.comparison import Compared, compared
-from nerfmac.app.measure.selftest.specializations import launched_and_missed, specializations
-from nerfmac.backend import device, kernel, runs_kernel
+from nerfmac.app.measure.selftest import cases
+from nerfmac.app.measure.selftest.specializations import specializations
+from nerfmac.backend import kernel, runs_kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
-from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
 from tests.scene_factory import nerfmac
@@ -148,27 +146,3 @@ def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
     assert only["cases"] == 2
     assert only["running"] == "spherical_harmonics-257"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
-def test_on_metal_the_specializations_that_a_case_launches_are_noted():
-    case = next(case for case in cases() if case.operation == "composite")
-    with recorded() as launches:
-        mx.eval(case.run())
-    with device.pretended("metal"):
-        outcome = compared(case)
-    if not mx.metal.is_available():
-        assert "No Metal back-end" in outcome.fault
-    assert outcome.launched
-    assert set(outcome.launched) <= {launch.specialization for launch in launches.values()}
-
-
-def test_a_specialization_that_no_case_ran_is_not_called_run(texts):
-    first, second, *others = texts
-    case = Case("march", "any", dict, 1)
-    comparisons = [
-        Compared(case, [], None, [first, "not_reachable"]),
-        Compared(case, [], "RuntimeError: refused", [first, second]),
-    ]
-    ran, not_run = launched_and_missed(comparisons)
-    assert ran == [first]
-    assert not_run == [second, *others]

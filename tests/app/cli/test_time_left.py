@@ -7,9 +7,8 @@ import logging
 import imageio_ffmpeg
 import pytest
 
-from nerfmac import Lens, choose_device
 from nerfmac.app.run import HeldOut, Run, headline
-from nerfmac.app.video import frames, rendering, video_size
+from nerfmac.app.video import frames
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5
@@ -100,21 +99,3 @@ def test_a_film_that_takes_too_long_is_left_and_an_earlier_one_kept(
     (line,) = said(messages, "video.mp4 is not rendered")
     assert f"because this would take about {hours}; run `nerfmac render" in line
     assert video.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("photo", "size"),
-    [
-        ((1280, 720), (720, 404)),
-        ((720, 1280), (404, 720)),
-        ((4032, 3024), (720, 540)),
-        ((300, 201), (300, 201)),
-        ((720, 720), (720, 720)),
-    ],
-)
-def test_a_film_on_a_cpu_has_the_shape_of_the_photos(photo, size, monkeypatch):
-    choose_device("cpu")
-    lens = Lens.from_fov(0.6, *photo)
-    assert video_size(lens) == size
-    monkeypatch.setattr(rendering, "current_device", lambda: "metal")
-    assert video_size(lens) == photo

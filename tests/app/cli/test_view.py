@@ -3,9 +3,6 @@
 import ast
 import json
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,16 +111,6 @@ def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was
     assert everything(made) == before
 
 
-def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
-    pytest.importorskip("jupyterlab")
-    (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
-    command = [sys.executable, "-P", "-m", "nerfmac", "view"]
-    command += ["--lab", str(made / NAME), "--", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)
-
-
 @pytest.mark.parametrize("what", ["run", "scene"])
 def test_a_notebook_that_the_user_has_changed_is_kept(view, made, run, tmp_path, what):
     path = run if what == "run" else made / NAME
@@ -148,16 +135,6 @@ def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view,
         f"{NAME}-view.ipynb already exists",
         tmp_path / "other",
     )
-
-
-def test_a_path_that_is_neither_a_run_nor_a_scene_is_refused(view, run, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (run / "scene.json").write_text("{")
-    before = everything(tmp_path)
-    for path, why in (("empty", "is empty"), ("nowhere", "does not exist")):
-        named = (f"{path} is neither a run", why)
-        refused(view(tmp_path, path), tmp_path, before, *named)
-    refused(view(tmp_path, "run"), tmp_path, before, "run/scene.json", "not valid JSON")
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])

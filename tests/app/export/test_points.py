@@ -2,14 +2,13 @@
 
 import json
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import InputError, Run, load_scene
+from nerfmac import Run, load_scene
 from nerfmac.app.export import extract_cameras, extract_points
 from scripts import blender_cameras
-from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
+from tests.app.export.egg import color_of, distance_to, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms
 from tests.scene_factory import CONFIG, nerfmac
 
@@ -65,34 +64,6 @@ def test_a_crop_leaves_out_the_rest(run):
     assert (points.positions >= crop[0]).all()
     assert (points.positions <= crop[1]).all()
     assert np.ptp(points.positions[:, 0]) > 0.4
-
-
-def test_where_nothing_is_seen_there_are_no_points(run):
-    with pytest.raises(InputError, match="no points: the training cameras see no surface"):
-        extract_points(run, crop=((1.3, 1.3, 1.3), (1.4, 1.4, 1.4)), progress=False)
-
-
-class Haze(Egg):
-    """An egg that some light passes, thin at its rim."""
-
-    def density_at(self, parameters, position):
-        return mx.where(size_of(position, mx) < 1.0, 12.0, 0.0)
-
-
-class Pair(Haze):
-    """Two walls across x, the nearer one half transparent; between them there is nothing."""
-
-    def density_at(self, parameters, position):
-        x = position[:, 0]
-        wall = mx.where((x > 0.6) & (x < 0.62), 35.0, 0.0)
-        return mx.where((x > 0.2) & (x < 0.4), 1000.0, wall)
-
-
-def test_between_two_surfaces_there_are_no_points(scene):
-    run = egg_run(scene, Pair)
-    points = extract_points(run, count=500, progress=False)
-    x = run.scene.placement.to_scene(points.positions)[:, 0]
-    assert ((x < 0.41) | (np.abs(x - 0.61) < 0.012)).all()
 
 
 @pytest.fixture

@@ -115,19 +115,3 @@ def test_a_ply_file_has_double_precision_if_the_coordinates_are_large(tmp_path):
     assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
     MESH.save(tmp_path / "near.ply")
     assert b"property float x" in (tmp_path / "near.ply").read_bytes()
-
-
-def test_a_glb_of_large_coordinates_is_shifted_and_says_by_how_much(tmp_path, caplog):
-    import trimesh
-
-    Mesh(VERTICES + UTM, NORMALS, COLORS, FACES).save(tmp_path / "far.glb")
-    content = (tmp_path / "far.glb").read_bytes()
-    (length,) = struct.unpack_from("<I", content, 12)
-    tree = json.loads(content[20 : 20 + length])
-    offset = np.array(tree["asset"]["extras"]["offset"])
-    assert any(node.get("extras") == {"offset": offset.tolist()} for node in tree["nodes"])
-    read = trimesh.load_mesh(tmp_path / "far.glb", process=False).vertices
-    x, y, z = (read[:, axis] for axis in range(3))
-    assert np.abs(np.stack([x, -z, y], axis=1) + offset - VERTICES - UTM).max() < 1e-5
-    (line,) = caplog.messages
-    assert "({:.0f}, {:.0f}, {:.0f}) is subtracted".format(*offset) in line

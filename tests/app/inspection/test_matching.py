@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac import Camera, load_scene
 from nerfmac.app.inspection import inspect_scene
-from nerfmac.app.inspection.matching import compare_poses, pairs_to_match
+from nerfmac.app.inspection.matching import compare_poses
 from nerfmac.app.inspection.pose_readings import Intrinsics
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from tests.app.capture import corner
@@ -198,20 +198,6 @@ def test_an_image_between_wrong_cameras_is_not_wrong(captured):
         cameras[f"{number:02}.png"] = Camera(camera.lens, pose)
     lines = compare_poses(matches, cameras, NAMES).findings
     assert sorted(line.split()[3] for line in lines) == [f"photos/0{n}.png" for n in (2, 3, 5)]
-
-
-def test_many_images_are_matched_with_the_next_and_the_nearest(captured):
-    cameras = captured[1]
-    assert len(pairs_to_match(cameras)) == COUNT * (COUNT - 1) // 2
-    lens, pose = cameras["00.png"].lens, cameras["00.png"].pose
-    line = {
-        f"{number:03}.png": Camera(lens, pose + np.eye(3, 4, 3) * (number % 50))
-        for number in range(100)
-    }
-    pairs = pairs_to_match(line)
-    assert ("000.png", "010.png") in pairs
-    assert ("007.png", "057.png") in pairs
-    assert ("000.png", "030.png") not in pairs
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 
 from nerfmac import choose_device, load_scene
 from nerfmac.app.run.history import MOST_POINTS, History
-from nerfmac.training.clock import Clock
 from nerfmac.training.trainer import StepQueue
 from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 
@@ -45,34 +44,6 @@ def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_do
     assert 50 <= len(curve) <= 100
     assert curve[-1][0] == 253
     assert curve[0] == (3, 1.5, 2.0)
-
-
-@pytest.fixture
-def pass_time(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("nerfmac.training.clock.time.perf_counter", lambda: now[0])
-
-    def go_by(seconds):
-        now[0] += seconds
-
-    return go_by
-
-
-def test_a_lap_is_over_after_its_own_seconds(pass_time):
-    clock = Clock(7.0)
-    assert not clock.is_over(1.0)
-    for _ in range(2):
-        pass_time(0.75)
-        clock.read()
-        assert not clock.is_over(1.0)
-        pass_time(0.25)
-        assert not clock.is_over(1.0), "not read yet"
-        clock.read()
-        assert clock.is_over(1.0)
-        clock.lap()
-    pass_time(1e6)
-    clock.read()
-    assert not clock.is_over(None)
 
 
 def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):

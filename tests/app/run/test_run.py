@@ -8,10 +8,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-import nerfmac
 from nerfmac import Goal, InputError, load_scene
 from nerfmac.app.run import Run, Training, resume, train
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
+from tests.scene_factory import CONFIG, FLAGS, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}
 
@@ -26,16 +25,6 @@ def device_is_given_back():
 @pytest.fixture(scope="module")
 def made(scene):
     return train(scene, goal=Goal(steps=40), **SETTINGS)
-
-
-def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    made = nerfmac.train(scene, goal=nerfmac.Goal(seconds=0.1), **SETTINGS)
-    camera = made.orbit(frames=3)[1]
-    rendered = made.render(camera)
-    assert rendered.color.shape == (HEIGHT, WIDTH, 3)
-    assert list(tmp_path.iterdir()) == []
-    assert capfd.readouterr() == ("", "")
 
 
 def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
@@ -97,17 +86,6 @@ def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_bits(scene, tmp_pat
     for name, values in whole.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
     assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
-
-
-def test_a_copy_and_its_original_train_apart(scene, tmp_path):
-    training = Training.begin(Run.begin(scene, CONFIG), tmp_path)
-    training.train(Goal(steps=5), progress=False)
-    run = training.run
-    copy = run.copy()
-    resume(copy, Goal(steps=12), progress=False)
-    assert (run.state.step, copy.state.step) == (5, 12)
-    assert len(run.curve) < len(copy.curve)
-    assert Run.load(tmp_path).state.step == 5
 
 
 def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):

@@ -8,9 +8,7 @@ import pytest
 
 from nerfmac import InputError, load_scene
 from tests.app.scenes.scene_files import (
-    HEIGHT,
     LENS,
-    WIDTH,
     matrix,
     pixels,
     save,
@@ -34,12 +32,6 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     poses = "do not contain camera poses", "nerfmac capture"
     refused(tmp_path, f"{tmp_path} contains no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
-
-
-@pytest.mark.parametrize("name", ["transforms.json", "transforms_train.json"])
-def test_broken_json_is_refused_with_its_line(tmp_path, name):
-    (tmp_path / name).write_text('{\n "frames": [\n  {"file_path": }\n]}')
-    refused(tmp_path, f"{name}, line 3: not valid JSON")
 
 
 def test_missing_keys_are_refused(tmp_path):
@@ -112,13 +104,6 @@ def test_a_matrix_that_is_no_pose_is_refused_with_its_frame(tmp_path, name, plac
         del content["aabb_scale"]
         write_json(path, content)
     refused(path, f"{path}, frame 1 (images/001.png)", *parts)
-
-
-def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
-    refused(path, "000.png has 24x16 pixels", "frame 0 (images/000.png)", "are for 24x32")
-    path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
-    refused(path, "000.png has 24x16 pixels", "are for 16x24")
 
 
 def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path, monkeypatch):

@@ -75,15 +75,6 @@ def test_depth_beyond_the_range_of_the_sensor_is_unknown(program, tmp_path):
     assert distance[views[index].depth < 4.99].all()
 
 
-def test_zero_is_unknown(tmp_path):
-    views = box_views()
-    views[2].depth[4, 5] = 0.0
-    scene = load_scene(depth_scenes.polycam(tmp_path, views, LENS), split="none")
-    distance, confidence = scene.splits["train"][2].decode_depth()
-    assert distance[4, 5] == confidence[4, 5] == 0.0
-    assert confidence[4, 4] == 1.0
-
-
 def test_nerfstudios_unit_and_instant_ngps_switch_are_those_of_the_file(tmp_path):
     views = box_views()
     other = depth_scenes.nerfstudio(tmp_path / "a", views, LENS, depth_unit_scale_factor=0.002)
@@ -149,16 +140,6 @@ def test_few_frames_of_a_long_video_are_read_with_their_own_poses(tmp_path, monk
             scene.placement.to_file(frame.camera.pose[:, 3]), view.pose[:, 3], atol=1e-5
         )
         assert np.abs(frame.decode(3)[0] - view.photo.astype(float)).mean() < 4
-
-
-def test_a_video_that_cannot_be_decoded_is_refused(tmp_path):
-    folder = depth_scenes.stray_scanner(tmp_path, box_views(), LENS)
-    (folder / "rgb.mp4").write_bytes(b"nothing")
-    with pytest.raises(InputError, match="cannot decode"):
-        load_scene(folder)
-    (folder / "rgb.mp4").unlink()
-    with pytest.raises(InputError, match=r"has no rgb\.mp4"):
-        load_scene(folder)
 
 
 def test_tum_images_without_a_pose_at_their_time_are_skipped(tmp_path, caplog):

@@ -91,10 +91,6 @@ def test_the_reading_with_which_views_agree_is_used(tmp_path, case, caplog):
     assert depth_report(scene)[1] == []
 
 
-def clamped(stored):
-    return np.minimum(stored, 750.0)
-
-
 def noisy(stored):
     return stored * (1 + 0.02 * np.random.default_rng(int(stored.sum())).normal(size=stored.shape))
 
@@ -113,13 +109,6 @@ def test_depth_that_is_right_is_read_as_stored(tmp_path, case, caplog):
     assert scene.depth_reading == AS_STORED
     assert not [line for line in caplog.messages if "depth images of" in line]
     assert depth_report(scene)[1] == []
-
-
-def test_saturated_depth_is_unknown(tmp_path):
-    path, truth = written(tmp_path, change=clamped)
-    scene = load_scene(path, split="none")
-    assert scene.depth_reading.marker == 750
-    assert_true(scene, truth)
 
 
 def test_a_floor_seen_from_a_ring_is_measured(tmp_path):

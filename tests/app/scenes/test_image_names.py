@@ -69,15 +69,3 @@ def test_names_in_another_case_are_found_where_they_are_unique(tmp_path, caplog)
     is_apfs = (tmp_path / "IMAGES").exists()
     assert ("were found by file name" in caplog.text) == (not is_apfs)
     assert "skipped" not in caplog.text
-
-
-def test_names_that_differ_only_in_case_are_two_views_where_they_are_two_files(tmp_path):
-    names = ["a.png", "A.png", "b.png", "c.png"]
-    save(tmp_path / names[0], pixels(0))
-    if (tmp_path / names[1]).exists():
-        names[1] = "d.png"
-    splits = {"train_filenames": [names[0], *names[2:]], "test_filenames": [names[1]]}
-    scene = load_scene(write_named(tmp_path, names, names, **splits))
-    assert [frame.name for frame in scene.splits["test"]] == [names[1]]
-    scene = load_scene(tmp_path, split=[names[0]])
-    assert [frame.name for frame in scene.splits["test"]] == [names[0]]

@@ -162,21 +162,3 @@ def test_poses_next_to_the_folder_count_only_if_they_list_its_images(tmp_path, f
     told = "RealityScan" if form == "csv" else f"are known in the scene {tmp_path}; pass {tmp_path}"
     with pytest.raises(InputError, match=told):
         captured(tmp_path / "images")
-
-
-LAYOUTS = [
-    ("aligned/sparse/0", "rectified/images", ""),
-    ("camera_calibration/aligned/sparse/0", "camera_calibration/rectified/images", ""),
-    ("colmap/model", "photos", ""),
-    ("reconstruction/run 2/0", "undistorted", ""),
-]
-
-
-@pytest.mark.parametrize(("sparse", "images", "given"), LAYOUTS)
-def test_a_model_anywhere_below_is_read_with_the_images_of_its_names(
-    tmp_path, sparse, images, given
-):
-    write_colmap(tmp_path, COUNT, sparse=sparse, images=images)
-    assert holds_scene(tmp_path / given)
-    scene = load_scene(captured(tmp_path / given), split="none")
-    assert [frame.name for frame in scene.splits["train"]] == [f"{i:03d}.png" for i in range(COUNT)]

@@ -78,13 +78,6 @@ def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
     assert len(reported) == 2
 
 
-def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
-    path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
-    with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
-        load_scene(path)
-    assert kept(load_scene(path, split="none", masks=False), 0) is None
-
-
 def rename(path, names):
     values = json.loads(path.read_text())
     for frame, name in zip(values["frames"], names, strict=True):

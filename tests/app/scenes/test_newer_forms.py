@@ -1,16 +1,15 @@
 """Newer forms of the files of programs and apps are read as the programs mean them."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
 
-from nerfmac import InputError, inspect_scene, load_scene
+from nerfmac import InputError, load_scene
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views
 from tests.app.scenes.scene_files import matrix, write_json, write_transforms
-from tests.app.scenes.test_phone_captures import COUNT, polycam, record3d
+from tests.app.scenes.test_phone_captures import COUNT, polycam
 
 
 def edited(path, change):
@@ -130,16 +129,6 @@ def test_stray_scanners_lens_distortion_is_refused(tmp_path):
         load_scene(folder)
 
 
-def test_an_archive_that_was_packed_again_is_read(tmp_path):
-    folder = record3d(tmp_path / "scan")
-    with zipfile.ZipFile(tmp_path / "scan.r3d", "w") as archive:
-        for file in sorted(folder.rglob("*")):
-            archive.write(file, file.relative_to(tmp_path))
-        archive.writestr("__MACOSX/scan/._metadata", b"junk")
-    scene = load_scene(tmp_path / "scan.r3d", split="none")
-    assert len(scene.splits["train"]) == COUNT
-
-
 @pytest.mark.parametrize("kept", [0, 3, COUNT])
 def test_corrected_images_are_used_only_if_all_exist(tmp_path, kept, caplog):
     polycam(tmp_path)
@@ -151,13 +140,3 @@ def test_corrected_images_are_used_only_if_all_exist(tmp_path, kept, caplog):
     assert folders == {"corrected_images" if kept == COUNT else "images"}
     assert len(scene.splits["train"]) == COUNT
     assert caplog.messages == []
-
-
-def test_cameras_that_look_in_opposite_directions_or_are_rolled_are_not_the_same(tmp_path):
-    turned = (np.array(matrix(2)) @ np.diag([-1, 1, -1, 1])).tolist()
-    rolled = (np.array(matrix(4)) @ np.diag([-1, -1, 1, 1])).tolist()
-    frame = {3: {"transform_matrix": turned}, 5: {"transform_matrix": rolled}}
-    frame |= {7: {"transform_matrix": matrix(6)}}
-    path = write_transforms(tmp_path, 9, frame=frame)
-    found = [line for line in inspect_scene(path, progress=False).findings if "same camera" in line]
-    assert found == ["images/007.png has the same camera as images/006.png"]

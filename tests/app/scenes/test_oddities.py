@@ -8,7 +8,7 @@ from PIL import Image
 
 from nerfmac import InputError, load_scene
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, write_json, write_transforms
+from tests.app.scenes.scene_files import matrix, write_json, write_transforms
 
 
 def lens_of(path, index=0):
@@ -48,15 +48,6 @@ def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog, name)
         f"{name}x is interpreted as fl_x",
         f"{name}y is interpreted as fl_y",
     ]
-
-
-@pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
-def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path, caplog, size):
-    path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
-    lens = lens_of(path)
-    assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
-    assert len(caplog.messages) == 1
-    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the center" in caplog.text
 
 
 def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
@@ -122,22 +113,6 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
     with pytest.raises(InputError, match="transform_matrix is null in all 5 frames"):
         load_scene(path)
-
-
-@pytest.mark.parametrize(
-    ("own", "shown"),
-    [
-        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5, and cy 0.6"),
-        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11, and cy 8.5"),
-    ],
-)
-def test_a_lens_in_parts_of_the_images_sides_is_refused(tmp_path, own, shown):
-    values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
-    expected = (
-        f"{shown}; expected pixels of a {values.get('w', WIDTH)}x{values.get('h', HEIGHT)} image"
-    )
-    with pytest.raises(InputError, match=expected):
-        load_scene(tmp_path)
 
 
 def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):

@@ -73,21 +73,6 @@ def test_record3d_sees_what_a_transforms_json_sees(tmp_path, images, name):
     assert_same(scene, load_scene(write_same(tmp_path / "b")))
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        ({"poses": []}, "poses is \\[\\]; expected a list of rows of 7 numbers"),
-        ({"poses": [[0, 0, 0, 0, 1, 2, 3]]}, "pose 0 has the quaternion"),
-        ({"K": [1, 2, 3]}, "K is .*; expected a list of 9"),
-        ({"perFrameIntrinsicCoeffs": [[30, 29, 11, 8]]}, "pose 1: perFrame.* has only 1 rows"),
-        ({"w": HEIGHT, "h": WIDTH}, "pose 0 are for 16x24"),
-    ],
-)
-def test_what_record3d_cannot_have_written_is_refused(tmp_path, more, complaint):
-    with pytest.raises(InputError, match=complaint):
-        load_scene(record3d(tmp_path, **more))
-
-
 @pytest.mark.parametrize("corrected", [False, True])
 def test_polycam_sees_what_a_transforms_json_sees(tmp_path, corrected):
     scene = load_scene(polycam(tmp_path / "a", corrected=corrected))
@@ -125,12 +110,6 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
     scene, same = load_scene(write_llff(tmp_path / "a")), load_scene(path)
     assert_same_pixels(scene, same)
     assert_same_pixels(same, scene)
-
-
-def test_depths_say_how_large_the_scene_is(tmp_path):
-    assert load_scene(write_llff(tmp_path)).extent == 4.0
-    np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))
-    assert load_scene(tmp_path / "poses_bounds.npy").extent == 16.0
 
 
 def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path, caplog):

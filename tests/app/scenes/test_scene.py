@@ -44,12 +44,6 @@ def test_an_absent_or_empty_split_is_refused_with_those_there_are(split):
         scene().views(split)
 
 
-def test_a_image_of_another_size_than_its_lens_is_refused():
-    wrong = frame(1, pixels(1, width=WIDTH + 1))
-    with pytest.raises(InputError, match=r"frame 1 has 25x16 pixels, but its camera is for 24x16"):
-        scene(splits={"train": (frame(0), wrong)}).views("train")
-
-
 def test_images_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
     path = write_transforms(tmp_path, 4)
     save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))

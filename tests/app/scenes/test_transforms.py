@@ -67,13 +67,6 @@ def test_a_frame_overrides_its_files_lens(tmp_path):
     assert (second.fl_y, second.cx, second.k1, second.k2) == (29.0, 12.5, 0.3, 0.1)
 
 
-def test_a_lens_for_images_twice_as_large_is_scaled(tmp_path):
-    double = {key: 2 * value for key, value in LENS.items()}
-    lens = lens_of(write_transforms(tmp_path, 1, **double, k1=0.1))
-    assert (lens.width, lens.height) == (WIDTH, HEIGHT)
-    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy, lens.k1) == (30.0, 29.0, 11.0, 8.5, 0.1)
-
-
 @pytest.mark.parametrize("offset", [[0.1, 0.2, -0.3], 0.25])
 def test_scale_and_offset_place_the_cameras(tmp_path, offset):
     path = write_transforms(tmp_path, 1, aabb_scale=16, scale=0.5, offset=offset)

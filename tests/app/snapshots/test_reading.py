@@ -13,7 +13,7 @@ import pytest
 from nerfmac import InputError, Samples
 from nerfmac.app.scenes.images import decode
 from nerfmac.app.snapshots import load_snapshot, reading
-from nerfmac.app.snapshots.reading import open_run, read_container
+from nerfmac.app.snapshots.reading import read_container
 from nerfmac.geometry import Rays
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
@@ -155,25 +155,6 @@ def changed(path, value):
 def test_what_nerfmac_lacks_is_refused_by_its_name(tmp_path, path, value, message):
     with pytest.raises(InputError, match=message):
         loaded(tmp_path, changed(path, value))
-
-
-def test_a_broken_file_is_refused(tmp_path):
-    path = tmp_path / "scene.ingp"
-    with pytest.raises(InputError, match="cannot be read"):
-        open_run(path)
-    ngp.write(path, ngp.snapshot())
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"scene\.ingp is truncated"):
-        open_run(path)
-    plain = tmp_path / "scene.msgpack"
-    ngp.write(plain, ngp.snapshot())
-    plain.write_bytes(plain.read_bytes()[:-100])
-    with pytest.raises(InputError, match="truncated or not a msgpack file"):
-        open_run(plain)
-    ngp.write(plain, {"encoding": {}})
-    with pytest.raises(InputError, match="does not contain a snapshot"):
-        open_run(plain)
 
 
 def test_the_verbs_take_it(tmp_path):

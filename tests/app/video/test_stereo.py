@@ -165,16 +165,3 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
     opaque = values_of(run, background=PURPLE).values
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
-
-
-def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
-    _, clear = saved_image(
-        run, tmp_path / "clear", RenderOptions(background=None, samples_per_pixel=16)
-    )
-    _, sharp = saved_image(run, tmp_path / "sharp", CLEAR)
-    alpha = clear[..., 3]
-    edge = (alpha > 0.2) & (alpha < 0.8)
-    inside = sharp[..., 3] > 0.99
-    assert edge.sum() > 10
-    darkest = sharp[inside][:, 0].min()
-    assert clear[edge][:, 0].min() > darkest - 0.05 > 0.2

@@ -1,7 +1,6 @@
 """The grid of 1 / distance, and the settings that the page sends."""
 
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from nerfmac import InputError, load_scene
 from nerfmac.app.run import CONFIGURED
 from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
-from nerfmac.geometry.bounds import Sphere
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
@@ -105,15 +103,3 @@ def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_c
     assert shown == pytest.approx(first.session.run.scene.backdrop, abs=0.005)
     assert other.kernel.display.background == "#102030"
     assert Page(first.session.run).session.display.color == shown
-
-
-def test_home_and_the_first_crop_box_are_around_the_subject(small_run):
-    subject = Sphere((0.4, 0.6, 0.2), 0.25)
-    assert small_run.scene.subject is None
-    for known, box in ((subject, [[0.025, 0.225, 0.0], [0.775, 0.975, 0.575]]), (None, None)):
-        page = Page(replace(small_run, scene=replace(small_run.scene, extent=1.0, subject=known)))
-        center = page.session.scene.home.center.tolist()
-        assert (center == list(subject.center)) == (known is subject)
-        page.open().settle()
-        (state, *_) = page.take("state")
-        assert state["scene"]["subject"] == (box and [pytest.approx(corner) for corner in box])

@@ -1,12 +1,7 @@
 """The camera path as a video: its length, sizes, and estimate, and frusta that fit the subject."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-
-from nerfmac.geometry.cameras import Camera
-from tests.app.viewer.conftest import Page
 
 
 def add_keyframes(page, count=3):
@@ -53,17 +48,3 @@ def test_what_is_played_is_what_is_rendered(page, tmp_path, monkeypatch):
         page.settle()
         camera = video._cameras[round(8 * at)]
         assert np.allclose(page.kernel.view.pose, camera.pose, atol=1e-5), "the orbit"
-
-
-def test_the_sizes_have_the_shape_of_the_photos(small_run):
-    run = replace(small_run)
-    assert [*Page(run).session.jobs.path_editor.sizes[0]] == [720, 576]
-    upright = [
-        Camera(replace(camera.lens, width=540, height=960), camera.pose)
-        for camera in run.scene.cameras
-    ]
-    run.scene = replace(run.scene, cameras=tuple(upright))
-    sizes = Page(run).session.jobs.path_editor.sizes
-    assert sizes[:2] == [(404, 720), (720, 1280)]
-    assert (1080, 1080) in sizes
-    assert len(set(sizes)) == len(sizes)

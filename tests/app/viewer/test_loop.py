@@ -88,19 +88,6 @@ def test_a_page_that_does_not_answer_has_two_images_under_way_until_a_while_has_
     assert [frame["t"] for frame in page.take("frame")] == [10]
 
 
-def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
-    page.answers = False
-    page.open().work(3)
-    page.turn(0.03, -0.01, t=1, moving=False)
-    page.work(3)
-    page.messages.clear()
-    page.answers = True
-    page.open(40, 24, page="second").settle()
-    kinds = {message["kind"] for message, _ in page.messages}
-    assert {"cameras", "state", "frame"} <= kinds
-    assert page.images()[-1][1].shape == (24, 40, 3)
-
-
 def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(
         Pace, "rows", lambda _pace, drawing, _, __, left: left if drawing.kind in MOVED else 4

@@ -1,14 +1,12 @@
 """Effects of each message from the page, and rejected messages, in single slices of work."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 
 from nerfmac.app.paths import spiral, tour
-from nerfmac.app.run import HeldOut, Run, split_cameras
-from nerfmac.common.checks import InputError
+from nerfmac.app.run import Run, split_cameras
 from nerfmac.rendering.evaluation import evaluate
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -163,21 +161,6 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
         assert held_out["psnr"] == pytest.approx(views.psnr, abs=1e-6)
         assert (held_out["step"], held_out["views"], held_out["of"]) == (120, 2, 2)
         assert state["measured"] is None
-
-
-@pytest.mark.parametrize(
-    ("step", "psnr", "shown"),
-    [(120, 25.5, (25.5, 120, 3, 9)), (121, 25.5, None), (120, None, None)],
-)
-def test_a_runs_own_evaluation_is_shown_if_it_is_of_the_same_step(tmp_path, step, psnr, shown):
-    assert HeldOut.read(tmp_path, 120) is None
-    values = {"steps": 120, "psnr_test": psnr, "test_views": 3}
-    values["test_views_in_scene"] = 9
-    (tmp_path / "metrics.json").write_text(json.dumps(values))
-    assert HeldOut.read(tmp_path, step) == shown
-    (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": "x"}))
-    with pytest.raises(InputError, match=r"metrics.json: psnr_test is \"x\""):
-        HeldOut.read(tmp_path, 120)
 
 
 def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ import pytest
 from nerfmac import Camera
 from nerfmac.app.paths import orbit
 from nerfmac.app.paths.view import CLOSEST, View
-from nerfmac.geometry.bounds import Sphere
 from tests.app.viewer.standing import CENTER, FOV, LENS, UP, level, rolled, seen
 
 
@@ -38,24 +37,6 @@ def test_the_first_view_is_the_first_of_the_path_around_the_scene(degrees, outwa
     assert view.distance == pytest.approx(distance, abs=1e-5)
     if not outwards:
         assert np.allclose(view.center, CENTER, atol=1e-5)
-
-
-@pytest.mark.parametrize("radius", [0.25, 0.35])
-def test_a_subject_is_the_center_of_the_first_view_and_fills_half_of_its_height(radius):
-    subject = Sphere(tuple(CENTER + [0.2, -0.1, 0.15]), radius)
-    view = View.initial(rig([0, 50, 140, 170, 260, 300], False), UP, subject)
-    assert np.allclose(view.center, subject.center)
-    assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
-    height = 2.0 * view.distance * math.tan(0.5 * view.fov)
-    assert 2.0 * radius / height == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(("radius", "factor"), [(0.01, 0.5), (50.0, 1.0)])
-def test_the_first_view_stays_where_photos_were_taken(radius, factor):
-    cameras = rig([0, 50, 140, 170, 260, 300], False)
-    far = View.initial(cameras, UP).distance
-    view = View.initial(cameras, UP, Sphere(tuple(CENTER), radius))
-    assert view.distance == pytest.approx(factor * far, rel=1e-4)
 
 
 def test_the_first_view_of_a_panorama_has_its_center_ahead():

@@ -5,7 +5,6 @@ import random
 import pytest
 
 from nerfmac.app.viewer.pace import (
-    HAZE_PIXELS,
     HAZE_STEPS,
     LATE,
     MAX_WAIT,
@@ -96,17 +95,6 @@ def test_images_stay_in_time_while_training_removes_haze(haze):
         times.append(sum(device.strips))
     assert max(times[5:]) <= Kind.TRAINED.value[1]
     assert times[-1] > 0.4 * Kind.TRAINED.value[0]
-
-
-def test_haze_limits_an_image_and_after_it_a_known_image_does_not_become_coarser():
-    device = Device(1e-6)
-    for _ in range(9):
-        device.draw(Kind.WARPED)
-    assert PIXELS * device.draw(Kind.TRAINED, training=True, step=5) ** 2 <= 1.01 * HAZE_PIXELS
-    device.shown = 1.0, 0.1
-    assert device.draw(Kind.TRAINED, training=True) == 1.0
-    device.shown = 1.0, 3.2
-    assert device.draw(Kind.TRAINED, training=True) == pytest.approx(0.5, abs=0.01)
 
 
 def divide(pace, seconds, image, slices, *, share, is_moving=False, trained=60.0):

@@ -1,6 +1,5 @@
 """`Viewer` as a notebook uses it, without a page: every method, and nothing left behind."""
 
-import contextlib
 import gc
 import json
 import subprocess
@@ -172,36 +171,6 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
-def test_it_is_shown_with_a_image_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
-    shown, updated = [], []
-
-    class Handle:
-        def update(self, image):
-            updated.append(image)
-
-        def display(self, bundle, raw):
-            shown.append(bundle)
-
-    def display(bundle, raw, display_id=False):
-        shown.append(bundle)
-        return Handle() if display_id else None
-
-    monkeypatch.setattr("nerfmac.app.viewer.widget.display", display)
-    viewer._ipython_display_()
-    assert "application/vnd.jupyter.widget-view+json" in shown[0]
-    assert len(shown) == 3
-    assert "saved with the notebook" in shown[1]["text/html"]
-    assert updated == []  # there is none yet
-    viewer.train(steps=20)
-    viewer.wait(60.0)
-    assert viewer.still[:2] == b"\xff\xd8"
-    assert updated[-1].data == viewer.still
-    before = len(updated)
-    viewer._ipython_display_()
-    assert len(shown) == 6
-    assert len(updated) == before + 1  # what is shown again has it at once
-
-
 @pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.close()"])
 def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
@@ -234,20 +203,3 @@ def test_seconds_are_added_to_those_of_before_and_steps_already_had_are_refused(
         viewer.train(steps=1)
     wait_for(lambda: viewer.run.state.step > after.step + 5)
     viewer.pause()
-
-
-def test_a_second_viewer_warns_of_training_that_is_not_saved(scene, told, tmp_path, caplog):
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "not saved" not in caplog.text
-        first.train(steps=7)
-        assert first.wait(60.0)
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "another viewer has 7 steps of balls that are not saved" in caplog.text
-        assert nerfmac.Viewer.unsaved() == [first]
-        first.save(tmp_path / "kept")
-        assert nerfmac.Viewer.unsaved() == []
-        caplog.clear()
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "not saved" not in caplog.text

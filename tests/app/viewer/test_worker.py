@@ -43,19 +43,6 @@ class Counting:
         return happened
 
 
-def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
-    one, other = Counting(0.0), Counting(0.0)
-    worker.add(one)
-    worker.add(other)
-    end = time.monotonic() + 5.0
-    while min(one.slices, other.slices) < 20 and time.monotonic() < end:
-        time.sleep(0.001)
-    counts = worker.submit(lambda: (one.slices, other.slices)).result(5.0)
-    assert min(counts) >= 20
-    assert abs(counts[0] - counts[1]) <= 1
-    assert one.threads == other.threads
-
-
 def test_an_activity_that_was_removed_has_worked_for_the_last_time(worker):
     activity = Counting(0.0)
     worker.add(activity)

@@ -150,27 +150,6 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     other.close()
 
 
-def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
-    # Chromium on a desktop has no dialog to share with, so a stand-in hears what it would get.
-    shares = """navigator.share = async (content) => (window.shared = content);
-      navigator.canShare = (content) => content.files?.[0].type === "text/html";"""
-    other = open_page(trained, shares, title="Balls")
-    other.rest()
-    other.page.get_by_role("button", name="Share").click()
-    given = other.run(
-        "async () => [shared.title, shared.files[0].name, await shared.files[0].text()]"
-    )
-    assert given[:2] == ["Balls", "scene.html"]
-    (folder / "shared").mkdir()
-    (folder / "shared" / "scene.html").write_text(given[2], encoding="utf-8")
-    other.close()
-    copy = type(other)(other.browser, folder / "shared" / "scene.html")
-    copy.rest()
-    assert copy.run("document.querySelectorAll('#buttons button').length") == 2
-    assert copy.page.get_by_role("button", name="Share").count() == 0, "no dialog, no button"
-    copy.close()
-
-
 def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
     for name in ("one.html", "two.html"):
         write_scene_page(trained, tmp_path / name, title="Balls")
@@ -219,15 +198,6 @@ def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
             other.run("document.getElementById('image').focus()")
             other.page.keyboard.press("KeyW")
         other.wait(f"!{flight}.isPlaying")
-    other.close()
-
-
-def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
-    frames = PagePath(trained.orbit(4), fps=6.0)
-    calm = {"viewport": {"width": 16, "height": 12}, "reduced_motion": "reduce"}
-    other = open_page(trained, camera_path=frames, context=calm)
-    other.rest()
-    assert not other.run("document.body.nerfmac.flight.isPlaying")
     other.close()
 
 

@@ -123,18 +123,6 @@ def test_a_request_without_the_token_is_refused(served):
         assert page.status == 200
 
 
-def test_two_viewers_in_one_browser_do_not_lock_each_other_out(served, browser):
-    context = browser.new_context()
-    pages = [context.new_page() for _ in range(2)]
-    for page in pages:
-        page.goto(served("run").address)
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    for page in pages:
-        assert page.reload().status == 200
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    context.close()
-
-
 PAUSES = """
   window.pauses = [];
   const later = window.setTimeout;

@@ -70,17 +70,3 @@ def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):
     view.run("output.style.width = '320px'")
     ready = view.wait_for("ready")
     assert [ready["width"], ready["height"]] == [320, 480]
-
-
-def test_the_lower_edge_can_be_dragged_and_moved_by_keys(view):
-    grip = view.control("Height of the image")
-    box = grip.bounding_box()
-    mouse = view.page.mouse
-    mouse.move(box["x"] + 300, box["y"] + 4)
-    mouse.down()
-    mouse.move(box["x"] + 300, box["y"] + 104, steps=3)
-    mouse.up()
-    mouse.move(box["x"] + 300, box["y"] + 300)
-    assert view.sent("size")[-1]["height"] == 580
-    view.page.keyboard.press("ArrowUp")
-    assert view.sent("size")[-1]["height"] == 560

@@ -136,27 +136,3 @@ def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view)
     view.settle()
     assert view.run("sent.filter((each) => each.kind === 'ack')") == []
     assert view.run("decoded.map((bitmap) => bitmap.width)") == [0, 0, 0, 0]
-
-
-def test_two_views_of_one_model_are_both_whole(view):
-    view.run(
-        """async () => {
-          const { default: viewer } = await import("/page/main.js");
-          const other = document.createElement("div");
-          other.id = "other";
-          document.body.append(other);
-          window.endOther = viewer.render({ model, el: other });
-        }"""
-    )
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ready').length === 2")
-    view.state(training={"step": 77})
-    view.show(5)
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
-    told = view.page.locator(".nerfmac-summary").all_inner_texts()
-    assert told == ["step 77 · 27.3 dB in training"] * 2
-    view.run("endOther()")
-    assert view.run("other.childElementCount") == 0
-    view.run("other.remove()")
-    view.forget()
-    view.show(6)
-    assert [each["id"] for each in view.sent("ack")] == [6]

@@ -66,33 +66,6 @@ def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image
     )
 
 
-NUMBERS = "controls/numbers"
-
-
-@pytest.mark.parametrize(
-    ("function", "values", "want"),
-    [
-        ("withPrefix", [0], "0"),
-        ("withPrefix", [999.7], "1 k"),
-        ("withPrefix", [1234567], "1.23 M"),
-        ("grouped", [1234567], "1\u2009234\u2009567"),
-        ("grouped", [999], "999"),
-        ("duration", [4.21], "4.2 s"),
-        ("duration", [59.6], "1:00"),
-        ("duration", [7207], "2:00:07"),
-        ("roundTicks", [0, 3600, 4], [0, 1000, 2000, 3000]),
-        ("roundTicks", [17.3, 31.2, 3], [20, 25, 30]),
-        ("logTicks", [0.0008, 0.3], [0.001, 0.01, 0.1]),
-        ("logTicks", [0.0015, 0.03], [0.002, 0.005, 0.01, 0.02]),
-        ("withEnding", [" video ", ".mp4"], "video.mp4"),
-        ("withEnding", ["video.MP4", ".mp4"], "video.MP4"),
-    ],
-)
-def test_numbers_ticks_and_names_read_as_people_write_them(call, function, values, want):
-    got = call(NUMBERS, function, *values)
-    assert got == (want if isinstance(want, str) else pytest.approx(want))
-
-
 PAGE = Path(viewer.__file__).parent / "page"
 MODULES = [path for path in sorted(PAGE.rglob("*.js")) if path.parent.name != "alone"]
 TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)

@@ -140,18 +140,6 @@ def drag(view, start, to):
     view.page.mouse.up()
 
 
-def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
-    assert crops(cropped) == [CUBE]
-    inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]
-    cropped.state(settings={"crop": inner})
-    cropped.button("View panel").click()
-    toggle = cropped.control("Crop box")
-    toggle.click()
-    cropped.state(settings={"crop": None})
-    toggle.click()
-    assert crops(cropped) == [CUBE, None, inner]
-
-
 @pytest.mark.parametrize(("axis", "side"), [(1, 0), (1, 1), (2, 0), (2, 1)])
 def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, side):
     target = list(HANDLES[axis, side])

@@ -91,52 +91,6 @@ def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_mo
         assert panel.sent("scrub") == []
 
 
-def test_the_path_plays_as_long_as_the_video_and_an_open_one_ends(panel):
-    badge = panel.page.locator(".nerfmac-badge")
-    panel.control("Seconds of video").fill("0.8")
-    for closed in (False, True):
-        panel.state(keyframes=KEYFRAMES, path=PATH, closed=closed)
-        panel.control("Along the path").fill("0")
-        panel.forget()
-        timed = """new Promise((done) => {
-          const begin = performance.now();
-          const look = () => {
-            const all = sent.filter((each) => each.kind === "scrub").map(({ at }) => at);
-            const turned = all.findIndex((at, index) => at < all[index - 1]);
-            if (all.at(-1) === 1 || turned > 0) done([performance.now() - begin, all]);
-            else requestAnimationFrame(look);
-          };
-          document.querySelector("[title='Play the path']").click();
-          look();
-        })"""
-        milliseconds, places = panel.run(timed)
-        assert milliseconds >= 750, "faster than the video"
-        if not closed:
-            assert places[-1] == 1
-            panel.button("Play the path").wait_for()
-            assert badge.is_hidden()
-        else:
-            assert badge.is_visible()
-            assert badge.inner_text().startswith("Playing")
-            assert places[-1] < places[-2], "a closed path begins again"
-            panel.button("Pause the path").click()
-
-
-def test_a_keyframe_has_a_time_of_its_own_or_its_share_of_the_whole(panel):
-    times = [panel.control(f"Seconds to keyframe {number}") for number in (2, 3)]
-    assert panel.control("Seconds to keyframe 1").count() == 0
-    assert [each.input_value() for each in times] == ["3", ""]
-    assert times[1].get_attribute("placeholder") == "2"
-    for text, seconds in (("1.5", 1.5), ("", None)):
-        times[0].fill(text)
-        times[0].press("Enter")
-        (message,) = panel.sent("keyframe")
-        assert message == {
-            "kind": "keyframe", "action": "time", "index": 1, "seconds": seconds,
-        }  # fmt: skip
-        panel.forget()
-
-
 def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel):
     panel.state(keyframes=[], path=[])
     panel.show(1)
@@ -154,23 +108,6 @@ def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel
     panel.button("View panel").click()
     panel.settle()
     assert panel.page.locator(".nerfmac-overlay").is_hidden()
-
-
-def test_a_file_may_be_named_without_its_ending(panel):
-    panel.control("File of the path").fill("tour")
-    panel.button("Save the path").click()
-    panel.control("File of the video").fill("tour.mp4")
-    panel.control("Seconds of video").fill("2.5")
-    panel.control("Frames per second").fill("30")
-    panel.control("Size").select_option("1080 × 1080")
-    panel.button("Render the video").click()
-    assert [each.get("name") for each in panel.sent()] == ["tour.json", "tour.mp4"]
-    panel.show(1, width=641, height=361)
-    panel.control("Size").select_option("as shown")
-    panel.button("Render the video").click()
-    names = ("seconds", "fps", "width", "height")
-    videos = [[video[name] for name in names] for video in panel.sent("video")]
-    assert videos == [[2.5, 30, 1080, 1080], [2.5, 30, 640, 360]]
 
 
 def test_a_video_in_the_making_shows_its_progress_and_can_be_canceled(panel):

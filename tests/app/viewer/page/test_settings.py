@@ -47,23 +47,6 @@ def test_the_field_of_view_belongs_to_the_view_and_a_range_to_the_kernel(panel):
     assert [slider.get_attribute(end) for end in ("min", "max")] == ["10", "120"]
 
 
-def test_a_slider_of_training_has_its_own_scale(view):
-    view.button("Training panel").click()
-    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
-    sent = []
-    for label, before, place, name, value in (
-        ("Training share", "0.7", "0.25", "share", 0.25),
-        ("Learning rate", "0.3", "-1", "rate", 0.1),
-        ("Learning rate", "-1", "0.5", "rate", 3.16),
-        ("Most rays a step", "12", "10", "rays", 1024),
-        ("Most rays a step", "10", "21", "rays", None),
-    ):
-        assert view.control(label).input_value() == before
-        view.control(label).fill(place)
-        sent.append({name: value})
-        assert values(view) == sent
-
-
 def test_a_limit_is_a_number_or_none(view):
     view.button("Training panel").click()
     sent = []
@@ -82,41 +65,12 @@ def test_a_limit_is_a_number_or_none(view):
     assert box.input_value() == "77", "what is typed stays"
 
 
-def test_an_older_value_under_way_does_not_move_the_control_back(panel):
-    slider = panel.control("Exposure")
-    slider.fill("2")
-    panel.state(settings={"exposure": 0.5})  # sent before the kernel heard of 2
-    assert slider.input_value() == "2"
-    panel.state(settings={"exposure": 2.0})
-    panel.forget()
-    panel.state(settings={"exposure": -1.0, "mode": "depth", "rays": None})  # by another client
-    assert slider.input_value() == "-1"
-    assert panel.sent() == [], "what the kernel says is not sent back"
-
-
 def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
     slider = panel.control("Exposure")
     slider.fill("4")
     panel.state(settings={"exposure": 3.0})
     panel.page.wait_for_function(
         "document.querySelector('[aria-label=\"Exposure\"]').value === '3'"
-    )
-
-
-def test_a_slider_that_is_held_stays_and_follows_when_it_is_let_go(panel):
-    slider = panel.control("Exposure")
-    box = slider.bounding_box()
-    panel.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    panel.page.mouse.down()
-    panel.page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 4, steps=3)
-    held = slider.input_value()
-    assert float(held) > 1.0
-    panel.state(settings={"exposure": float(held)})
-    panel.state(settings={"exposure": -2.0})
-    assert slider.input_value() == held
-    panel.page.mouse.up()
-    panel.page.wait_for_function(
-        "document.querySelector('[aria-label=\"Exposure\"]').value === '-2'"
     )
 
 

@@ -24,16 +24,6 @@ def test_one_button_starts_and_pauses(view):
     assert [each["kind"] for each in view.sent()] == ["train", "pause", "train"]
 
 
-def test_a_run_without_its_images_cannot_be_trained_and_says_why(panel):
-    panel.state(training={"can_train": False})
-    assert panel.button("Continue training").is_disabled()
-    assert panel.control("Training share").is_disabled()
-    panel.page.get_by_text("without its photos").wait_for()
-    panel.state()
-    assert panel.control("Training share").is_enabled()
-    assert not panel.page.get_by_text("without its photos").is_visible()
-
-
 def readout(view, part):
     """The text of the chart at a fraction of its width."""
     box = view.page.locator("canvas.nerfmac-curve").bounding_box()
