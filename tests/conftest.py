@@ -23,7 +23,9 @@ pytest.register_assert_rewrite("numerics", "tests.numerics")
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = "tests/app/viewer/notebook/"
 INSTALLS = re.compile(r"scripts/install_\w+\.sh")
+IS_DAILY = bool(os.environ.get("NERFMAC_DAILY"))
 NEEDS = {
+    "daily": (lambda: IS_DAILY, "runs once a day (set NERFMAC_DAILY=1 to run it)"),
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }

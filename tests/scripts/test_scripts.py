@@ -29,7 +29,7 @@ ELSEWHERE = {
     "first_mac.sh": "tests/repository/test_first_mac.py",
     "local_ranks.py": "tests/ranks/test_ranks.py",
     "model_curves.py": "tests/scripts/test_model_curves.py",
-    "pose_differences.py": "tests/scripts/test_pose_differences.py",
+    "pose_differences.py": "scripts/judge_captures.py",
     "probe_metal.py": "scripts/first_mac.sh",
     "prose_check.py": "Makefile",
     "rendered_captures.py": "scripts/judge_captures.py",

@@ -87,8 +87,8 @@ class View(NamedTuple):
 Case = Mapping[str, str]
 
 
-def cases(strength: int = 2) -> list[Case]:
-    """Return cases that contain all possible combinations of the values of each `strength` factors
+def cases() -> list[Case]:
+    """Return cases that contain all possible pairs of the values of the factors
     of each format."""
     found = []
     for form in FACTORS["format"]:
@@ -97,7 +97,7 @@ def cases(strength: int = 2) -> list[Case]:
             for factor, values in FACTORS.items()
         } | {"format": (form,)}
         several = {factor: some for factor, some in values.items() if len(some) > 1}
-        for row in AllPairs([*several.values()], n=strength):
+        for row in AllPairs([*several.values()]):
             case = {factor: some[0] for factor, some in values.items()}
             found.append(possible(case | dict(zip(several, row, strict=True))))
     return found
