@@ -78,6 +78,7 @@ print(nerfmac.__version__)
     assert run(installed / "python", "-c", script, cwd=tmp_path).strip() == version()
 
 
+@pytest.mark.daily
 def test_the_check_of_an_installation_passes(installed, tmp_path):
     """Each command as a user starts it; of the self-test, only the kernels of one operation."""
     for extra in ("pycolmap", "jupyterlab", "trimesh"):

@@ -56,7 +56,7 @@ RUNS = {
     "train.py": ("SCENE", *FLAGS, "--steps", 4, "--no-video", "--out", "OUT"),
 }
 """Arguments with which each script is run here. Upper-case words are replaced by paths."""
-SLOW = {"bench_scaling.py", "bench_session.py", "fuzz.py", "judge.py", "judge_captures.py"}
+DAILY = {"bench_scaling.py", "bench_session.py", "judge.py", "judge_captures.py"}
 INSTALL = ("install_chromium.sh", "install_clang.sh")
 """Scripts that install programs; here they find one, or refuse one."""
 
@@ -82,7 +82,7 @@ def places(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(RUNS)],
+    [pytest.param(name, marks=[pytest.mark.daily] * (name in DAILY)) for name in sorted(RUNS)],
 )
 def test_a_script_runs(script, places, tmp_path):
     if script == "judge_captures.py":

@@ -41,10 +41,15 @@ SMALL = override(UNKNOWN, occupancy={"resolution": 16}, grid={"levels": 4, "feat
     ("gpu", "seconds", "chosen"),
     [
         ("M1", 15, (2**14, 16)),
-        ("M1", 60, (2**15, 17)),
-        ("M1", 180, (2**17, 19)),
-        ("M2 Pro", 7, (2**14, 16)),
-        ("M2 Pro", 15, (2**15, 17)),
+        *(
+            pytest.param(*case, marks=pytest.mark.daily)
+            for case in (
+                ("M1", 60, (2**15, 17)),
+                ("M1", 180, (2**17, 19)),
+                ("M2 Pro", 7, (2**14, 16)),
+                ("M2 Pro", 15, (2**15, 17)),
+            )
+        ),
         ("M4 Max", 60, (2**17, 19)),
     ],
 )

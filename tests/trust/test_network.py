@@ -104,6 +104,7 @@ def test_a_use_of_the_network_is_noted(watched, planted):
     assert len(log.read_text().splitlines()) == 1
 
 
+@pytest.mark.daily
 def test_view_listens_on_the_loopback_interface_alone(balls, tmp_path, watched):
     environment, log = watched
     port = free_port()

@@ -81,7 +81,7 @@ def compare(folder, frames, views, case):
         pixels, mask = frame.decode(4 if case["image"] == "opaque alpha" else 3)
         image = view.image[..., 1:2] if case["image"] == "16 bits" else view.image
         error = np.sqrt(np.mean((pixels[..., :3] - image.astype(float)) ** 2))
-        assert error < {"png": 1, "16 bits": 1, "opaque alpha": 1}.get(case["image"], 25)
+        assert error < {"png": 1, "16 bits": 1, "opaque alpha": 1}.get(case["image"], 35)
         if case["masks"] != "none":
             np.testing.assert_array_equal(mask, view.mask)
         else:

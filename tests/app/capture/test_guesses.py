@@ -58,6 +58,7 @@ def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     assert len(found.model.images) == 12
 
 
+@pytest.mark.daily
 def test_images_that_fit_any_focal_length_are_used_with_the_usual_one_and_a_warning(solver):
     found = solver(focal=1.0, arc=6.0, count=8)._map("sequential")
     assert len(found.model.images) == 8

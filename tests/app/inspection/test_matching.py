@@ -200,6 +200,7 @@ def test_an_image_between_wrong_cameras_is_not_wrong(captured):
     assert sorted(line.split()[3] for line in lines) == [f"photos/0{n}.png" for n in (2, 3, 5)]
 
 
+@pytest.mark.daily
 @pytest.mark.slow
 def test_points_of_given_poses_are_found_by_load_scene(tmp_path):
     pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")

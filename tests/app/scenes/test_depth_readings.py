@@ -27,7 +27,7 @@ FAR = 1.1  # A part of the depths is larger.
 
 def written(folder, *, lens=WIDE, rays=False, factor=1.0, marker=None, kind="png", change=None):
     """A scene whose depth images are stored in a certain way, and the true depths in meters."""
-    views = box_views(24, lens, spread=1.0)
+    views = box_views(20, lens, spread=1.0)
     size = lens.scaled(64, 48)
     views = [view._replace(depth=box_points(view.pose, size)[1]) for view in views]
     path = depth_scenes.nerfstudio(folder, views, lens) / "transforms.json"
