@@ -164,18 +164,6 @@ def test_each_link_leads_to_a_file_and_to_a_heading_that_is_there(path):
         assert not anchor or anchor in anchors(there), link
 
 
-def test_a_quoted_message_is_one_of_the_programs():
-    source = "".join(
-        re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
-        for path in sorted((ROOT / "nerfmac").rglob("*.py"))
-    )
-    rows = []
-    for path in (README, ROOT / "docs" / "troubleshooting.md"):
-        rows += re.findall(r'^\| .*?"([^"|]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(rows) >= 20
-    assert [row for row in rows if row not in source] == []
-
-
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]

@@ -11,7 +11,6 @@ import pytest
 from nerfmac import CaptureOptions, InputError, load_scene
 from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
 from nerfmac.app.capture.findings import Finding, Verdict
-from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.structures import ring_of, write_images
@@ -127,32 +126,6 @@ def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
         capture_scene(
             tmp_path / "walk.mp4", tmp_path / "walk", CaptureOptions(frames=6), progress=False
         )
-
-
-def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
-    photos, tmp_path, solved, monkeypatch, capsys
-):
-    solve = Solver.solve
-
-    def refuse_unknown(self, matching):
-        assert not (self.folder / "database.db").exists(), "its cameras have another focal length"
-        (self.folder / "database.db").touch()
-        (self.folder / "more").mkdir()
-        if not self.images[0].focal:
-            raise UnknownFocalError(f"unknown; {ADVICE}")
-        return solve(self, matching)
-
-    monkeypatch.setattr(Solver, "solve", refuse_unknown)
-    scene = tmp_path / "scene"
-    asked = "capture", photos, "--out", scene
-    assert nerfmac(*asked) == 2
-    assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    assert nerfmac(*asked, "--focal-35mm", 26) == 0
-    report = json.loads((scene / "capture.json").read_text())
-    assert (report["given"], report["focal_35mm"]) == (12, 26)
-    capsys.readouterr()
-    refused(capsys, tmp_path, *asked, "--focal-35mm", 30, names=["with other options"])
 
 
 def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(

@@ -53,16 +53,6 @@ def test_guesses_are_tried_until_the_best_agrees_with_another():
     assert not is_settled(slid_twice), "two that agree on an error as large are no proof"
 
 
-def test_a_large_error_is_refused_if_most_other_guesses_contradict_it():
-    noisy = RIGHT._replace(error=0.72)
-    near = [noisy._replace(guess=guess, focal=guess + 0.05, error=0.76) for guess in (1.0, 1.1)]
-    away = [SLID._replace(guess=guess, focal=0.7 * guess) for guess in (0.7, 0.85)]
-    assert choose_trial([*away, noisy, *near]) is noisy
-    with pytest.raises(UnknownFocalError, match=r"0\.70 to 0\.49, 0\.85 to 0\.59, 1\.20 to 1\.14"):
-        choose_trial([*away, noisy])
-    assert choose_trial([*away, RIGHT]) is RIGHT
-
-
 SIZE = 64, 48
 
 

@@ -55,16 +55,6 @@ def test_a_page_does_not_depend_on_the_machine(capsys, monkeypatch, asked):
     assert page(capsys, "train", "--preset", "tiny", "--device", "cpu", asked) == before
 
 
-def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
-    text = " ".join(page(capsys, "train", "--help-all").split())
-    for part in ("grid", "networks", "march", "optimizer", "refine"):
-        for name, value in vars(getattr(Config(), part)).items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                flag = f"--{part}.{name}".replace("_", "-")
-                about = text.partition(f" {flag} ")[2]
-                assert about.partition("[default: ")[2].startswith(f"{value}]"), flag
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:

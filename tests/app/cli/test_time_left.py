@@ -69,14 +69,6 @@ def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, t
     assert again["steps"] == 10
 
 
-def test_more_views_are_never_replaced_by_fewer(train, few):
-    told, messages = train("--steps", 2, "--no-video", "--all-views")
-    assert told["test_measured"] == "5 test views"
-    told, messages = train("--resume", "--steps", 3, "--no-video")
-    assert told["test_measured"] == "5 test views"
-    assert len(said(messages, "evaluating 5 test views, which takes about 1 second")) == 1
-
-
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
     first = measured(loaded)

@@ -88,21 +88,6 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
         assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
 
 
-def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
-    write_transforms(tmp_path, 4, offset=[0.4, 0.6, 0.55])
-    path = tmp_path / "transforms.json"
-    values = json.loads(path.read_text())
-    for frame in values["frames"]:
-        frame["transform_matrix"][2] = [-each for each in frame["transform_matrix"][2]]
-    path.write_text(json.dumps(values))
-    run = Run.begin(load_scene(tmp_path, split="none"), CONFIG)
-    written = extract_cameras(run)
-    assert written["offset"] == pytest.approx([0.4, 0.6, 0.55])
-    assert written["frames"][2]["transform_matrix"] == pytest.approx(
-        np.array(values["frames"][2]["transform_matrix"]), abs=1e-5
-    )
-
-
 def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
     write_transforms(tmp_path / "scene", 9)
     scene = load_scene(tmp_path / "scene", split=3)

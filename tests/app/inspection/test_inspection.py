@@ -19,7 +19,6 @@ from nerfmac.app.scenes.diagram import (
     up_line,
 )
 from tests.app.capture.structures import write_images
-from tests.app.cli.refusals import refused
 from tests.app.scenes.scene_files import save, write_transforms
 from tests.scene_factory import nerfmac
 
@@ -92,21 +91,6 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
         assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
         center = PANEL / 2 + scale * (0.5 - middle[0])
         assert (across[0] + across[-1]) / 2 == pytest.approx(center, abs=3)
-
-
-def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
-    path = write_transforms(tmp_path / "yard", 6)
-    monkeypatch.chdir(tmp_path)
-    flags = ("--extent", 33, "--up", "-y", "--split", 0.5, "--max-images", 2)
-    assert nerfmac("inspect", path, *flags) == 0
-    told = capsys.readouterr().out
-    assert "cube       side 33" in told
-    assert "it contains 100% of the cameras" in told
-    assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
-    assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
-    assert nerfmac("inspect", path, "--extent", 0.25) == 0
-    assert "it contains 0% of the cameras" in capsys.readouterr().out
-    refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
 
 
 def test_photos_alone_are_captured_first(tmp_path, monkeypatch):

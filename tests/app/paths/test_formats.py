@@ -96,15 +96,6 @@ def first(**change) -> dict:
     return {"keyframes": [fields, *GOOD["keyframes"][1:]]}
 
 
-def test_a_file_written_by_hand_is_read_and_times_and_rests_too(tmp_path):
-    (tmp_path / "tour.json").write_text(json.dumps(GOOD))
-    assert np.array_equal(CameraPath.load(tmp_path / "tour.json").keyframes[1].pose, ROWS)
-    timed(None, 1.0, 0.1 + 0.2, None, 1.5, ease=(1, 4)).save(tmp_path / "tour.json")
-    keyframes = CameraPath.load(tmp_path / "tour.json").keyframes
-    assert [each.seconds for each in keyframes] == [None, 1.0, 0.1 + 0.2, None, 1.5]
-    assert [each.ease for each in keyframes] == [False, True, False, False, True]
-
-
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

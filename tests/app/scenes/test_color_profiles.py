@@ -45,39 +45,6 @@ def test_a_capture_writes_srgb(tmp_path, longest):
     assert np.abs(mean - to_srgb(COLORS, 2.2).mean((0, 1))).max() < 4
 
 
-def exif_of_adobe_rgb():
-    exif = Image.Exif()
-    exif.get_ifd(0x8769)[0xA001] = 0xFFFF
-    exif.get_ifd(0x8769)[0xA005] = {1: "R03"}
-    return {"exif": exif}
-
-
-@pytest.mark.parametrize(
-    ("name", "mode", "options", "told"),
-    [
-        ("a.jpg", "CMYK", {}, "CMYK pixels without an ICC profile"),
-        (
-            "a.jpg",
-            "CMYK",
-            {"icc_profile": ADOBE},
-            "an ICC profile for RGB although its pixels are CMYK",
-        ),
-        ("a.png", "RGB", {"icc_profile": ADOBE[:300]}, "an ICC profile that cannot be used"),
-        ("a.jpg", "RGB", exif_of_adobe_rgb(), "the color space Adobe RGB in its EXIF data"),
-    ],
-)
-def test_colors_that_cannot_be_converted_are_told_once_for_a_folder(
-    tmp_path, caplog, name, mode, options, told
-):
-    for each in ("", "b"):
-        path = tmp_path / f"{each}{name}"
-        Image.fromarray(COLORS).convert(mode).save(path, quality=95, **options)
-        assert np.abs(decode(path, 3, name).astype(int) - COLORS).mean() < 12
-    (line,) = caplog.messages
-    assert told in line
-    assert "convert the images to sRGB" in line
-
-
 def exif_of_a_phone():
     exif = Image.Exif()
     exif.get_ifd(0x8769)[0xA405] = 26

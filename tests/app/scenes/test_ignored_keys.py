@@ -9,24 +9,6 @@ from nerfmac.app.scenes.ply_points import write_ply_points
 from tests.app.scenes.scene_files import matrix, write_transforms
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        ("aabb", [[0, 0, 0], [1, 1, 1]], "set the region of the scene with --extent"),
-        ("camera_convention", "opencv", "always read with OpenGL camera axes"),
-        ("sharpness_discard_threshold", 0.6, "blurred images are used like the others"),
-        ("k5", 0.01, "undistort the images first"),
-    ],
-)
-def test_a_key_with_a_meaning_elsewhere_gets_a_line(tmp_path, caplog, key, value, told):
-    load_scene(write_transforms(tmp_path / "top", 9, **{key: value}))
-    load_scene(write_transforms(tmp_path / "frame", 9, frame={4: {key: value}}))
-    for line in caplog.messages:
-        assert f": {key} is ignored; " in line
-        assert told in line
-    assert len(caplog.messages) == 2
-
-
 def opencv(index):
     return (np.array(matrix(index)) @ np.diag([1, -1, -1, 1])).tolist()
 

@@ -132,20 +132,6 @@ def reaches_the_estimate(folder, out, monkeypatch, **options):
     return error.type is ReachedError
 
 
-@pytest.mark.parametrize("name", ["RealityScan", "camera matrices, rows", "OpenSfM"])
-def test_with_estimate_the_poses_are_estimated_all_the_same(tmp_path, name, monkeypatch):
-    folder = photos(tmp_path / "in")
-    for path, content in POSES[name].items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(content)
-    assert not reaches_the_estimate(folder, tmp_path / "out", monkeypatch)
-    assert reaches_the_estimate(folder, tmp_path / "out", monkeypatch, estimate=True)
-    scene = write_transforms(tmp_path / "scene", COUNT).parent
-    for path in (scene, scene / "images"):
-        assert not reaches_the_estimate(path, tmp_path / "out", monkeypatch)
-        assert reaches_the_estimate(path, tmp_path / "out", monkeypatch, estimate=True)
-
-
 @pytest.mark.parametrize("form", ["transforms", "colmap", "csv"])
 def test_poses_next_to_the_folder_count_only_if_they_list_its_images(tmp_path, form, monkeypatch):
     if form == "transforms":

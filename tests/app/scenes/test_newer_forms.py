@@ -65,20 +65,6 @@ def test_an_unknown_key_that_changes_the_result_is_refused(tmp_path, key, value)
         load_scene(edited(write_transforms(tmp_path, 9), change))
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("distortion_params", [0, 0, 0.0, 0]),
-        ("distortion_model", "brown"),
-        ("principal_point", [11.0, 8.5]),
-        ("focal_mm", 26),
-        ("notes", [{"text": "radial"}]),
-    ],
-)
-def test_an_unknown_key_without_effect_is_harmless(tmp_path, key, value):
-    assert len(load_scene(write_transforms(tmp_path, 9, **{key: value})).splits["train"]) == 7
-
-
 VIEWS = box_views()
 FOCAL = np.linspace(24.0, 31.0, len(VIEWS))
 

@@ -113,27 +113,3 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
     with pytest.raises(InputError, match="transform_matrix is null in all 5 frames"):
         load_scene(path)
-
-
-def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
-    write_transforms(tmp_path / "scene", 3)
-    load_scene(tmp_path / "scene", split="none")
-    (tmp_path / "link").symlink_to(tmp_path / "scene")
-    load_scene(tmp_path / "link", split="none")
-    assert not caplog.messages  # a scene behind a link is not outside of itself
-    (tmp_path / "scene" / "images").rename(tmp_path / "large")
-    (tmp_path / "scene" / "images").symlink_to(tmp_path / "large")
-    scene = load_scene(tmp_path / "scene", split="none")
-    assert len(scene.splits["train"]) == 3
-    (told,) = caplog.messages
-    assert told.startswith("3 of 3 images and masks of scene are outside its folder")
-    assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
-    caplog.clear()
-    (tmp_path / "scene" / "images").unlink()
-    (tmp_path / "large").rename(tmp_path / "scene" / "images")
-    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
-    (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
-    load_scene(tmp_path / "scene", split="none")
-    (told,) = caplog.messages
-    assert told.startswith("1 of 3 images")
-    assert "secret.png" in told

@@ -17,7 +17,6 @@ from nerfmac.app.snapshots.reading import read_container
 from nerfmac.geometry import Rays
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
-from tests.scene_factory import nerfmac
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 mx = pytest.importorskip("mlx.core")
@@ -155,15 +154,6 @@ def changed(path, value):
 def test_what_nerfmac_lacks_is_refused_by_its_name(tmp_path, path, value, message):
     with pytest.raises(InputError, match=message):
         loaded(tmp_path, changed(path, value))
-
-
-def test_the_verbs_take_it(tmp_path):
-    path = tmp_path / "scene.ingp"
-    ngp.write(path, ngp.snapshot())
-    flags = ("--frames", 2, "--size", "24x18", "--device", "cpu", "--out", tmp_path / "frames")
-    assert nerfmac("render", path, *flags) == 0
-    assert len(list((tmp_path / "frames").glob("*.png"))) == 2
-    assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.video import encoding, render_video, write_video
-from nerfmac.app.video.encoding import in_background
 from nerfmac.app.video.frames import SideBySide
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
@@ -181,28 +180,6 @@ def test_no_frame_is_lost_if_the_encoder_of_a_mac_fails(
     assert "-12908" in caplog.text
     assert "libx264" in caplog.text
     assert {path.name for path in tmp_path.iterdir()} == {"ffmpeg", "listed", "video.mp4"}
-
-
-def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
-    done = []
-
-    def work(item):
-        if item == 3:
-            raise ValueError("no room")
-        done.append(item)
-
-    def give_many(count, error):
-        with in_background(work) as give:
-            for item in range(count):
-                give(item)
-            raise error
-
-    with pytest.raises(ValueError, match="no room"):
-        give_many(100, AssertionError)
-    done.clear()
-    with pytest.raises(KeyboardInterrupt):
-        give_many(3, KeyboardInterrupt)
-    assert done == [0, 1, 2]
 
 
 def told(path):

@@ -5,7 +5,6 @@ import zlib
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen_image import MIN_MESSAGE
 
 
@@ -60,17 +59,3 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     assert page.take("frame")
     page.say("pause")
     page.settle()
-
-
-def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page):
-    page.open(48, 64).settle()
-    session, screen, target = page.session, page.screen, page.kernel.target()
-    screen._pace.rows = lambda *_: 1
-    assert screen.draw(target, Kind.RESTING) is None
-    for change in (session.start, session.training.pause):
-        partly = screen.job
-        assert screen.draw(target, Kind.RESTING) is None
-        assert screen.job is partly
-        change()
-        screen.draw(target, Kind.RESTING)
-        assert screen.job is not partly

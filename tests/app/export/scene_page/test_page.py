@@ -119,23 +119,6 @@ def test_without_scripts_one_line_says_how_to_open_the_page(trained, open_page):
     other.close()
 
 
-def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
-    white = (1.0, 1.0, 1.0)
-    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
-    other.rest()
-    lens = other.run(
-        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
-        "(document.body.nerfmac.flight)"
-    )
-    assert lens[:2] == [48, 96]
-    hide_words(other)
-    view = View.initial(trained.scene.cameras, trained.scene.up)
-    want = trained.render(view.camera(48, 48)).color
-    seen = screenshot(other)[24:72]
-    assert psnr(seen.astype(np.float32), want) > 22
-    other.close()
-
-
 @pytest.mark.parametrize(("width", "height"), [(96, 72), (48, 96), (72, 144)])
 def test_the_still_is_what_the_field_will_show(trained, open_page, width, height):
     context = {"viewport": {"width": width, "height": height}}

@@ -64,27 +64,6 @@ def test_each_mode_shows_what_it_says_all_over(compared):
         assert seen == [None if color is None else near(color)] * 3
 
 
-@pytest.mark.parametrize(
-    ("index", "button", "to"), [(2, "Next training camera", 0), (0, "Previous training camera", 2)]
-)
-def test_arrows_go_round_the_training_cameras(compared, index, button, to):
-    compared.show(2, [RENDERED], compared=index)
-    photo(compared, index)
-    compared.page.locator(".nerfmac-compare").wait_for()
-    compared.button(button).click()
-    assert [each["index"] for each in compared.sent("stand")] == [to]
-
-
-def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
-    poses = [[*POSE[:3], 9.0, *POSE[4:]], [*POSE[:3], 4.5, *POSE[4:]]]
-    cameras = [{"pose": pose, "lens": LENS, "aspect": 1.0} for pose in poses]
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"], "sizes": []})
-    view.show(1)
-    view.button("View panel").click()
-    view.button("Stand in the nearest training camera").click()
-    assert [each["index"] for each in view.sent("stand")] == [1]
-
-
 COLUMNS, ROWS = 46, 31
 
 

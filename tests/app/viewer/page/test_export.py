@@ -32,21 +32,3 @@ def test_a_format_suggests_its_file_and_a_name_without_an_extension_gets_one(pan
     name.fill("mine.obj")
     start.click()
     assert panel.sent()[0]["name"] == "mine.obj"
-
-
-def test_progress_is_shown_and_the_file_until_the_next_export(panel):
-    panel.state(export={"name": "balls.glb", "stage": "depth", "done": 0.254})
-    bar = panel.page.get_by_role("progressbar", name="Progress of the export")
-    assert bar.get_attribute("aria-valuenow") == "25"
-    panel.page.get_by_text("balls.glb: depth 25 %").wait_for()
-    assert not panel.button("Export the scene to the file").is_visible()
-    panel.button("Cancel the export").click()
-    assert panel.sent() == [{"kind": "cancel_export"}]
-    panel.state(exported="runs/balls.glb (2.1 MB)")
-    assert not bar.is_visible()
-    done = panel.page.locator(".nerfmac-exported")
-    assert done.inner_text() == "Saved runs/balls.glb (2.1 MB)"
-    panel.state(exported="runs/balls.glb (2.1 MB)", training={"step": 9})
-    assert done.is_visible()
-    panel.state(export={"name": "balls.ply", "stage": "", "done": 0})
-    assert not done.is_visible()

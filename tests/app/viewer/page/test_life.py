@@ -38,24 +38,6 @@ def test_without_a_kernel_the_still_is_shown_until_one_speaks(open_view):
     assert color_at(view, 320, 240) == [30, 30, 200]
 
 
-def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):
-    notice = view.page.get_by_role("alert")
-    assert not notice.is_visible()
-    view.state(notice="There is no file path.json.")
-    assert notice.inner_text() == "There is no file path.json."
-    view.button("Dismiss").click()
-    view.state(notice="There is no file path.json.", training={"step": 5})
-    assert not notice.is_visible()
-    view.state(notice="Training diverged.")
-    assert notice.inner_text() == "Training diverged."
-    view.button("Dismiss").click()
-    view.state()
-    view.state(notice="Training diverged.")
-    assert notice.is_visible(), "it has happened again"
-    view.state()
-    assert not notice.is_visible()
-
-
 WATCH_WHAT_RUNS = """() => {
   window.running = new Set();
   const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],

@@ -49,23 +49,6 @@ def test_a_ray_passes_through_the_point_that_is_seen_there(call):
     assert reached == pytest.approx(point)
 
 
-@pytest.mark.parametrize(
-    ("area", "image", "rectangle"),
-    [
-        ((900, 480), (256, 256), (210, 0, 480, 480)),
-        ((300, 500), (600, 400), (0, 150, 300, 200)),
-        ((901, 481), (225, 120), (0, 0, 901, 481)),  # the same aspect, in whole pixels
-        ((901, 481), (1920, 1080), (22.9444, 0, 855.1111, 481)),
-        ((1, 1), (1, 1), (0, 0, 1, 1)),
-    ],
-)
-def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image, rectangle):
-    fitted = call(PROJECTION, "fitRectangle", *area, *image)
-    assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
-        list(rectangle), rel=1e-5
-    )
-
-
 PAGE = Path(viewer.__file__).parent / "page"
 MODULES = [path for path in sorted(PAGE.rglob("*.js")) if path.parent.name != "alone"]
 TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)

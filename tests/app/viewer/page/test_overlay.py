@@ -71,24 +71,6 @@ def test_a_camera_under_the_pointer_is_named_and_only_a_click_on_it_stands_in_it
     assert not cameras.page.get_by_role("tooltip").is_visible()
 
 
-def test_a_view_that_training_cannot_explain_is_red(cameras):
-    x, y = (round(value) for value in place_of([1.0, 1.5, 2.25]))
-
-    def color():
-        near = cameras.run(
-            "([x, y]) => [...pixelsOf('overlay', x - 5, y - 5, 11, 11).data]", [x, y]
-        )
-        lit = [near[at : at + 3] for at in range(0, len(near), 4) if near[at + 3] > 120]
-        return max(lit, key=lambda rgb: max(rgb) - min(rgb))
-
-    assert color()[2] > 1.3 * color()[0], "blue without an error"
-    for psnr, is_red in ((27.0, False), (20.0, True), (None, False)):
-        cameras.say({"kind": "errors", "psnr": [psnr, 27.1, 26.9]})
-        cameras.settle()
-        red, _, blue = color()
-        assert (red > 1.3 * blue) == is_red
-
-
 def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
     assert len(cameras.run("sent.filter(({ kind }) => kind === 'thumbnails')")) == 1
     photos = [jpeg([(20, 200, 40)]), jpeg([(10, 10, 10)])]

@@ -91,38 +91,6 @@ def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_mo
         assert panel.sent("scrub") == []
 
 
-def test_the_frame_of_the_video_lies_over_the_view_while_the_panel_is_open(panel):
-    panel.state(keyframes=[], path=[])
-    panel.show(1)
-    left = 320 - 406 / 720 * 480 / 2
-    for x, is_dark in (
-        (left - 6, True),
-        (left + 6, False),
-        (634 - left, False),
-        (646 - left, True),
-    ):
-        assert (panel.pixel(round(x), 200, "overlay")[3] > 90) == is_dark
-    panel.control("Size").select_option("1080 × 1080")
-    assert panel.pixel(round(left - 6), 200, "overlay")[3] == 0
-    assert panel.pixel(70, 200, "overlay")[3] > 90
-    panel.button("View panel").click()
-    panel.settle()
-    assert panel.page.locator(".nerfmac-overlay").is_hidden()
-
-
-def test_a_video_in_the_making_shows_its_progress_and_can_be_canceled(panel):
-    panel.state(keyframes=KEYFRAMES, video={"done": 24, "total": 96, "left": 72.0})
-    bar = panel.page.get_by_role("progressbar", name="Progress of the video")
-    assert bar.get_attribute("aria-valuenow") == "25"
-    panel.page.get_by_text("frame 24 of 96 · 1:12 left").wait_for()
-    assert not panel.button("Render the video").is_visible()
-    panel.button("Cancel the video").click()
-    assert panel.sent() == [{"kind": "cancel"}]
-    panel.state(keyframes=KEYFRAMES)
-    assert not bar.is_visible()
-    assert panel.button("Render the video").is_visible()
-
-
 def test_a_video_is_there_to_watch_and_to_keep_and_the_one_before_is_freed(panel):
     panel.run(
         """() => {

@@ -47,24 +47,6 @@ def test_the_field_of_view_belongs_to_the_view_and_a_range_to_the_kernel(panel):
     assert [slider.get_attribute(end) for end in ("min", "max")] == ["10", "120"]
 
 
-def test_a_limit_is_a_number_or_none(view):
-    view.button("Training panel").click()
-    sent = []
-    for label, typed, name, value in (
-        ("Stop after steps", "2500", "steps", 2500),
-        ("Stop after steps", "", "steps", None),
-        ("Stop after seconds", "12.5", "seconds", 12.5),
-    ):
-        view.control(label).fill(typed)
-        view.page.keyboard.press("Enter")
-        sent.append({name: value})
-        assert values(view) == sent
-    box = view.control("Stop after steps")
-    box.fill("77")
-    view.state(settings={"steps": 500})
-    assert box.input_value() == "77", "what is typed stays"
-
-
 def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
     slider = panel.control("Exposure")
     slider.fill("4")

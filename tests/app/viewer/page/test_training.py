@@ -40,14 +40,3 @@ def test_the_curve_is_read_at_the_nearest_point_and_points_are_appended_or_repla
     assert readout(panel, 0.2).startswith("step 700 ")
     panel.page.mouse.move(5, 5)
     assert panel.page.locator(".nerfmac-readout").inner_text() == ""
-
-
-def test_what_is_refined_is_chosen_before_the_first_step_and_told_afterwards(panel):
-    poses, exposures = (panel.page.get_by_role("switch", name=name) for name in ("Poses", "Expos"))
-    assert poses.is_disabled()
-    assert exposures.is_checked()
-    panel.state(training={"step": 0})
-    poses.click()
-    assert panel.sent()[-1] == {"kind": "refine", "name": "poses", "on": True}
-    panel.state(training={"step": 0, "is_running": True})
-    assert poses.is_disabled()
