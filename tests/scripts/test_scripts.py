@@ -88,10 +88,9 @@ def test_a_script_runs(script, places, tmp_path):
     if script == "judge_captures.py":
         pytest.importorskip("pycolmap")
         places["PHOTOS"].mkdir()
-        sheets = corner.papers()
         for number, camera in enumerate(corner.cameras(6)):
             photo = places["PHOTOS"] / f"{number}.png"
-            Image.fromarray(corner.seen(camera, sheets)).save(photo)
+            Image.fromarray(corner.seen(camera)).save(photo)
     words = [str(word) for word in RUNS[script]]
     for name, path in {**places, "OUT": tmp_path / "out"}.items():
         words = [word.replace(name, str(path)) for word in words]

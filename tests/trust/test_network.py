@@ -56,7 +56,7 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
     run, photos = tmp_path / "run", tmp_path / "photos"
     photos.mkdir()
     for index, camera in enumerate(corner.cameras(4)):
-        Image.fromarray(corner.seen(camera, corner.papers())).save(photos / f"{index}.png")
+        Image.fromarray(corner.seen(camera)).save(photos / f"{index}.png")
     cpu = ("--device", "cpu")
     commands = [
         ("info", *cpu),

@@ -204,9 +204,9 @@ def test_an_image_between_wrong_cameras_is_not_wrong(captured):
 @pytest.mark.slow
 def test_points_of_given_poses_are_found_by_load_scene(tmp_path):
     pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
-    frames, sheets = [], corner.papers()
+    frames = []
     for number, camera in enumerate(corner.cameras(12)):
-        save(tmp_path / f"corner/{number:02}.png", corner.seen(camera, sheets))
+        save(tmp_path / f"corner/{number:02}.png", corner.seen(camera))
         pose = [*camera.pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
         frames.append({"file_path": f"{number:02}.png", "transform_matrix": pose})
     lens = {"fl_x": corner.LENS.fl_x, "w": corner.LENS.width, "h": corner.LENS.height}

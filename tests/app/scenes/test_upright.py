@@ -9,7 +9,7 @@ from PIL import Image
 from nerfmac import Camera, InputError, Lens, load_scene
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes.ply_points import write_ply_points
-from tests.app.capture.corner import LENS as ANY_LENS, cameras, papers, seen
+from tests.app.capture.corner import LENS as ANY_LENS, cameras, seen
 from tests.app.scenes.projection import project
 from tests.app.scenes.scene_files import (
     LENS,
@@ -88,8 +88,7 @@ def tag(path, image, orientation):
 
 @pytest.fixture(scope="module")
 def views():
-    sheets = papers()
-    return [(camera, seen(camera, sheets)) for camera in cameras(6)]
+    return [(camera, seen(camera)) for camera in cameras(6)]
 
 
 def write_corner(folder, views, tagged, *, applied, points=True):
