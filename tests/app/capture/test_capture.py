@@ -148,25 +148,6 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
     )
 
 
-def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
-    photos, tmp_path, solved, monkeypatch
-):
-    solved["cameras"] = 3
-    with pytest.raises(
-        InputError, match="only 3 of 12 images could be registered: move the camera more slowly"
-    ):
-        capture_scene(photos, tmp_path / "scene", progress=False)
-    assert (tmp_path / "scene" / "capture" / "images.json").is_file()
-    assert not (tmp_path / "scene" / "transforms.json").exists()
-    with pytest.raises(InputError, match=f"estimated for {photos}: only 3 of 12"):
-        captured(tmp_path / "scene")
-    solved["cameras"] = 9
-    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    capture_scene(photos, tmp_path / "scene", CaptureOptions(matching="exhaustive"), progress=False)
-    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
-    assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
-
-
 @pytest.mark.parametrize(
     ("where", "kept"),
     [

@@ -8,7 +8,6 @@ import imageio_ffmpeg
 import pytest
 
 from nerfmac.app.run import HeldOut, Run, headline
-from nerfmac.app.video import frames
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5
@@ -53,10 +52,6 @@ def measured(run, known=None):
             return end.value
 
 
-def said(messages, start):
-    return [message for message in messages if message.startswith(start)]
-
-
 def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, tmp_path, few):
     video = tmp_path / "run" / "video.mp4"
     told, _ = train("--steps", 9)
@@ -77,17 +72,3 @@ def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(
     for known in (first._replace(step=1), first._replace(views=1)):
         assert measured(loaded, known) == first
     assert HeldOut.read(run, 2) == first
-
-
-def test_a_film_that_takes_too_long_is_left_and_an_earlier_one_kept(
-    train, tmp_path, monkeypatch, capsys
-):
-    video = tmp_path / "run" / "video.mp4"
-    train("--steps", 2)
-    before = video.read_bytes()
-    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: 1.0)
-    _, messages = train("--resume", "--steps", 3)
-    hours = f"{96 * WIDTH * HEIGHT / 3600:.1f} hours"
-    (line,) = said(messages, "video.mp4 is not rendered")
-    assert f"because this would take about {hours}; run `nerfmac render" in line
-    assert video.read_bytes() == before

@@ -1,22 +1,11 @@
 """Output and diagram of `nerfmac inspect`."""
 
-from dataclasses import replace
-
 import numpy as np
-import pytest
 from PIL import Image
 
 from nerfmac import inspect_scene
 from nerfmac.app.scenes.diagram import (
-    CUBE,
-    MARGIN,
-    PANEL,
-    UPWARDS,
     camera_lines,
-    cube_line,
-    scene_image,
-    shown,
-    up_line,
 )
 from tests.app.capture.structures import write_images
 from tests.app.scenes.scene_files import save, write_transforms
@@ -54,43 +43,6 @@ def test_a_camera_is_drawn_where_it_stands_with_its_image_before_it(scene):
         assert ahead[0] > 0
     colors = {color for color, _ in lines}
     assert (110, 110, 110) in colors, "those held out"
-
-
-@pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
-def test_everything_is_drawn_along_up(scene, up):
-    turned, before = replace(scene, up=up), replace(scene, up=(0.0, 0.0, 1.0))
-    for (_, line), (_, there) in zip(camera_lines(turned), camera_lines(before), strict=True):
-        assert line[0, 2] - 0.5 == pytest.approx((there[0] - 0.5) @ up, abs=1e-6)
-        ahead, ahead_there = (each[1] - each[0] for each in (line, there))
-        cosine = ahead_there @ up / np.linalg.norm(ahead_there)
-        assert ahead[2] / np.linalg.norm(ahead) == pytest.approx(cosine, abs=1e-5)
-    heights = (cube_line(before) - 0.5) @ up
-    np.testing.assert_allclose(cube_line(turned)[:, 2] - 0.5, heights, atol=1e-6)
-    start, tip = up_line(turned)[:2]
-    np.testing.assert_allclose((tip - start)[:2], 0.0)
-    assert tip[2] > start[2]
-    drawn = np.abs(np.asarray(scene_image(turned)).astype(int) - UPWARDS).max(axis=2) < 60
-    rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
-    assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
-
-
-def framed(scene, extent):
-    scene = replace(scene, extent=extent)
-    drawn = np.asarray(scene_image(scene)).astype(int)
-    ink = np.abs(drawn - CUBE).max(axis=2) < 40
-    ink[-40:] = False  # the words
-    ink[:110, -340:] = False  # the legend
-    return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
-
-
-@pytest.mark.parametrize("extent", [1.0, 2.0, 3.5])
-def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
-    middle, half = shown(replace(scene, extent=extent))
-    scale = (1 - MARGIN) * PANEL / 2 / half
-    for across in framed(scene, extent):
-        assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
-        center = PANEL / 2 + scale * (0.5 - middle[0])
-        assert (across[0] + across[-1]) / 2 == pytest.approx(center, abs=3)
 
 
 def test_photos_alone_are_captured_first(tmp_path, monkeypatch):

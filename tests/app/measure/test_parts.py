@@ -2,13 +2,11 @@
 
 import pytest
 
-from nerfmac import Bounds, Run, choose_device, load_scene
-from nerfmac.app.measure import parts as module
+from nerfmac import Run, choose_device, load_scene
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
 from nerfmac.app.measure.parts import parts, time_step
 from nerfmac.app.measure.timing import Timing
 from nerfmac.app.run import Training
-from nerfmac.sampling.occupancy import march_geometry
 from tests.scene_factory import CONFIG, initial, write_scene
 
 LAUNCH = Timing(0.01, 0.01, 0.01, 5)
@@ -54,19 +52,3 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(training, whole, meas
 
 def test_all_parts_together_are_the_step(whole, measured):
     assert sum(part.timing.median for part in measured) == pytest.approx(whole.step.median)
-
-
-def test_training_is_timed_where_it_stands_and_goes_no_further(training, whole):
-    assert training.run.state.step == whole.state.step, (
-        "later rounds would time other rays and samples"
-    )
-    assert whole.step.calls == 5
-    assert whole.state.step == module.SETTLING * CONFIG.occupancy.interval_at(0)
-    samples_per_ray = whole.samples_per_second / whole.rays_per_second
-    assert (
-        0
-        < samples_per_ray
-        <= march_geometry(
-            training.run.config.march, CONFIG.occupancy, Bounds(training.run.scene.extent)
-        ).most_intervals
-    )

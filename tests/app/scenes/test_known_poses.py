@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac import CaptureOptions, InputError, load_scene
-from nerfmac.app.capture import capture, capture_scene, captured
+from nerfmac import InputError, load_scene
+from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.scenes import holds_scene
-from tests.app.scenes.colmap_files import write_colmap
-from tests.app.scenes.scene_files import matrix, pixels, save, write_transforms
+from tests.app.scenes.scene_files import matrix, pixels, save
 
 COUNT = 5
 NAMES = [f"img_{index:03d}" for index in range(COUNT)]
@@ -116,35 +115,3 @@ def test_poses_that_are_not_read_are_named_before_a_capture(tmp_path, name):
         assert f"`nerfmac capture {folder} --estimate`" in text
     assert not holds_scene(folder)
     assert not (tmp_path / "out").exists()
-
-
-class ReachedError(Exception):
-    """The capture would begin."""
-
-
-def reaches_the_estimate(folder, out, monkeypatch, **options):
-    def reached():
-        raise ReachedError
-
-    monkeypatch.setattr(capture, "need_pycolmap", reached)
-    with pytest.raises((ReachedError, InputError)) as error:
-        capture_scene(folder, out, CaptureOptions(**options))
-    return error.type is ReachedError
-
-
-@pytest.mark.parametrize("form", ["transforms", "colmap", "csv"])
-def test_poses_next_to_the_folder_count_only_if_they_list_its_images(tmp_path, form, monkeypatch):
-    if form == "transforms":
-        write_transforms(tmp_path, COUNT)
-    elif form == "colmap":
-        write_colmap(tmp_path, COUNT)
-    else:
-        photos(tmp_path / "images")
-        (tmp_path / "c.csv").write_text(POSES["RealityScan"]["export/cams.csv"])
-    photos_of_others = tmp_path / "others"
-    for index in range(COUNT):
-        save(photos_of_others / f"holiday-{index}.png", pixels(index))
-    assert reaches_the_estimate(photos_of_others, tmp_path / "out", monkeypatch)
-    told = "RealityScan" if form == "csv" else f"are known in the scene {tmp_path}; pass {tmp_path}"
-    with pytest.raises(InputError, match=told):
-        captured(tmp_path / "images")

@@ -182,16 +182,3 @@ def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
             other.page.keyboard.press("KeyW")
         other.wait(f"!{flight}.isPlaying")
     other.close()
-
-
-def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
-    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
-    screen = "document.body.nerfmac.flight.screen"
-    for shown in ("field", "still"):
-        other.rest()
-        other.run(f"window.before = {screen}, {screen}.tracer.device.destroy()")
-        after = f"{screen} && {screen} !== window.before"
-        other.wait(after if shown == "field" else "document.body.dataset.shows === 'still'")
-        assert other.shows() == shown
-    assert other.run("document.querySelectorAll('canvas').length") == 0
-    other.close()

@@ -99,21 +99,3 @@ def test_triangles_face_one_way_and_cover_the_grid_once(triangles):
     twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
     assert (twice >= 0).all()
     assert twice.sum() == 2 * (COLUMNS - 1) * (ROWS - 1)
-
-
-def test_a_comparison_waits_for_the_full_rendering(view):
-    cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"], "sizes": []})
-    view.show(1, [RENDERED], compared=1, psnr=None, scale=0.25)
-    photo(view)
-    label = view.page.locator(".nerfmac-compared")
-    label.wait_for()
-    assert label.inner_text() == "train/b.png · rendering …"
-    assert [over(view, x) for x in (5, 634)] == [near(PHOTO)] * 2, "the photo alone"
-    assert view.page.locator(".nerfmac-divider").is_hidden()
-    view.show(2, [RENDERED], compared=1, psnr=31.27)
-    assert label.inner_text() == "train/b.png · 31.3 dB"
-    assert over(view, 5) is None
-    assert view.page.locator(".nerfmac-divider").is_visible()
-    view.show(3, [RENDERED], compared=1, psnr=None, scale=0.25)
-    assert over(view, 5) is None, "it has begun"

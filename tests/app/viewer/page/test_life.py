@@ -103,18 +103,3 @@ def test_a_view_that_ends_leaves_nothing_behind(open_view):
     view.run("dispatchEvent(new Event('blur')); output.style.width = '300px'")
     assert view.run("sent") == []
     view.page.reload()
-
-
-def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view):
-    view.show(1)
-    view.show(2, compared=0)
-    view.say({"kind": "photo", "index": 0, "width": 1, "height": 1, "name": "a"}, jpeg([ORANGE]))
-    view.page.locator(".nerfmac-compare").wait_for()
-    view.forget()
-    view.run("held = []")
-    view.frame(3)
-    view.page.wait_for_function("held.length === 1")
-    view.run("endView(); held[0]()")
-    view.settle()
-    assert view.run("sent.filter((each) => each.kind === 'ack')") == []
-    assert view.run("decoded.map((bitmap) => bitmap.width)") == [0, 0, 0, 0]
