@@ -25,13 +25,14 @@ def needs_browser(item: pytest.Item) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
-    """End Chromium before a test that does not need it.
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """End Chromium before a test of another file that does not need it.
 
     Its event loop runs in this thread, where no other event loop can run at the same time.
     """
     yield
-    if nextitem is None or not needs_browser(nextitem):
+    is_same_file = nextitem is not None and nextitem.path == item.path
+    if nextitem is None or not (is_same_file or needs_browser(nextitem)):
         _browsers.clear()
         RUNNING.close()
 
