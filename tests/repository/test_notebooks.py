@@ -92,7 +92,14 @@ def test_a_notebook_is_stored_with_its_cells_alone_and_about_no_particular_machi
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SHORTENED, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.daily] * (path.stem == "3_inside_the_method"))
+        for path in SHORTENED
+    ],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_runs_from_top_to_bottom(run, path, tmp_path):
     folder = Path(shutil.copytree(NOTEBOOKS, tmp_path / "notebooks"))
     shorten(folder / path.name)

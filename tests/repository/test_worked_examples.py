@@ -84,7 +84,16 @@ def test_predicted_normals_follow_those_of_the_density():
 SHORT = "ScaleAware", "Appearance", "CoarseToFine"
 
 
-@pytest.mark.parametrize("name", [*SHORT, "NormalField", "SemanticField", "ProposalSampler"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *SHORT,
+        *(
+            pytest.param(name, marks=pytest.mark.daily)
+            for name in ("NormalField", "SemanticField", "ProposalSampler")
+        ),
+    ],
+)
 def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):
     names = example(name, 40)
     run, method, scene = names["run"], names["method"], names["scene"]
