@@ -30,9 +30,10 @@ nerfmac render run --device cpu --frames 2 --size 64x48 --out video.mp4
 nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
-mkdir photos
-PYTHONPATH="$tests" python << 'END'
-from app.capture import corner
+mkdir photos path
+ln -s "$tests" path/tests # without the nerfmac of the repository
+PYTHONPATH=path python << 'END'
+from tests.app.capture import corner
 from PIL import Image
 
 for number, camera in enumerate(corner.cameras(6)):

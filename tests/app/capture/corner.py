@@ -1,10 +1,10 @@
 """A corner of a room, three papered walls and a box, recorded by cameras that are known."""
 
 import numpy as np
-from variety.worlds import World, box, rectangle
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from tests.variety.worlds import World, box, rectangle
 
 LENS = Lens(256, 192, 210.0, 210.0, 128.0, 96.0)
 BOX = np.array([[0.3, 0.4, 0.0], [0.9, 0.8, 0.5]])
