@@ -81,17 +81,15 @@ def test_predicted_normals_follow_those_of_the_density():
     assert (predicted * of_density).sum(axis=1)[is_seen].mean() > 0.3
 
 
-SHORT = "ScaleAware", "Appearance", "CoarseToFine"
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        *SHORT,
+        "Appearance",
         *(
             pytest.param(name, marks=pytest.mark.daily)
-            for name in ("NormalField", "SemanticField", "ProposalSampler")
+            for name in ("ScaleAware", "CoarseToFine", "NormalField", "SemanticField")
         ),
+        pytest.param("ProposalSampler", marks=pytest.mark.daily),
     ],
 )
 def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):

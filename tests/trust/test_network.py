@@ -66,7 +66,6 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
         ("train", balls, *FLAGS, "--steps", 20, "--no-video", "--out", run),
         ("eval", run, *cpu),
         ("render", run, "--frames", 2, "--out", tmp_path / "video.mp4", *cpu),
-        ("export", run, tmp_path / "page.html", *cpu),
         ("export", run, tmp_path / "cameras.json", *cpu),
         ("profile", run, "--steps", 2, *cpu),
     ]
