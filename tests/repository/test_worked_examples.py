@@ -93,7 +93,7 @@ def test_predicted_normals_follow_those_of_the_density():
     ],
 )
 def test_an_example_is_saved_resumed_viewed_and_exported(name, tmp_path):
-    names = example(name, 40)
+    names = example(name, 60)
     run, method, scene = names["run"], names["method"], names["scene"]
     first = run.model.init(run.views("train", progress=False)).parameters
     moved = [not mx.array_equal(first[each], run.state.parameters[each]) for each in first]
