@@ -80,7 +80,7 @@ def test_a_run_holds_its_files_and_tells_all_its_figures(folder):
     assert told["background"] == "white"
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]
-    assert told["peak_memory_bytes"] > 2**20
+    assert told["peak_memory_bytes"] > 2**25, "of the whole process on a CPU"
 
 
 def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
