@@ -24,7 +24,7 @@ from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
-from nerfmac.common import checks
+from nerfmac.common import Float32Array, checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.common.installing import needed
@@ -34,7 +34,6 @@ from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import over
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 
@@ -203,7 +202,7 @@ class HeldOutViews:
         views = scene.views("test")
         self.names: list[str] = []
         self.cameras: list[Camera] = []
-        self._photos: list[FloatImage] = []
+        self._photos: list[Float32Array] = []
         for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
             photo = views.image(index).astype(mx.float32) / 255.0
             if photo.shape[2] == 4:
@@ -215,7 +214,7 @@ class HeldOutViews:
             self.cameras.append(every_nth_pixel(camera, step))
             self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
-    def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
+    def psnr(self, render: Callable[[Camera], Float32Array]) -> float:
         """Return the mean PSNR in dB of `render`, which renders sRGB images (h, w, 3) in [0, 1]."""
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm, resumed
-from nerfmac.common import InputError, interval
+from nerfmac.common import Float32Array, InputError, interval
 from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry import Views
 from nerfmac.rendering.metrics import (
@@ -19,7 +19,7 @@ from nerfmac.rendering.metrics import (
     similarity,
     squared_error,
 )
-from nerfmac.rendering.renderer import FloatImage, Renderer
+from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 
@@ -100,10 +100,10 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 class Compared(NamedTuple):
     """Photo and rendering of a view in host memory."""
 
-    truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
-    rendering: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
-    opacity: FloatImage  # (h, w).
-    depth: FloatImage  # (h, w) in scene units; 0 in empty space.
+    truth: Float32Array  # (h, w, 3) sRGB in [0, 1], over the background.
+    rendering: Float32Array  # (h, w, 3) sRGB in [0, 1], over the background.
+    opacity: Float32Array  # (h, w).
+    depth: Float32Array  # (h, w) in scene units; 0 in empty space.
 
 
 OnView = Callable[[ViewQuality, Compared], None]

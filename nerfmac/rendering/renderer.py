@@ -10,12 +10,11 @@ from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.backend import Arrays, compile_seldom, current_device, to_numpy, unfused
 from nerfmac.backend.watchdog import SHORTER, confirm, is_relaxed
-from nerfmac.common import checks
+from nerfmac.common import Float32Array, UInt8Array, checks
 from nerfmac.fields.field import Field, Parameters, Tracer, evaluated
 from nerfmac.geometry import Camera, Rays, Samples, Viewpoints, camera_rays
 from nerfmac.ops.composite import Composited
@@ -24,20 +23,19 @@ from nerfmac.ops.trace import composite_until_opaque
 from nerfmac.rendering.batches import RayBatches, SampleBatches, SeenImage, joined
 from nerfmac.sampling.sampler import Sampler
 
-FloatImage = npt.NDArray[np.float32]
 Result = TypeVar("Result")
 
 
 class Rendered(NamedTuple):
     """Rendered image in host memory."""
 
-    color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
-    opacity: FloatImage  # (h, w) in [0, 1].
-    depth: FloatImage
+    color: Float32Array  # (h, w, 3) sRGB in [0, 1], over the background.
+    opacity: Float32Array  # (h, w) in [0, 1].
+    depth: Float32Array
     """Depth (h, w) in scene units: the distance from the camera at which the transmittance falls to
     1/2. If the transmittance of the whole ray is above 1/2, the depth is the mean distance of the
     density along the ray. In empty space, the depth is 0."""
-    extras: Mapping[str, FloatImage] = {}
+    extras: Mapping[str, Float32Array] = {}
     """Additional outputs of the field (h, w, channels), multiplied by the weights of the samples
     and added up, keyed by name."""
 
@@ -52,7 +50,7 @@ class Rendered(NamedTuple):
         return file.getvalue()
 
 
-def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
+def to_bytes(image: Float32Array) -> UInt8Array:
     """Convert an image in [0, 1] to uint8, rounding to nearest."""
     return (np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 

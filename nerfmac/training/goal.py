@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.measured import Measured
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import RayErrors
 
 
 @dataclass
@@ -74,7 +73,6 @@ class Report:
     """Number of steps of the whole run that were skipped because a gradient was not finite."""
     is_skipped: bool = False
     """Whether the last step was skipped. If True, loss and PSNR are from the previous report."""
-    errors: RayErrors | None = None  # errors of the rays of the last step, on the device
 
     @classmethod
     def of(

@@ -37,7 +37,7 @@ from nerfmac.training.priors import Known, Priors
 
 _QUADRATIC = 1024.0  # With this delta, the Huber loss is the squared error / (2 delta).
 NO_NUMBERS = np.zeros(0, np.float32)
-ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its `RayErrors.error`.
+ERROR_SCALE = 2.0 * _QUADRATIC  # Mean squared error of a ray, divided by its Huber loss.
 
 
 def step_values(
@@ -110,15 +110,6 @@ class Rendering(NamedTuple):
     samples: mx.array  # float32 scalar, number of samples
 
 
-class RayErrors(NamedTuple):
-    """Errors of the rays of a step, for example to find views that training cannot explain."""
-
-    view: mx.array  # (rays,) int32, index of the image of each ray
-    error: mx.array
-    """(rays,) float32, mean squared error of the colors of each ray, divided by `ERROR_SCALE`"""
-    mask: mx.array  # (rays, 1) float32, 0 for the rays that do not contribute to the loss, else 1
-
-
 class StepResult(NamedTuple):
     """Result of a `Step`."""
 
@@ -127,7 +118,6 @@ class StepResult(NamedTuple):
     measured: mx.array
     """Measurements of this rank, float32 (4,): loss, mean squared error of colors, number of
     samples, and mean number of slots per ray."""
-    errors: RayErrors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,17 +167,16 @@ class Step:
             # The squared error is computed as a Huber loss, which requires only one launch.
             squares = huber(seen.rays.color, batch.target, _QUADRATIC)
             scaled_back = mx.array(ERROR_SCALE)
-            mask = seen.rays.mask  # MLX 0.32 cannot compile the reshaped mask as a result.
-            error, share = masked_mean(squares, mask.reshape(-1), scaled_back)
+            error, share = masked_mean(squares, seen.rays.mask.reshape(-1), scaled_back)
             loss = self.loss(seen, batch.target, scale.scale)
             counts = seen.samples, seen.sampled.mean_samples_per_ray
-            return loss, error, *counts, share, squares, mask
+            return loss, error, *counts, share
 
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
         with repeatable() if self.model.config.deterministic else nullcontext():
             losses, gradients = mx.value_and_grad(loss_of)(trained)
-        loss, *measured, share, squares, mask = losses
+        loss, *measured, share = losses
         gradients = self.ranks.weighted_mean(gradients, share)
         specs = self.model.parameter_specs.items()
         bounded = {name for name, spec in specs if spec.has_bounded_gradient}
@@ -200,8 +189,7 @@ class Step:
         after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        errors = RayErrors(batch.rays.view, squares, mask)
-        return StepResult(updated, next_scale, measurements, errors)
+        return StepResult(updated, next_scale, measurements)
 
     def draw(self, parameters: Parameters, key: mx.array, train_frac: mx.array) -> Batch:
         """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""

@@ -43,7 +43,7 @@ from nerfmac.training.optimizer import (
 from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import RayErrors, Step, StepFlags, StepResult, step_values, unpacked
+from nerfmac.training.step import Step, StepFlags, StepResult, step_values, unpacked
 
 
 class Trainer:
@@ -153,8 +153,7 @@ class Trainer:
             with interval("report", step=step.state.step):
                 last = read(step.measured, step.state.step, last)
             clock.read()
-            report = Report.of(step.state, last, goal.progress(step.state), step.rays_per_second)
-            yield replace(report, errors=step.errors)
+            yield Report.of(step.state, last, goal.progress(step.state), step.rays_per_second)
             clock.go_on()
 
     def _launch(
@@ -190,7 +189,7 @@ class Trainer:
             (mx.eval if is_last else mx.async_eval)(checked)
             seconds = exchange.seconds(state.step, clock.read(), must_agree=is_shared)
             state = replace(state, train_seconds=seconds)
-            yield Launched(state, checked, rays_done / clock.lap(), result.errors)
+            yield Launched(state, checked, rays_done / clock.lap())
             rays_done = 0
 
     def _keep_sampling(
@@ -305,7 +304,6 @@ class Launched(NamedTuple):
     state: TrainState  # state after the step
     measured: mx.array | None = None  # as returned by `with_checks`, or None without a report
     rays_per_second: float = 0.0  # mean rate since the previous report
-    errors: RayErrors | None = None
 
 
 class StepQueue:

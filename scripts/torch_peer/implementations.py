@@ -14,11 +14,11 @@ from model_curves import BACKGROUND
 from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device
+from nerfmac.common import Float32Array
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
-from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
@@ -49,7 +49,7 @@ class Implementation(Protocol):
         two calls.
         """
 
-    def render(self, camera: Camera) -> FloatImage:
+    def render(self, camera: Camera) -> Float32Array:
         """Render an image over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
@@ -79,7 +79,7 @@ class Nerfmac:
         self.step, self.seconds = after.step, after.train_seconds
         return Window(steps, seconds, report.samples_per_second)
 
-    def render(self, camera: Camera) -> FloatImage:
+    def render(self, camera: Camera) -> Float32Array:
         """See `Implementation`."""
         return self._run.renderer().render(camera, BACKGROUND).color
 
@@ -131,7 +131,7 @@ class Torch:
         self.step, self.seconds = peer.steps, self.seconds + seconds
         return Window(steps, seconds, samples * steps / seconds)
 
-    def render(self, camera: Camera) -> FloatImage:
+    def render(self, camera: Camera) -> Float32Array:
         """See `Implementation`."""
         return self._peer.render(camera, BACKGROUND)
 

@@ -79,12 +79,6 @@ def test_outliers_hide_neither_a_nan_nor_a_wrong_array():
         assert_matches(0.0 * lone, lone, rel=1e-3, name="lone", outliers=0.01)
 
 
-def test_noise_is_no_bias():
-    want = gradient()
-    noise = np.random.default_rng(4).normal(scale=0.03, size=want.shape)
-    assert_unbiased(want * (1.0 + noise), want, name="noise")
-
-
 @pytest.mark.parametrize(
     ("fault", "spoil"),
     [

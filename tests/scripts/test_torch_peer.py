@@ -25,8 +25,3 @@ def missing(source: str) -> list[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_imported_names_exist(path):
     assert missing(path.read_text(encoding="utf-8")) == []
-
-
-def test_a_name_that_is_gone_is_found():
-    source = "def f():\n    from nerfmac.ops.march import march, walk\n"
-    assert missing(source) == ["nerfmac.ops.march.walk"]

@@ -134,16 +134,6 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     assert len(used) > 2
 
 
-def test_a_step_is_traced_once_after_a_checkpoint_too(scene, tmp_path):
-    trainer, path = trainer_for(scene), tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, trained(trainer, 20)[-1].state, {})
-    again = trainer_for(scene)
-    state, _ = load_checkpoint(path, again.model.shapes)
-    deque(again.compile(state), maxlen=0)
-    deque(again.train(state, Goal(steps=40)), maxlen=0)
-    assert again.traces.needless == 0
-
-
 def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
     trainer = trainer_for(scene)
     reports = trained(trainer, 30)  # a report a step
@@ -259,14 +249,6 @@ def test_the_goals_rate_scales_the_learning_rate(scene):
         return np.linalg.norm(new - old)
 
     assert moved(0.5) == pytest.approx(0.5 * moved(1.0), rel=1e-3)
-
-
-def test_the_goals_limit_holds_the_number_of_rays(scene):
-    trainer = trainer_for(scene)
-    free = max(report.state.rays for report in trained(trainer, 40))
-    limit = free // 3
-    reports = list(trainer.train(replace(initial(trainer), rays=limit), Goal(40, max_rays=limit)))
-    assert 16 <= max(report.state.rays for report in reports) <= limit
 
 
 def test_training_without_an_end_keeps_the_rate_that_a_finished_run_has_reached(scene, monkeypatch):

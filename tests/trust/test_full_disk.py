@@ -56,7 +56,9 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_does_not_fit_leaves_the_old_one(trained, tmp_path, capsys, name):
+def test_a_file_that_does_not_fit_leaves_the_old_one(trained, tmp_path, capsys, monkeypatch, name):
+    sizes = {"still": (16, 12), "portrait": (8, 12)}
+    monkeypatch.setattr("nerfmac.app.export.scene_page.STILL_SIZES", sizes)
     command, *flags = FILES[name]
     path = tmp_path / name
     path.write_text("old")

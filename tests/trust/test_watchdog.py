@@ -155,16 +155,6 @@ def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
     assert count["trial"] >= 3
 
 
-def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", True)
-    awaited = []
-    monkeypatch.setattr(mx, "eval", awaited.append)
-    queue = StepQueue()
-    for number in range(4):
-        queue.add(trained.state)
-        assert len(awaited) == number
-
-
 def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):
     training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
     run = training.run

@@ -30,10 +30,8 @@ NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the ex
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
-HELP = (
-    "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
-    "S, and D to move, and double-click on a point to look at it."
-)
+PRESS = "<h1>Press Shift+Enter to start the viewer</h1>"  # Output of the first cell at first.
+HELP = "Drag to rotate, drag with Shift to pan, scroll to zoom, and double-click a point to see it."
 BUILTIN = "nerfmac.builtin_scene_path()"
 VIDEO = """from IPython.display import Video
 
@@ -96,10 +94,10 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
             viewer.train(seconds=SECONDS)
         return viewer
 
-    server = Server("0.0.0.0" if arguments.lan else "127.0.0.1", arguments.port)
+    lan = _local_address() if arguments.lan else None
+    server = Server(lan, arguments.port)
     place = f"{server.port}/?token={server.token}"
-    address = f"http://{_local_address() if arguments.lan else '127.0.0.1'}:{place}"
-    print(address, flush=True)
+    print(address := f"http://{lan or '127.0.0.1'}:{place}", flush=True)
     if arguments.lan:
         print(f"http://{_bonjour_name()}.local:{place}")
         segno.make(address).terminal(compact=True)
@@ -212,6 +210,7 @@ def view_cells(
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
     """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5. The metadata stores
     `shows`, the Python code of the shown run or scene."""
+    press = {"output_type": "display_data", "metadata": {}, "data": {"text/html": PRESS}}
     return {
         "cells": [
             {
@@ -220,7 +219,7 @@ def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
                 # The code is collapsed, so that the viewer is visible when the notebook opens.
                 "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
                 "source": text.splitlines(keepends=True),
-                **({"execution_count": None, "outputs": []} if kind == "code" else {}),
+                **({"execution_count": None, "outputs": [press][index:]} if kind == "code" else {}),
             }
             for index, (kind, text) in enumerate(cells)
         ],

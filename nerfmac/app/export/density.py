@@ -32,6 +32,7 @@ from nerfmac.backend import to_numpy
 from nerfmac.backend.memory import host_memory_bytes
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import InputError, appearing, checks, user_path
+from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
 from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096
@@ -45,7 +46,7 @@ SHARE = 0.8  # Maximum fraction of the available memory that an export may use.
 class Lattice(NamedTuple):
     """Grid of points at `origin` + `spacing` (i, j, k), in the coordinates of the input scene."""
 
-    origin: npt.NDArray[np.float64]  # (3,)
+    origin: Float64Array  # (3,)
     spacing: float
     shape: tuple[int, int, int]  # Number of points along x, y, and z.
 
@@ -64,7 +65,7 @@ class Lattice(NamedTuple):
         x, y, z = self.shape
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
-    def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    def position(self, index: npt.NDArray[np.floating]) -> Float64Array:
         """Return the positions (..., 3) at indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
@@ -80,7 +81,7 @@ class Lattice(NamedTuple):
                 f"{available / 1e9:.1f} GB; a resolution of {fitting} fits, or use a smaller crop"
             )
 
-    def sample(self, source: Source, *, progress: Progress = True) -> npt.NDArray[np.float32]:
+    def sample(self, source: Source, *, progress: Progress = True) -> Float32Array:
         """Return the density per scene unit at all points of the grid, with the axes x, y, and z.
 
         Outside occupied cells, the density is 0.
@@ -106,8 +107,8 @@ class DensityGrid:
     """Density at the grid points `origin` + `spacing` (i, j, k), in the coordinates of the input
     scene."""
 
-    density: npt.NDArray[np.float32]  # (x, y, z), per unit of length of these coordinates.
-    origin: npt.NDArray[np.float64]  # (3,)
+    density: Float32Array  # (x, y, z), per unit of length of these coordinates.
+    origin: Float64Array  # (3,)
     spacing: float
 
     def __repr__(self) -> str:
@@ -168,9 +169,7 @@ NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant instead of a random ID, so that equal grids result in equal files."""
 
 
-def write_vdb(
-    path: Path, density: npt.NDArray[np.float32], origin: npt.NDArray[np.float64], spacing: float
-) -> None:
+def write_vdb(path: Path, density: Float32Array, origin: Float64Array, spacing: float) -> None:
     """Write density (x, y, z) per length as a fog volume with voxel (0, 0, 0) at `origin` (3,)."""
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
@@ -192,7 +191,7 @@ def write_vdb(
         file.writelines([head, grid, *leaves])
 
 
-def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> bytes:
+def _node(values: Float32Array, level: int, leaves: list[bytes]) -> bytes:
     """Return the encoded structure of a node of `level` 2, 1, or 0 (a leaf), and append the encoded
     values of its leaves to `leaves`."""
     if level == 0:
@@ -211,9 +210,7 @@ def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> b
     return _bits(has_child) + _bits(np.zeros_like(has_child)) + _packed(b"") + b"".join(children)
 
 
-def _blocks(
-    values: npt.NDArray[np.float32], side: int
-) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.float32]]]:
+def _blocks(values: Float32Array, side: int) -> Iterator[tuple[tuple[int, ...], Float32Array]]:
     """Yield the index and the values of each cube of `side` points that is not all zero."""
     for index in np.ndindex(*(-(-length // side) for length in values.shape)):
         block = values[tuple(slice(side * i, side * (i + 1)) for i in index)]
@@ -221,7 +218,7 @@ def _blocks(
             yield index, block
 
 
-def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
+def _bits(flags: BoolArray) -> bytes:
     return np.packbits(flags, bitorder="little").tobytes()
 
 
@@ -240,7 +237,7 @@ def _metadata() -> bytes:
     return struct.pack("<I", len(values)) + b"".join(entries)
 
 
-def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
+def _transform(origin: Float64Array, spacing: float) -> bytes:
     """Encode the transform from voxel indices to coordinates, with its derived values."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
     numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.progress import Progress, Stage
+from nerfmac.common import BoolArray, Float32Array, Float64Array
 from nerfmac.geometry import Camera, Lens, Placement
 from nerfmac.rendering.renderer import Renderer
 
@@ -37,19 +37,16 @@ object by chance and must not make it thinner."""
 OPAQUE = 0.5  # Minimum opacity of a pixel that shows a surface.
 BATCH = 2**18  # Number of lattice points that are compared with a view at a time.
 
-Floats = npt.NDArray[np.float32]
-Flags = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True)
 class DepthView:
     """Rendered depth of a pinhole camera."""
 
     camera: Camera
-    depth: Floats  # (h, w) in scene units; infinite where no surface is visible.
+    depth: Float32Array  # (h, w) in scene units; infinite where no surface is visible.
 
     @cached_property
-    def _positions(self) -> npt.NDArray[np.float64]:
+    def _positions(self) -> Float64Array:
         """Scene positions (h, w, 3) of the pixels, not finite where no surface is visible."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         row, column = np.mgrid[: lens.height, : lens.width] + 0.5
@@ -59,7 +56,7 @@ class DepthView:
         return pose[:, 3] + self.depth[..., None] * direction
 
     @cached_property
-    def weight(self) -> Floats:
+    def weight(self) -> Float32Array:
         """Weight (h, w) of each pixel in the fusion: the absolute cosine of the angle between its
         ray and the surface normal. It is 0 for pixels without a surface and for their neighbors."""
         with np.errstate(invalid="ignore"):
@@ -70,11 +67,11 @@ class DepthView:
             cosine /= np.linalg.norm(normal, axis=-1) * np.linalg.norm(ray, axis=-1)
         return np.nan_to_num(cosine).astype(np.float32)
 
-    def points(self) -> npt.NDArray[np.float64]:
+    def points(self) -> Float64Array:
         """Return the scene positions (n, 3) of pixels with a surface."""
         return self._positions[np.isfinite(self.depth)]
 
-    def signed_distance(self, position: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
+    def signed_distance(self, position: Float64Array) -> tuple[Float32Array, Float32Array]:
         """Return the signed distance (n,) to the surface in scene units, the depth minus the
         distance from the camera, and the weight (n,) at scene positions (n, 3): NaN and 0 outside
         the image."""
@@ -118,7 +115,7 @@ def _pinhole(camera: Camera, longest: int) -> Camera:
 
 def fused(
     views: Sequence[DepthView], lattice: Lattice, placement: Placement, *, progress: Progress
-) -> tuple[Floats, Flags]:
+) -> tuple[Float32Array, BoolArray]:
     """Compute the truncated signed distance at the points of a lattice from depth images.
 
     Returns the weighted mean over all views, as a fraction of the truncation distance, from -1
@@ -147,7 +144,7 @@ def fused(
     return values, is_known
 
 
-def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> Flags:
+def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> BoolArray:
     """Flag the lattice points near a surface: all points in a block of `TRUNCATION` cells per side
     with a visible surface point, and in the adjacent blocks."""
     blocks = np.array(lattice.shape) // TRUNCATION + 3  # one more on every side

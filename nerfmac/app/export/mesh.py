@@ -30,11 +30,9 @@ from nerfmac.app.run.outputs import random_rays
 from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
 from nerfmac.common import InputError, appearing, checks, user_path
+from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, Int32Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Camera, Cameras, Direction, nearest_distance
-
-Vertices = npt.NDArray[np.float64]
-Faces = npt.NDArray[np.int32]
 
 logger = logging.getLogger("nerfmac")
 
@@ -47,10 +45,10 @@ class Mesh:
     """Triangle mesh in the coordinates of the input scene. The vertices of a face are in
     counter-clockwise order as seen from outside."""
 
-    vertices: npt.NDArray[np.float64]  # (vertices, 3).
-    normals: npt.NDArray[np.float32]  # (vertices, 3), unit vectors pointing outwards.
-    colors: npt.NDArray[np.uint8]  # (vertices, 3), sRGB.
-    faces: npt.NDArray[np.int32]  # (faces, 3), vertex indices.
+    vertices: Float64Array  # (vertices, 3).
+    normals: Float32Array  # (vertices, 3), unit vectors pointing outwards.
+    colors: UInt8Array  # (vertices, 3), sRGB.
+    faces: Int32Array  # (faces, 3), vertex indices.
     up: Direction = UP  # Up direction of the scene, which is the y axis in a GLB file.
     name: str = "mesh"  # Name of the mesh in a GLB file.
 
@@ -162,7 +160,7 @@ def extract_mesh(
 
 def _level_set(
     lattice: Lattice, source: Source, threshold: float, *, progress: Progress
-) -> tuple[Vertices, Faces]:
+) -> tuple[Float64Array, Int32Array]:
     """Return the closed surface where the density equals `threshold`."""
     values = lattice.sample(source, progress=progress)
     for axis in range(3):  # Zeros close the surface at the faces of the box.
@@ -182,7 +180,7 @@ def _level_set(
 
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: Progress
-) -> tuple[Vertices, Faces]:
+) -> tuple[Float64Array, Int32Array]:
     """Return the zero level of the fused signed distance, which is open next to unknown space."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
@@ -202,7 +200,7 @@ def _fused_surface(
     return lattice.position(index), faces
 
 
-def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vertices, Faces]:
+def _marching_cubes(values: Float32Array, level: float) -> tuple[Float64Array, Int32Array]:
     """Return vertices (fractional indices) and faces of the surface around values above `level`."""
     measure = needed("skimage.measure")
     # "ascent" orients faces outwards if the axes of the array are x, y, and z, in this order.
@@ -210,13 +208,13 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
     return index, faces
 
 
-def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
+def _twice_areas(position: Float64Array, faces: Int32Array) -> Float64Array:
     """Return face normals (faces, 3) with twice the face area as length."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
 
-def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
+def _normals(position: Float64Array, faces: Int32Array) -> Float32Array:
     """Return the unit vertex normals (vertices, 3), area-weighted means over adjacent faces."""
     twice = _twice_areas(position, faces)
     total = np.stack(
@@ -227,11 +225,11 @@ def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
 
 
 def _large_pieces(
-    position: Vertices,
-    faces: Faces,
+    position: Float64Array,
+    faces: Int32Array,
     smallest: float,
     cameras: npt.NDArray[np.floating] | None = None,
-) -> tuple[Vertices, Faces, int]:
+) -> tuple[Float64Array, Int32Array, int]:
     """Remove floaters and cavities that no camera sees, and return the number of remaining
     components.
 
@@ -270,7 +268,7 @@ nearest centers."""
 
 
 def held_out_share(
-    run: Run, region: Region, vertices: Vertices, faces: Faces
+    run: Run, region: Region, vertices: Float64Array, faces: Int32Array
 ) -> tuple[float, int] | None:
     """Return the fraction of the sparse points in the box `region` that are on the mesh (see
     `WITHIN`), among the points that were excluded from training, and their number. The result is
@@ -292,7 +290,9 @@ def held_out_share(
     return float(share), int(is_inside.sum())
 
 
-def distances_to_mesh(points: Vertices, vertices: Vertices, faces: Faces) -> Vertices:
+def distances_to_mesh(
+    points: Float64Array, vertices: Float64Array, faces: Int32Array
+) -> Float64Array:
     """Return the distances (n,) of points (n, 3) from the nearest triangle. Only triangles with the
     nearest centers are compared, so triangles should have similar sizes, as the triangles of
     marching cubes do."""
@@ -345,7 +345,7 @@ def surface_threshold(
     ends = ~is_lit[:, -1:].any(axis=1)
     if not ends.any():
         return DEFAULT
-    densest_yet: npt.NDArray[np.float32] = np.maximum.accumulate(density[ends], axis=1)
+    densest_yet: Float32Array = np.maximum.accumulate(density[ends], axis=1)
     end = is_lit[ends].sum(axis=1)
     distances = []
     for candidate in CANDIDATES:
@@ -359,7 +359,7 @@ def surface_threshold(
 
 def _ray_points(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
-) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+) -> tuple[float, Float64Array, BoolArray]:
     """Return points at equal steps along random training rays, from where a ray enters the box: the
     step in scene units, scene positions (rays, points, 3), and whether each point (rays, points) is
     inside the box."""

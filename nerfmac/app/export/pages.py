@@ -21,10 +21,10 @@ from tqdm.auto import tqdm
 from nerfmac.app.export.source import check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.perceptual import Lpips
-from nerfmac.common import appearing
+from nerfmac.common import Float32Array, appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
-from nerfmac.rendering.renderer import FloatImage, to_bytes
+from nerfmac.rendering.renderer import to_bytes
 
 QUALITY = 92
 """JPEG quality (0 to 100) of the images on a page. Metrics are computed before JPEG compression."""
@@ -159,7 +159,7 @@ def view_section(view: ViewQuality, images: Compared, number: int) -> str:
     return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
 
 
-def figure(image: FloatImage, caption: str) -> str:
+def figure(image: Float32Array, caption: str) -> str:
     """Return the HTML of an image (h, w, 3) in [0, 1], embedded as a JPEG, with a caption."""
     source = jpeg_url(image, quality=QUALITY, subsampling=0)
     return (
@@ -168,14 +168,14 @@ def figure(image: FloatImage, caption: str) -> str:
     )
 
 
-def jpeg_url(image: FloatImage, **options: Any) -> str:
+def jpeg_url(image: Float32Array, **options: Any) -> str:
     """Return a data URL with an image (h, w, 3) in [0, 1] as a JPEG, with options of Pillow."""
     file = io.BytesIO()
     Image.fromarray(to_bytes(image)).save(file, "JPEG", **options)
     return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 
-def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> FloatImage:
+def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Float32Array:
     """Map `values` (h, w) in [0, 1] to colors (h, w, 3) with a colormap."""
     flat = colored(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)

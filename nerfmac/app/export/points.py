@@ -12,6 +12,7 @@ from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
 from nerfmac.app.run.outputs import random_rays
 from nerfmac.common import InputError, appearing, checks, user_path
+from nerfmac.common.arrays import Float32Array, Float64Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Cameras, Rays, from_center
 from nerfmac.rendering.renderer import Renderer, to_bytes
@@ -31,9 +32,9 @@ Batch = tuple[npt.NDArray[np.floating], ...]
 class Points:
     """Points on surfaces, in the coordinates of the input scene."""
 
-    positions: npt.NDArray[np.float64]  # (points, 3).
-    normals: npt.NDArray[np.float32]  # (points, 3), unit vectors pointing out of the dense side.
-    colors: npt.NDArray[np.uint8]  # (points, 3), sRGB, as seen by the camera.
+    positions: Float64Array  # (points, 3).
+    normals: Float32Array  # (points, 3), unit vectors pointing out of the dense side.
+    colors: UInt8Array  # (points, 3), sRGB, as seen by the camera.
 
     def __repr__(self) -> str:
         return f"Points({len(self.positions)})"

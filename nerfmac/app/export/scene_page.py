@@ -30,7 +30,7 @@ from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.run import Run, placement_of
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.common import InputError, appearing, user_path
+from nerfmac.common import Float32Array, InputError, UInt8Array, appearing, user_path
 from nerfmac.common.constants import shader_declarations
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
@@ -38,7 +38,6 @@ from nerfmac.geometry import Camera, closest_plane
 from nerfmac.ops.march import Occupied
 from nerfmac.ops.networks import MlpShape, NetworksShape
 from nerfmac.rendering.crop import cropped
-from nerfmac.rendering.renderer import FloatImage
 from nerfmac.version import version
 
 STILL_SIZES = {"still": (1200, 560), "portrait": (480, 1040)}
@@ -161,7 +160,7 @@ def still_camera(view: View, side: float, width: int, height: int) -> Camera:
     return view.with_fov(2.0 * math.atan(slope)).camera(width, height)
 
 
-def _page(title: str, stills: Mapping[str, FloatImage], blocks: Sequence[str], run: Run) -> str:
+def _page(title: str, stills: Mapping[str, Float32Array], blocks: Sequence[str], run: Run) -> str:
     """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
@@ -309,8 +308,8 @@ def wgsl(name: str) -> str:
 
 
 def quantized(
-    features: npt.NDArray[np.float32],
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
+    features: Float32Array,
+) -> tuple[UInt8Array, npt.NDArray[np.float16]]:
     """Quantize the features of a level to uint8 codes, and return the codes and their 256 float16
     values.
 
@@ -326,7 +325,7 @@ def quantized(
     return np.searchsorted(borders, features).astype(np.uint8), values
 
 
-def _blocks(weights: npt.NDArray[np.float32], shape: MlpShape) -> list[npt.NDArray[np.float32]]:
+def _blocks(weights: Float32Array, shape: MlpShape) -> list[Float32Array]:
     """Return each matrix of the flat `weights` as 4 x 4 blocks, in row-major order of blocks."""
     blocks, first = [], 0
     for rows, columns in shape.matrices:

@@ -17,11 +17,10 @@ from typing import Any
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.scenes.placement import UP, leveling
 from nerfmac.app.scenes.ply_points import COLORS, ply_bytes
-from nerfmac.common import installing
+from nerfmac.common import Float32Array, Float64Array, Int32Array, UInt8Array, installing
 from nerfmac.geometry import Direction, srgb_to_linear
 
 EXTENSIONS = (".ply", ".obj", ".glb")
@@ -51,11 +50,11 @@ def needed(module: str) -> Any:
 
 def write_shape(
     path: Path,
-    vertices: npt.NDArray[np.float64],
-    normals: npt.NDArray[np.float32],
-    colors: npt.NDArray[np.uint8],
+    vertices: Float64Array,
+    normals: Float32Array,
+    colors: UInt8Array,
     *,
-    faces: npt.NDArray[np.int32],
+    faces: Int32Array,
     up: Direction = UP,
     name: str = "mesh",
 ) -> None:
@@ -93,7 +92,7 @@ def write_shape(
     path.write_bytes(content)
 
 
-def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
+def _is_far(vertices: Float64Array) -> bool:
     """Return whether float32 is insufficient for the distance of the vertices from the origin."""
     side = float(np.ptp(vertices, axis=0).max(initial=0.0)) if len(vertices) else 0.0
     return bool(np.abs(vertices).max(initial=0.0) > FAR * max(side, 1e-12))
@@ -102,9 +101,9 @@ def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
 def _glb(
     trimesh: Any,
     shape: Any,
-    colors: npt.NDArray[np.uint8],
-    offset: npt.NDArray[np.float64],
-    turn: npt.NDArray[np.float64],
+    colors: UInt8Array,
+    offset: Float64Array,
+    turn: Float64Array,
 ) -> bytes:
     # trimesh stores colors in bytes, but linear colors need a higher precision. Custom attributes
     # are stored in float32, so the colors are written as a custom attribute and then renamed.

@@ -14,7 +14,7 @@ from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import InputError, finite
+from nerfmac.common import BoolArray, Float32Array, Float64Array, InputError, UInt8Array, finite
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Bounds, Placement, cells_of
 from nerfmac.ops.march import Occupied, is_occupied
@@ -23,7 +23,6 @@ from nerfmac.rendering.renderer import TrainedField
 
 BATCH = 2**16  # Number of surface points for which normals and colors are evaluated at a time.
 
-Coordinates = npt.NDArray[np.float64]
 
 log = logging.getLogger("nerfmac")
 
@@ -44,7 +43,7 @@ class OccupiedCells:
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
         self._occupied, self._bounds = occupied, Bounds(extent)
 
-    def hold(self, position: Coordinates) -> npt.NDArray[np.bool_]:
+    def hold(self, position: Float64Array) -> BoolArray:
         """Return whether scene positions (..., 3) are in occupied cells of the scene cube."""
         is_inside = self._bounds.holds(position, 1e-6)
         if self._occupied is None:
@@ -57,7 +56,7 @@ class OccupiedCells:
             is_occupied(points, self._occupied.bits, self._occupied.geometry)
         )
 
-    def innermost(self) -> tuple[Coordinates, Coordinates] | None:
+    def innermost(self) -> tuple[Float64Array, Float64Array] | None:
         """Return the lowest corner (3,) and the highest corner (3,) of the box around the occupied
         cells of the unit cube, or None if no cell of the unit cube is occupied."""
         if self._occupied is None:
@@ -75,10 +74,10 @@ class OccupiedCells:
 class Region(NamedTuple):
     """Axis-aligned box in the coordinates of the input scene."""
 
-    low: Coordinates  # (3,)
-    high: Coordinates  # (3,)
+    low: Float64Array  # (3,)
+    high: Float64Array  # (3,)
 
-    def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
+    def holds(self, position: npt.NDArray[np.floating]) -> BoolArray:
         """Return whether each position (points, 3) is inside the box."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
@@ -126,7 +125,7 @@ class Source(NamedTuple):
             raise InputError(f"the crop {requested} is outside of the scene cube, {cube}")
         return region
 
-    def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
+    def _around(self, box: tuple[Float64Array, Float64Array]) -> Region:
         """Return the box in file coordinates around a box (low, high) in scene coordinates."""
         return Region(*self.placement.box_to_file(*box))
 
@@ -136,7 +135,7 @@ class Source(NamedTuple):
 
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    ) -> tuple[Float32Array, UInt8Array]:
         """Compute normals (points, 3) and uint8 sRGB colors (points, 3) at surface points.
 
         Normals are unit vectors in the axes of the input scene that point towards lower density, or

@@ -7,6 +7,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
@@ -16,6 +18,8 @@ from nerfmac.rendering.evaluation import Evaluation, ViewQuality, evaluate, spre
 
 CPU_PIXELS = 2**24
 """Maximum total number of pixels of the measured views on a CPU. A GPU measures all views."""
+# Words for the lowest PSNR in dB at which they apply, from the best to the worst.
+WORDS = {30.0: "very good", 25.0: "good", 20.0: "fair", float("-inf"): "poor"}
 
 
 class HeldOut(NamedTuple):
@@ -25,6 +29,11 @@ class HeldOut(NamedTuple):
     step: int
     views: int  # Number of measured views.
     of: int  # Number of test views of the scene.
+
+    @property
+    def word(self) -> str:
+        """Quality of renderings from new cameras, for readers who do not know PSNR."""
+        return next(word for least, word in WORDS.items() if self.psnr >= least)
 
     @classmethod
     def summary(cls, views: Evaluation, step: int) -> HeldOut:
@@ -69,8 +78,7 @@ class HeldOut(NamedTuple):
         if known is not None and (known.step, known.views) == (step, limit):
             return known
         views, found = run.views("test", progress=False), list[ViewQuality]()
-        blend = run.config.train.blend
-        for view in evaluate(run.renderer, views, "white", blend, limit=limit):
+        for view in evaluate(run.renderer, views, "white", run.config.train.blend, limit=limit):
             found.append(view)
             yield len(found), limit
         return cls.summary(Evaluation(found, split="test", of=len(views.names)), step)
@@ -89,13 +97,9 @@ def measured_views(run: Run, at_least: int = 0) -> int:
     sizes = scene.views("test", progress=False).cameras.sizes
     if current_device() != "cpu":
         return len(sizes)
-    number = pixels = 0
-    for index in spread(len(sizes)):
-        pixels += sizes[index][0] * sizes[index][1]
-        if number and pixels > CPU_PIXELS:
-            break
-        number += 1
-    return min(max(number, at_least), len(sizes))
+    pixels = np.cumsum([sizes[index][0] * sizes[index][1] for index in spread(len(sizes))])
+    number = max(int((pixels <= CPU_PIXELS).sum()), at_least, 1)
+    return min(number, len(sizes))
 
 
 def seconds_to_measure(run: Run, number: int) -> float:

@@ -3,8 +3,7 @@
 import time
 from collections import deque
 
-MAX_UNANSWERED = 2
-"""Maximum number of images that have been sent but not yet acknowledged by the page."""
+MAX_UNANSWERED = 2  # Maximum number of images that a page has not yet acknowledged.
 LOST = 1.0
 """Time in seconds after which one more image is sent to a page that does not acknowledge images,
 because a running cell may delay the acknowledgments."""

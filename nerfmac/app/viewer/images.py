@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.run import Run
+from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.images import decode_thumbnail
-from nerfmac.common import InputError, checks
+from nerfmac.common import BoolArray, Float32Array, InputError, UInt8Array, checks
 from nerfmac.common.constants import PARALLEL_SLOPE
 from nerfmac.config.rendering import Color, RenderOptions
 from nerfmac.geometry import (
@@ -53,7 +53,6 @@ from nerfmac.ops.march import (
 )
 from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import FloatImage
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, over_background, to_uint8
 from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
@@ -76,9 +75,9 @@ pixels, such as haze, move like the background."""
 class Drawn(NamedTuple):
     """Viewer image in host memory."""
 
-    rgb: npt.NDArray[np.uint8]  # (h, w, 3).
-    depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.
-    is_surface: npt.NDArray[np.bool_]  # (h, w), whether the depth belongs to a surface.
+    rgb: UInt8Array  # (h, w, 3).
+    depth: Float32Array  # (h, w) distance as in `Rendered`; 0 for empty pixels.
+    is_surface: BoolArray  # (h, w), whether the depth belongs to a surface.
 
 
 class Images:
@@ -147,39 +146,44 @@ def _random(cell: mx.array) -> mx.array:
     return (mixed >> 16).astype(mx.float32) / 2**16
 
 
+def photos(run: Run) -> list[Frame]:
+    """Return the photos that a page shows: those of the training views, and then held-out ones."""
+    splits = run.images().splits
+    return [*splits["train"], *splits.get("test", ())]
+
+
 @dataclass(frozen=True, eq=False)
 class PhotoComparison:
-    """Photo of a training view, for comparison with the rendering from the same camera."""
+    """Photo, for comparison with the rendering from the same camera."""
 
     index: int
     name: str
     camera: Camera
-    photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background, or the measured depth.
+    photo: UInt8Array  # (h, w, 3) sRGB, over the background, or the measured depth.
     content: str = "photo"  # Text next to the photo: `photo` or `measured depth`.
 
     @classmethod
     def of(cls, run: Run, index: int, background: Color) -> PhotoComparison:
-        """Read the photo of a training view. `background` is an sRGB color in [0, 1] behind
-        transparent photos."""
-        frames = run.images().splits["train"]
+        """Read a photo. `index` is its index in `photos`, and `background` is an sRGB color in
+        [0, 1] behind transparent photos."""
+        frames, trained, has_alpha = photos(run), run.cameras, run.images().has_alpha
         if not 0 <= index < len(frames):
-            raise InputError(
-                f"training view {index} does not exist; the scene has {len(frames)} training views"
-            )
-        frame, has_alpha = frames[index], run.images().has_alpha
+            raise InputError(f"photo {index} does not exist; the scene has {len(frames)} photos")
+        frame = frames[index]
         pixels, _ = frame.decode(4 if has_alpha else 3)
         if has_alpha:
             blend = run.config.train.blend
             mixed = over(mx.array(pixels / np.float32(255)), mx.array(background), blend)
             pixels = (np.array(mixed) * 255.0 + 0.5).astype(np.uint8)
-        return cls(index, frame.name, run.cameras[index], pixels)
+        camera = trained[index] if index < len(trained) else frame.camera
+        return cls(index, frame.name, camera, pixels)
 
     def with_measured_depth(
         self, run: Run, options: RenderOptions, focus: float
     ) -> PhotoComparison:
         """Return a copy with the depth that a sensor has measured instead of the photo, in the
         colors of `Images.draw`. Views without a depth image keep their photo."""
-        frame = run.images().splits["train"][self.index]
+        frame = photos(run)[self.index]
         if (decoded := frame.decode_depth()) is None:
             return self
         depth, confidence = decoded
@@ -189,7 +193,7 @@ class PhotoComparison:
         measured = np.array(rgb).reshape(*depth.shape, 3)
         return replace(self, photo=measured, content="measured depth")
 
-    def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
+    def psnr(self, rgb: UInt8Array) -> float:
         """Return the PSNR in dB of a rendering (h, w, 3) relative to the resized photo."""
         height, width = rgb.shape[:2]
         target = self.photo
@@ -202,10 +206,10 @@ class PhotoComparison:
 THUMBNAIL_SIDE = 192  # Maximum side length in pixels.
 
 
-def thumbnails(run: Run, background: Color) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield a small copy (h, w, 3) of each training photo, for the frusta of the page. `background`
+def thumbnails(run: Run, background: Color) -> Iterator[UInt8Array]:
+    """Yield a small copy (h, w, 3) of each photo, for the frusta of the page. `background`
     is an sRGB color in [0, 1] behind transparent photos."""
-    for frame in run.images().splits["train"]:
+    for frame in photos(run):
         pixels = decode_thumbnail(frame.image, THUMBNAIL_SIDE, upright=frame.is_upright)
         if pixels.shape[2] == 4:
             alpha = pixels[..., 3:] / np.float32(255)

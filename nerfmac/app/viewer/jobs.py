@@ -32,7 +32,8 @@ class Jobs:
         self.path_editor = PathEditor(lambda: training.run)
         self.held_out: HeldOut | None = None  # Last measured quality on held-out views.
         self.export: Export | None = None  # Export that is waiting or running.
-        self.exported: str | None = None  # File of the last export, and its size.
+        self.exported: dict[str, str] | None = None  # Name, path, and size of the last export.
+        self.files: dict[str, Path] = {}  # Exported files, by name.
         self._measured: tuple[int, int] | None = None  # Number of compared and of all views.
         self._measurement: Generator[tuple[int, int], None, HeldOut] | None = None
         self._training, self._worker, self._done = training, worker, done
@@ -50,7 +51,9 @@ class Jobs:
             return
         try:
             job.run(self._training.run, breathe)
-            self.exported = f"{job.path} ({job.path.stat().st_size / 1e6:.1f} MB)"
+            path, size = job.path.absolute(), f"{job.path.stat().st_size / 1e6:.1f} MB"
+            self.exported = {"name": path.name, "path": str(path), "size": size}
+            self.files[path.name] = path
         except Canceled:
             pass
         finally:
@@ -92,8 +95,8 @@ class Jobs:
         """Return the progress and the results of the jobs as JSON values for a page."""
         return {
             **self.path_editor.status(),
-            "held_out": self.held_out and self.held_out._asdict(),
+            "held_out": self.held_out and {**self.held_out._asdict(), "word": self.held_out.word},
             "measured": self._measured,
             "export": self.export and self.export.status(),
-            "exported": self.exported,
+            "exported": self.exported and {**self.exported, "home": str(Path.home())},
         }

@@ -9,7 +9,6 @@ from typing import Any
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.start import drained
 from nerfmac.app.viewer.preview import Preview
-from nerfmac.app.viewer.view_errors import ViewErrors
 from nerfmac.common import InputError
 from nerfmac.config import REFINED
 from nerfmac.training.goal import Goal, Report
@@ -27,11 +26,11 @@ class LiveTraining:
         """Event that is set while training is not running. Any thread may wait for it."""
         self.is_resting.set()
         self.failure: Exception | None = None  # Exception that stopped training, or None.
+        self.has_finished = False  # Whether training has ended because it has reached its limit.
         self.is_preparing = isinstance(shown, Preview)
         """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
-        self.errors = ViewErrors(len(self.run.scene.cameras))
         self._last: Report | None = None
         self._first: tuple[float, float] | None = None
         """Value of `time.monotonic()` and progress of the first report since the last start."""
@@ -85,7 +84,7 @@ class LiveTraining:
         self.run.images()
         self._reports = self._train()
         self._first = None
-        self.failure = None
+        self.failure, self.has_finished = None, False
         self.is_resting.clear()
 
     def pause(self) -> None:
@@ -113,6 +112,7 @@ class LiveTraining:
             report = next(self._reports)
         except StopIteration:
             self.pause()
+            self.has_finished = True
             return
         except Exception:
             self.pause()
@@ -120,8 +120,6 @@ class LiveTraining:
         if report is not None:
             self._last = report
             self._first = self._first or (time.monotonic(), report.progress)
-            if report.errors is not None and not report.is_skipped:
-                self.errors.add(report.errors)
 
     def status(self) -> dict[str, Any]:
         """Return the state of the training as JSON values for the page."""
@@ -134,6 +132,7 @@ class LiveTraining:
         return {
             "can_train": self.run.source is not None or self.run.scene.path is not None,
             "is_running": self.is_running,
+            "has_finished": self.has_finished,
             "message": self.message,
             "step": state.step,
             "seconds": state.train_seconds,

@@ -27,9 +27,7 @@ log = logging.getLogger("nerfmac")
 
 UNTOUCHED = ("ack", "went", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
-KEPT_SIZE = 320, 240
-"""Maximum width and height in pixels of the image that is stored in the notebook if no page is
-open."""
+KEPT_SIZE = 320, 240  # Size in pixels of the image that is stored if no page is open.
 
 
 class Loop:
@@ -144,6 +142,8 @@ class Loop:
         start, training = time.perf_counter(), self._session.training
         training.failure = self._attempt(lambda: training.work(seconds))
         self._session.pace.trained(time.perf_counter() - start)
+        if training.has_finished and training.run.images().splits.get("test"):
+            self._session.jobs.measure()
 
     def _rest(self) -> None:
         """Store the last image for pages without a kernel if nothing remains to draw or train."""

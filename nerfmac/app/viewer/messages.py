@@ -22,8 +22,8 @@ message contains the same `t`.
     set             values: new settings, keyed by name
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
-    thumbnails      answered by messages with small copies of all training photos
-    stand           index: training view to compare with its photo, from the same camera
+    thumbnails      answered by messages with small copies of all photos
+    stand           index: camera to compare with its photo
     keyframe        action: add, remove, replace, go, or time; index; seconds since the previous
                     keyframe, or null, for the action time
     clear           remove all keyframes
@@ -48,13 +48,12 @@ The kernel sends `pong`, `state`, `curve`, `video`, and the following messages. 
 
     again           the kernel does not know the page, which must send `ready`
     ranges          ranges of the controls, see `settings.RANGES`
-    cameras         cameras, names, and sizes of videos
+    cameras         cameras of all photos, names of the photos, and sizes of videos
     go              view: {pose, center, up, fov} to move to; compared: training view of the
                     comparison to begin, or null; moving: whether more moves follow
     photo           index, name, width, height, content, and a JPEG image
-    errors          psnr: training PSNR of each training view in dB, or null if it is unknown
-    thumbnails      first: index of the training view of the first buffer; each buffer is a JPEG
-                    image of a training photo
+    thumbnails      first: index of the camera of the first buffer; each buffer is a JPEG image of
+                    a photo
     frame           id: number that the page returns in `ack`; t; width, height of the full image;
                     scale: width of this image relative to the full image; still: whether no sharper
                     image follows, because the image has full size or the field is untrained;

@@ -21,16 +21,14 @@ from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.settings import Display, hex_color
+from nerfmac.common import UInt8Array
 from nerfmac.config.rendering import Box
 
 Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
-HELD_STILL = 0.5
-"""Maximum time in seconds between two moves of a moving camera, even if the pointer is still
-pressed."""
-TOUCH = 10.0
-"""Time in seconds after a user action during which the page counts as in use."""
+HELD_STILL = 0.5  # Maximum time in seconds between two moves of a moving camera.
+TOUCH = 10.0  # Time in seconds after a user action during which the page counts as in use.
 PHOTOS = 8  # Number of thumbnails in a message.
 THUMBNAIL_QUALITY = 75  # JPEG quality.
 
@@ -49,7 +47,7 @@ class OpenPage:
         """Values of `time.monotonic()`: the last user action, and the time until which the camera
         counts as moving."""
         self.undrawable: Target | None = None  # Last content that could not be drawn.
-        self.photos: Iterator[tuple[int, npt.NDArray[np.uint8]]] | None = None
+        self.photos: Iterator[tuple[int, UInt8Array]] | None = None
         """Numbers and thumbnails of the photos that the page waits for."""
         self._offered: PhotoComparison | None = None  # The page has its photo.
         self._target: Target | None = None

@@ -34,17 +34,14 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 """Width and height of an image relative to the full size, from 1 to 1/32. Each entry has half the
 number of pixels of the previous entry. Functions that are compiled for one of these sizes can be
 reused."""
-MIN_FRACTION = 1 / 8
-"""Minimum number of pixels of an image, as a fraction of the full image, unless drawing this number
-takes longer than the maximum time."""
+MIN_FRACTION = 1 / 8  # Minimum fraction of the pixels, unless they take the maximum time.
 FIRST_PIXELS = 2**11
 """Maximum number of pixels of the first image. An untrained field is haze, and rays have about a
 hundred times as many samples in haze."""
 GROWTH = 2
 """Maximum growth of the pixel count, relative to the largest recent drawing, because estimates for
 still larger drawings are uncertain. Images below `MIN_FRACTION` may grow twice as fast."""
-LATE = 1.25
-"""A drawing is late if its time exceeds the allowed time by more than this factor."""
+LATE = 1.25  # A drawing is late if its time exceeds the allowed time by more than this factor.
 RECENT = 12  # Number of recent images that the estimates are fitted to.
 RECENT_IN_TRAINING = 3  # The same during training.
 STRIP = 1 / 30
@@ -70,6 +67,7 @@ WATCHED_SHARE = 1 / 1.05
 """Fraction of the device time for training, while pages are visible but not in use."""
 MAX_WAIT = 1.8  # Maximum training time in seconds between two images.
 FIRST_WAIT = 0.6  # The same at the start of training, when images change fastest.
+MOVING_WAIT = 0.15  # The same while a camera moves, even if an earlier image has taken longer.
 WAIT_GROWTH = 0.2
 """Maximum training time between two images, as a fraction of the training time so far. The product
 is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
@@ -141,7 +139,8 @@ class Pace:
     """Sizes of images, and the division of the device time between images and training."""
 
     def __init__(self) -> None:
-        self._costs: defaultdict[str, Cost] = defaultdict(Cost)  # By output.
+        self._costs: defaultdict[tuple[str, bool], Cost] = defaultdict(Cost)
+        """By output: of images of a moving camera (True), and of all images and strips (False)."""
         self._last: dict[tuple[str, Kind], float] = {}  # Number of pixels of the last image.
         self.restart()
 
@@ -159,7 +158,8 @@ class Pace:
         """
         if kind is Kind.RESTING:
             return MIDDLE if 0.0 < shown[0] < MIDDLE else 1.0
-        cost, is_haze, (seconds, longest) = self._costs[output], 0 < step < HAZE_STEPS, kind.value
+        cost, (seconds, longest) = self._costs[output, kind in MOVED], kind.value
+        is_haze = 0 < step < HAZE_STEPS
         fitting, last = cost.pixels_in(seconds), self._last.get((output, kind), 0.0)
         if fitting < last <= LATE * fitting:
             fitting = last
@@ -179,7 +179,7 @@ class Pace:
         camera after each strip, no image would ever be finished."""
         if drawing.kind in MOVED:
             return height
-        cost = self._costs[output]
+        cost = self._costs[output, False]
         largest = max((each.largest for each in cost.recent), default=0)
         pixels = min(cost.pixels_in(STRIP), max(GROWTH * largest, FIRST_PIXELS))
         return min(2 ** max(int(math.log2(max(pixels / width, 1.0))), 2), height)
@@ -188,11 +188,14 @@ class Pace:
         self, drawing: Drawing, output: str, pixels: int, seconds: float, *, training: bool
     ) -> None:
         """Record the drawing time in seconds of a strip with `pixels` pixels."""
-        self._costs[output].add(drawing, pixels, seconds, training=training)
+        self._costs[output, False].add(drawing, pixels, seconds, training=training)
+        if drawing.kind in MOVED:  # These are drawn at once.
+            own = Drawing(drawing.kind)
+            self._costs[output, True].add(own, pixels, seconds, training=False)
 
     def seconds_per_pixel(self, output: str) -> float | None:
         """Return the drawing time per pixel of a large image, or None if it is unknown."""
-        largest = max(self._costs[output].recent, key=lambda each: each.pixels, default=None)
+        largest = max(self._costs[output, False].recent, key=lambda each: each.pixels, default=None)
         return float(f"{largest.seconds / largest.pixels:.2g}") if largest else None
 
     def restart(self) -> None:
@@ -223,7 +226,8 @@ class Pace:
         else:
             share = max(min(share, MAX_TRAINING_SHARE) * (0.5 if is_moving else 1.0), 1e-3)
         self._rate = (1.0 - share) / share
-        longest = self._rate * min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
+        wait = min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
+        longest = self._rate * (MOVING_WAIT if is_moving else wait)
         self._owed = min(max(self._owed, -longest), longest)
         wait = self._owed / self._rate
         return min(wait, SLICE[is_moving]) if wait > MIN_SLICE else 0.0

@@ -23,14 +23,11 @@ from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
 from nerfmac.app.viewer.settings import check_ranges
-from nerfmac.common import InputError, checks, user_path
+from nerfmac.common import InputError, checks, make_folder, user_path
 from nerfmac.geometry import Camera
 
-MOVE_KEYFRAMES = 16
-"""Number of keyframes that approximate a move around the scene, with an error of less than one
-degree."""
-KEYFRAMES = "keyframes"
-"""Name that selects the path through the keyframes of the user, instead of a move."""
+MOVE_KEYFRAMES = 16  # Number of keyframes of a move, for an error of less than one degree.
+KEYFRAMES = "keyframes"  # Selects the path through the keyframes of the user.
 LONG_SIDES = 720, 1280, 1920, 3840, 480
 """Lengths in pixels of the longer side of a video in the shape of the photos. The first one is the
 default."""
@@ -180,6 +177,7 @@ class PathEditor:
     def save(self, name: str) -> Path:
         """Save the selected path to a new JSON file, and return its path (see `free_path`)."""
         path = free_path(_file(name, ".json"))
+        make_folder(path.parent)
         self.followed.save(path)
         return path
 
@@ -203,7 +201,9 @@ class PathEditor:
         for side, pixels in zip(("width", "height"), size, strict=True):
             checks.number(side, pixels, low=2, high=8192, whole=True)
         cameras = self.film.cameras(max(round(seconds * fps), 1), size)
-        self.video = VideoJob(_file(name, ".mp4"), render, cameras, fps)
+        path = _file(name, ".mp4")
+        make_folder(path.parent)
+        self.video = VideoJob(path, render, cameras, fps)
         return self.video
 
     def status(self) -> dict[str, Any]:

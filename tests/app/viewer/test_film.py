@@ -1,48 +1,6 @@
 """The camera path as a video: its length, sizes, and estimate, and frusta that fit the subject."""
 
-from dataclasses import replace
-
 import numpy as np
-import pytest
-
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
-from tests.app.viewer.conftest import Page
-
-
-def add_keyframes(page, count=3):
-    page.open().settle()
-    for _ in range(count):
-        page.turn(moving=False)
-        page.settle()
-        page.say("keyframe", action="add")
-        page.settle()
-
-
-def test_a_keyframe_may_have_a_time_and_the_length_follows(page):
-    editor = page.session.jobs.path_editor
-    page.open().settle()
-    assert (editor.status()["seconds"], editor.status()["closed"]) == (5.0, True), "the orbit"
-    add_keyframes(page)
-    status = editor.status()
-    assert (status["seconds"], status["closed"]) == (5.0, False)
-    assert [each["seconds"] for each in status["keyframes"]] == [None] * 3
-    for index, seconds in ((1, 2.0), (2, 6.0)):
-        page.say("keyframe", action="time", index=index, seconds=seconds)
-    page.say("keyframe", action="replace", index=2)
-    page.settle()
-    status = editor.status()
-    assert status["seconds"] == pytest.approx(8.0)
-    assert [each["seconds"] for each in status["keyframes"]] == [None, 2.0, 6.0], "kept"
-    assert [each["time"] for each in status["keyframes"]] == pytest.approx([0.0, 0.25, 1.0])
-    page.say("keyframe", action="time", index=1, seconds=None)
-    page.say("keyframe", action="time", index=2, seconds=-1)
-    page.settle()
-    assert "seconds" in page.notice
-    assert [each["seconds"] for each in editor.status()["keyframes"]] == [None, None, 6.0]
-    page.say("follow", name="spiral")
-    page.settle()
-    assert (editor.status()["seconds"], editor.status()["closed"]) == (10.0, True)
 
 
 def test_what_is_played_is_what_is_rendered(page, tmp_path, monkeypatch):
@@ -54,32 +12,3 @@ def test_what_is_played_is_what_is_rendered(page, tmp_path, monkeypatch):
         page.settle()
         camera = video._cameras[round(8 * at)]
         assert np.allclose(page.kernel.view.pose, camera.pose, atol=1e-5), "the orbit"
-
-
-def test_the_sizes_have_the_shape_of_the_photos(small_run):
-    run = replace(small_run)
-    assert [*Page(run).session.jobs.path_editor.sizes[0]] == [720, 576]
-    upright = [
-        Camera(replace(camera.lens, width=540, height=960), camera.pose)
-        for camera in run.scene.cameras
-    ]
-    run.scene = replace(run.scene, cameras=tuple(upright))
-    sizes = Page(run).session.jobs.path_editor.sizes
-    assert sizes[:2] == [(404, 720), (720, 1280)]
-    assert (1080, 1080) in sizes
-    assert len(set(sizes)) == len(sizes)
-
-
-def test_the_time_per_pixel_is_that_of_the_images_of_the_page(page):
-    page.open()
-    assert page.session.pace.seconds_per_pixel("rgb") is None
-    page.settle()
-    assert 0.0 < page.state()["pace"] < 1.0
-
-
-def test_frusta_are_smaller_than_the_subject(small_run):
-    run = replace(small_run)
-    free = Page(run).session.scene.frustum_size
-    run.scene = replace(run.scene, subject=Sphere((0.5, 0.5, 0.5), 0.05))
-    assert Page(run).session.scene.frustum_size == pytest.approx(0.015)
-    assert free > 0.015

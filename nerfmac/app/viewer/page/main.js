@@ -11,6 +11,7 @@ import { Film } from "./overlay/film.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
 import { buildExport } from "./panels/export.js";
+import { buildShare } from "./panels/files.js";
 import { buildKeep } from "./panels/keep.js";
 import { Link } from "./kernel/link.js";
 import { Motion } from "./motion/motion.js";
@@ -52,7 +53,9 @@ function render({ model, el }) {
   });
   const seen = buildSeen({ parts, image, link, settings, motion });
   buildControls({ parts, link, settings, motion, record, seen, image, reset, signal });
-  parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
+  parts.floating.append(
+    ...seen.compare.elements, seen.overlay.tooltip, seen.frusta.legend, buildNotice(link),
+  );
   new PointerInput(parts.area, motion, targetsOf(parts.area, image, link, seen.overlay), signal);
   walkByKeys(parts.area, motion, reset, signal);
   letGripResize(parts.grip, parts.floating);
@@ -107,6 +110,7 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
     { name: "view", label: "View", image: "eye", content: view },
     { name: "path", label: "Path", image: "path", content: path.element, onToggle: showFilm },
     { name: "export", label: "Export", image: "page", content: buildExport(link) },
+    { name: "share", label: "Share", image: "share", content: buildShare(link) },
   ]);
   parts.panels.append(...panels);
   // A panel covers the right part of the image or, on a narrow page, is below the image.

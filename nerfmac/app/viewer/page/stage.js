@@ -40,12 +40,12 @@ export function buildStage(el) {
   );
   parts.panels = make("fieldset", { class: "nerfmac-panels", "aria-label": "Panels" });
   parts.stage = make("div", { class: "nerfmac-stage" }, parts.floating, parts.panels);
-  // The keys for walking must not reach JupyterLab's shortcuts (D D deletes the cell).
-  parts.root = make(
-    "div", { class: "nerfmac-viewer", "data-lm-suppress-shortcuts": "true" },
-    parts.stage, parts.toolbar,
-  );
-  parts.root.addEventListener("keydown", (event) => event.stopPropagation());
+  parts.root = make("div", { class: "nerfmac-viewer" }, parts.stage, parts.toolbar);
+  // The keys for walking must not reach JupyterLab's shortcuts (D D deletes the cell). Without a
+  // kernel, keys do nothing here, and Shift+Enter must run the cell.
+  parts.root.addEventListener("keydown", (event) => {
+    if (parts.root.dataset.live === "true") event.stopPropagation();
+  });
   el.append(parts.root);
   return parts;
 }

@@ -82,6 +82,5 @@ class Sight:
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def step(self) -> int:
-        words = self.root.locator(".nerfmac-summary").inner_text()
-        digits = words.removeprefix("step ").split("·")[0]
+        digits = self.root.locator("dd[data-name=step]").text_content() or ""
         return int("".join(each for each in digits if each.isdigit()) or 0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Goal, Run, load_scene, train
-from tests.scene_factory import CONFIG, nerfmac, write_scene
+from tests.scene_factory import CONFIG, write_scene
 
 RECORD = "document.querySelector('.nerfmac-viewer')?.nerfmac"
 WAIT = 120_000  # milliseconds; machines may be busy
@@ -123,18 +123,6 @@ def test_a_request_without_the_token_is_refused(served):
         assert page.status == 200
 
 
-def test_two_viewers_in_one_browser_do_not_lock_each_other_out(served, browser):
-    context = browser.new_context()
-    pages = [context.new_page() for _ in range(2)]
-    for page in pages:
-        page.goto(served("run").address)
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    for page in pages:
-        assert page.reload().status == 200
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    context.close()
-
-
 PAUSES = """
   window.pauses = [];
   const later = window.setTimeout;
@@ -183,28 +171,40 @@ def test_other_devices_get_an_address_and_a_code_to_scan(served):
     assert listening.address.startswith("http://127.0.0.1:")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "--", "--debug"), "add --lab"),
-        (("run", "--lan", "--lab"), "cannot be used together"),
-        (("nothing-here",), "nothing-here"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(folder, monkeypatch, capsys, arguments, words):
-    monkeypatch.chdir(folder)
-    before = sorted(folder.rglob("*"))
-    assert nerfmac("view", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert words in err
-    assert sorted(folder.rglob("*")) == before
+def status_of(address):
+    """The status and the content of the answer to a request without a cookie."""
+    try:
+        with urllib.request.urlopen(address) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code, b""
 
 
-def test_a_port_in_use_is_reported(served, folder, monkeypatch, capsys):
-    view = served("run")
-    port = re.search(r":(\d+)/", view.address)[1]
-    assert served("run").address.split(":")[2] != view.address.split(":")[2], "the next free one"
-    monkeypatch.chdir(folder)
-    assert nerfmac("view", "run", "--port", port) == 2
-    assert f"port {port} is not available" in capsys.readouterr().err
+def test_a_shared_page_has_an_address_and_no_other_file_is_served(served, browser, folder):
+    view = served("run", "--lan")
+    local = re.sub("//[^:]+:", "//127.0.0.1:", view.address)
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.goto(local)
+    page.get_by_role("button", name="Share panel").click()
+    page.get_by_role("button", name="Export a page and show its address").click()
+    page.locator("img.nerfmac-code[src^='data:image/svg']").wait_for(timeout=WAIT)
+    address = page.locator(".nerfmac-panel-share a").first.get_attribute("href")
+    assert address == view.address.replace("/?", "/files/run.html?")
+    shared = re.sub("//[^:]+:", "//127.0.0.1:", address)
+    file = folder / "runs" / "run.html"
+    assert status_of(shared) == (200, file.read_bytes())
+    assert status_of(shared.partition("?")[0])[0] == 403
+    (folder / "runs" / "secret.html").write_text("secret")
+    for name in ("secret.html", "..%2Frun%2Fconfig.json", "%2Fetc%2Fpasswd", "runs%2Frun.html"):
+        assert status_of(shared.replace("run.html", name))[0] in (403, 404)
+    page.get_by_role("button", name="Export panel").click()
+    with page.expect_download() as loading:
+        page.locator(".nerfmac-exported a", has_text="Download run.html").click()
+    assert loading.value.suggested_filename == "run.html"
+    with page.expect_popup() as opening:
+        page.get_by_role("link", name="Open", exact=True).click()
+    opening.value.wait_for_load_state()
+    assert opening.value.title() == "run"
+    context.close()

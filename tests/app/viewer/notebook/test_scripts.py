@@ -36,7 +36,10 @@ def places(tmp_path_factory):
     return {"RUN": run, "PAGE": page}
 
 
-@pytest.mark.parametrize("script", RUNS)
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(name, marks=[pytest.mark.daily] * (name != "viewer_image")) for name in RUNS],
+)
 def test_a_script_runs(script, places, tmp_path):
     chromium("none")  # Skips the test without a browser.
     words, constants = RUNS[script]

@@ -37,7 +37,8 @@ STATE: dict[str, Any] = {
         "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
     "keyframes": [], "move": "keyframes", "path": [], "seconds": 5.0, "closed": True,
-    "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9}, "measured": None,
+    "held_out": {"psnr": 25.04, "step": 9000, "views": 3, "of": 9, "word": "good"},
+    "measured": None,
     "pace": None, "video": None, "notice": None,
     "export": None, "exported": None,
     "scene": {

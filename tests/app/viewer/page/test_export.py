@@ -34,28 +34,33 @@ def test_a_format_suggests_its_file_and_a_name_without_an_extension_gets_one(pan
     assert panel.sent()[0]["name"] == "mine.obj"
 
 
-def test_the_panel_tells_whether_the_crop_box_is_in_force(panel):
-    words = panel.page.get_by_text("Only the part inside the crop box")
-    assert words.count() == 0
-    panel.state(settings={"crop": [[0, 0, 0], [1, 1, 1]]})
-    assert words.is_visible()
-    panel.control("Format").select_option("cameras")
-    assert words.count() == 0
+@pytest.mark.parametrize(
+    ("root", "address"),
+    [
+        ("~/work", "/lab/files/runs/my%20balls.html"),
+        ("/me/work", "/lab/files/runs/my%20balls.html"),
+        ("/other", None),
+    ],
+)
+def test_in_jupyterlab_the_links_are_those_of_its_server(panel, root, address):
+    panel.run(
+        """(serverRoot) => {
+          const config = Object.assign(document.createElement("script"), {
+            id: "jupyter-config-data", type: "application/json",
+            textContent: JSON.stringify({ serverRoot, baseUrl: "/lab/" }),
+          });
+          document.getElementById(config.id)?.remove(); // of another test
+          document.head.append(config);
+        }""",
+        root,
+    )
+    file = {"name": "my balls.html", "size": "2.1 MB", "home": "/me"}
+    panel.state(exported={**file, "path": "/me/work/runs/my balls.html"})
+    links = panel.page.locator(".nerfmac-exported a")
+    found = [links.nth(index).get_attribute("href") for index in range(links.count())]
+    assert found == ([address] * 2 if address else [])
 
 
-def test_progress_is_shown_and_the_file_until_the_next_export(panel):
-    panel.state(export={"name": "balls.glb", "stage": "depth", "done": 0.254})
-    bar = panel.page.get_by_role("progressbar", name="Progress of the export")
-    assert bar.get_attribute("aria-valuenow") == "25"
-    panel.page.get_by_text("balls.glb: depth 25 %").wait_for()
-    assert not panel.button("Export the scene to the file").is_visible()
-    panel.button("Cancel the export").click()
-    assert panel.sent() == [{"kind": "cancel_export"}]
-    panel.state(exported="runs/balls.glb (2.1 MB)")
-    assert not bar.is_visible()
-    done = panel.page.locator(".nerfmac-exported")
-    assert done.inner_text() == "Saved runs/balls.glb (2.1 MB)"
-    panel.state(exported="runs/balls.glb (2.1 MB)", training={"step": 9})
-    assert done.is_visible()
-    panel.state(export={"name": "balls.ply", "stage": "", "done": 0})
-    assert not done.is_visible()
+def test_without_the_option_lan_the_share_panel_says_how_to_share(view):
+    view.button("Share panel").click()
+    assert "--lan" in view.page.locator(".nerfmac-panel-share").inner_text()

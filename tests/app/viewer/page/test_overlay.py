@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.app.viewer.page.driver import LENS, POSE, STATE, jpeg
+from tests.app.viewer.page.driver import LENS, POSE, STATE, VIEW, jpeg
 
 CUBE = STATE["scene"]["cube"]
 HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5, 2.0],
@@ -28,13 +28,16 @@ def pose_at(*place):
 
 @pytest.fixture
 def cameras(shown):
-    """A view with three training cameras; the second is behind the viewer."""
+    """A view with three cameras; the second is behind the viewer, and the third is held out."""
     poses = [pose_at(1.0, 1.5, 2.25), pose_at(6.0, 1.0, 2.0), pose_at(0.0, 0.0, 1.5)]
-    cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in poses]
+    cameras = [
+        {"pose": pose, "lens": LENS, "aspect": 4 / 3, "is_held_out": index == 2}
+        for index, pose in enumerate(poses)
+    ]
     names = ["train/first.png", "train/second.png", "train/third.png"]
     shown.say({"kind": "cameras", "cameras": cameras, "names": names, "sizes": []})
     shown.button("View panel").click()
-    shown.control("Training cameras").click()
+    shown.control("Cameras").click()
     shown.button("View panel").click()
     return shown
 
@@ -64,29 +67,57 @@ def test_a_camera_under_the_pointer_is_named_and_only_a_click_on_it_stands_in_it
     assert cameras.sent("stand") == []
     cameras.show(2)
     cameras.page.mouse.move(*place_of([0.0, 0.0, 1.5]))
-    assert cameras.page.get_by_role("tooltip").inner_text() == "train/third.png"
+    assert cameras.page.get_by_role("tooltip").inner_text() == "train/third.png · held out"
     cameras.page.mouse.click(*place_of([0.0, 0.0, 1.5]))
     assert [each["index"] for each in cameras.sent("stand")] == [2]
     cameras.page.mouse.move(20, 20)
     assert not cameras.page.get_by_role("tooltip").is_visible()
 
 
-def test_a_view_that_training_cannot_explain_is_red(cameras):
-    x, y = (round(value) for value in place_of([1.0, 1.5, 2.25]))
-
-    def color():
+def test_a_legend_explains_the_colors_of_trained_and_held_out_cameras(cameras):
+    def color(*place):
+        x, y = (round(value) for value in place)
         near = cameras.run(
             "([x, y]) => [...pixelsOf('overlay', x - 5, y - 5, 11, 11).data]", [x, y]
         )
         lit = [near[at : at + 3] for at in range(0, len(near), 4) if near[at + 3] > 120]
         return max(lit, key=lambda rgb: max(rgb) - min(rgb))
 
-    assert color()[2] > 1.3 * color()[0], "blue without an error"
-    for psnr, is_red in ((27.0, False), (20.0, True), (None, False)):
-        cameras.say({"kind": "errors", "psnr": [psnr, 27.1, 26.9]})
-        cameras.settle()
-        red, _, blue = color()
-        assert (red > 1.3 * blue) == is_red
+    red, _, blue = color(*place_of([1.0, 1.5, 2.25]))
+    assert blue > 1.3 * red, "trained"
+    red, _, blue = color(*place_of([0.0, 0.0, 1.5]))
+    assert red > 1.3 * blue, "held out"
+    legend = cameras.page.locator(".nerfmac-legend")
+    assert legend.locator("span").all_inner_texts() == [
+        "training photos",
+        "held-out photos, not used for training",
+    ]
+    assert legend.is_visible()
+    cameras.button("View panel").click()
+    cameras.control("Cameras").click()
+    cameras.settle()
+    assert not legend.is_visible()
+
+
+def test_switching_cameras_on_moves_away_until_one_is_on_the_image(shown):
+    """The camera is in front of the view, but beside the image."""
+    cameras = [{"pose": pose_at(3.0, 4.0, 2.0), "lens": LENS, "aspect": 1.0, "is_held_out": False}]
+    shown.say({"kind": "cameras", "cameras": cameras, "names": ["a"], "sizes": []})
+    shown.button("View panel").click()
+    shown.control("Cameras").click()
+    shown.settle()
+    pose, center = shown.sent("move")[-1]["pose"], VIEW["center"]
+    away = np.linalg.norm(np.array(pose[3::4]) - center)
+    assert away > 1.2 * np.linalg.norm(np.array(POSE[3::4]) - center)
+    x, y = place_of([3.0, 4.0, 2.0], pose)
+    assert 0 < x < 640
+    assert 0 < y < 480
+    count = len(shown.sent("move"))
+    shown.control("Cameras").click()
+    shown.show(2, pose=pose)
+    shown.control("Cameras").click()
+    shown.settle()
+    assert len(shown.sent("move")) == count, "it is on the image already"
 
 
 def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
@@ -105,30 +136,15 @@ def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
         arg=[x, y],
         timeout=20_000,
     )
-    cameras.say({"kind": "errors", "psnr": [24.26, 27.1, 26.9]})
     cameras.page.mouse.move(*middle)
     cameras.settle()
     tooltip = cameras.page.get_by_role("tooltip")
-    assert tooltip.inner_text() == "train/first.png · 24.3 dB in training"
+    assert tooltip.inner_text() == "train/first.png"
     preview = tooltip.locator("canvas")
     assert preview.is_visible()
     assert preview.evaluate("({ width, height }) => [width, height]") == [64, 48]
     cameras.page.mouse.click(*middle)
     assert cameras.sent("stand")[0]["index"] == 0
-
-
-def test_the_path_and_its_keyframes_are_drawn_and_can_be_hidden(shown):
-    ends = [[1.0, 0.0, 2.0], [1.0, 2.0, 2.5]]
-    keyframes = [{"pose": pose_at(*end), "fov": 40.0} for end in ends]
-    shown.state(path=[*ends], keyframes=keyframes)
-    shown.settle()
-    middle = place_of([1.0, 1.0, 2.25])
-    assert is_drawn(shown, *middle)
-    assert is_drawn(shown, *place_of(ends[1]))
-    shown.button("View panel").click()
-    shown.control("Camera path").click()
-    shown.settle()
-    assert not is_drawn(shown, *middle)
 
 
 @pytest.fixture
@@ -152,26 +168,6 @@ def drag(view, start, to):
     view.page.mouse.down()
     view.page.mouse.move(*to, steps=4)
     view.page.mouse.up()
-
-
-def test_the_crop_box_begins_around_the_subject_if_the_kernel_knows_it(view):
-    subject = [[0.1, 0.4, 1.2], [0.6, 0.9, 1.7]]
-    view.state(scene={"subject": subject})
-    view.button("View panel").click()
-    view.control("Crop box").click()
-    assert crops(view) == [subject]
-
-
-def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
-    assert crops(cropped) == [CUBE]
-    inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]
-    cropped.state(settings={"crop": inner})
-    cropped.button("View panel").click()
-    toggle = cropped.control("Crop box")
-    toggle.click()
-    cropped.state(settings={"crop": None})
-    toggle.click()
-    assert crops(cropped) == [CUBE, None, inner]
 
 
 @pytest.mark.parametrize(("axis", "side"), [(1, 0), (1, 1), (2, 0), (2, 1)])

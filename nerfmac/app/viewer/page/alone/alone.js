@@ -13,7 +13,8 @@ const TEXTS = {
     + " address that it prints.",
 };
 
-const source = JSON.parse(document.getElementById("source").textContent);
+// `files` is the address of an exported file in the local network, with {name}, or null.
+const [source, files] = JSON.parse(document.getElementById("source").textContent);
 const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
 const { default: viewer } = await import(address);
 let { state: place } = history; // view of this page, also after the page is loaded again
@@ -25,7 +26,7 @@ function connect() {
   const socket = new WebSocket(`${location.protocol.replace("http", "ws")}//${location.host}/messages`);
   socket.binaryType = "arraybuffer";
   const model = {
-    get: (name) => ({ texts: TEXTS, place: place ?? undefined })[name],
+    get: (name) => ({ texts: TEXTS, place: place ?? undefined, isServed: true, files })[name],
     on: (name, handler) => handlers.set(name, [...(handlers.get(name) ?? []), handler]),
     off: (name, handler) => {
       handlers.set(name, (handlers.get(name) ?? []).filter((each) => each !== handler));

@@ -52,7 +52,13 @@ export function makeChoice({ label, choices, onChange }) {
     button.dataset.value = value;
     element.append(button);
   }
-  return { element, show, isBusy: () => false };
+  const rename = (others) => others.forEach(([, text, title], index) => {
+    const button = element.children[index];
+    button.firstChild.textContent = text;
+    button.title = title;
+    button.setAttribute("aria-label", title);
+  });
+  return { element, show, rename, isBusy: () => false };
 }
 
 /**

@@ -12,12 +12,17 @@ import { decodeJpeg } from "./image.js";
 
 const DOUBLINGS = 2; // number of times that the difference is doubled before it is shown
 const STEP = 0.02; // movement of the divider per arrow key press, as a fraction of the width
-const COMPARISONS = [
-  ["split", "Split", "Rendering to the left of the divider, photo to the right"],
-  ["difference", "Difference", "The difference of both, four times as strong"],
-  ["rendered", "Rendered", "The rendered image alone"],
-  ["photo", "Photo", "The photo alone"],
-];
+
+/** [mode, text, title] of the ways to compare the rendering with `content`, such as "photo". */
+function comparisonsWith(content) {
+  const text = content[0].toUpperCase() + content.slice(1);
+  return [
+    ["split", "Split", `Rendering to the left of the divider, ${content} to the right`],
+    ["difference", "Difference", "The difference of both, four times as strong"],
+    ["rendered", "Rendered", "The rendered image alone"],
+    ["photo", text, `The ${content} alone`],
+  ];
+}
 
 export class Compare {
   constructor({ canvas, area, image, link, frusta, motion }) {
@@ -36,24 +41,25 @@ export class Compare {
   build(motion) {
     this.divider = make("div", {
       class: "nerfmac-divider", role: "slider", tabindex: 0, "aria-label": "Divider",
-      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag the divider between the rendering (left) and the photo (right)",
+      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag the divider",
     });
     const corner = (text) => make("div", { class: "nerfmac-corner", text });
     this.corners = [corner("rendered"), corner("photo")];
     this.label = make("output", { class: "nerfmac-compared" });
     const choice = makeChoice({
-      label: "Comparison", choices: COMPARISONS,
+      label: "Comparison", choices: comparisonsWith("photo"),
       onChange: (mode) => {
         this.mode = mode;
         this.draw();
       },
     });
     choice.show(this.mode);
+    this.choice = choice;
     const button = (image, title, onClick) => makeButton({ image, title, onClick });
     const names = make(
       "div", { class: "nerfmac-line" },
-      button("back", "Previous training camera", () => this.go(-1)), this.label,
-      button("next", "Next training camera", () => this.go(1)),
+      button("back", "Previous photo", () => this.go(-1)), this.label,
+      button("next", "Next photo", () => this.go(1)),
     );
     const modes = make(
       "div", { class: "nerfmac-line" }, choice.element,
@@ -99,7 +105,7 @@ export class Compare {
     return this.image.rectangle(this.area.clientWidth, this.area.clientHeight);
   }
 
-  /** Begin a comparison with the training camera nearest to `pose`. */
+  /** Begin a comparison with the photo of the camera nearest to `pose`. */
   begin(pose) {
     const index = pose && this.frusta.nearest(pose);
     if (index === null) return;
@@ -116,7 +122,7 @@ export class Compare {
     this.link.send({ kind: "stand", index, t: performance.now() });
   }
 
-  async receive({ index, name, content }, jpeg) {
+  async receive({ index, name, content = "photo" }, jpeg) {
     this.wanted = index;
     const bitmap = await decodeJpeg(jpeg);
     if (!bitmap || this.wanted !== index || this.link.isClosed) {
@@ -126,6 +132,7 @@ export class Compare {
     this.photo?.bitmap.close();
     this.photo = { bitmap, index, name };
     this.corners[1].textContent = content;
+    this.choice.rename(comparisonsWith(content));
     this.rendered = null;
     this.draw();
   }

@@ -74,7 +74,6 @@ export class Image {
     this.shown?.bitmap.close();
     this.shown = { bitmap, content };
     if (inverses) this.warp.load(bitmap, content, inverses);
-    this.drawFrame();
     this.redraw();
     if (!content) return;
     this.record.lastFrame = { ...content };
@@ -107,11 +106,12 @@ export class Image {
     if (this.canvas.width === width && this.canvas.height === height) return;
     this.canvas.width = width;
     this.canvas.height = height;
-    this.drawFrame();
+    this.drawFrame(); // a browser may show the warp later
     this.redraw();
   }
 
-  /** Draw the frame without a warp. The canvas is visible until the canvas of the warp over it is. */
+  /** Draw the frame without a warp. Under a warp this is not repeated for each frame, because without
+   * a GPU the browser needs as long for it as for a warp. */
   drawFrame() {
     const { shown, context, canvas: { width, height } } = this;
     context.fillStyle = "#14161a";
@@ -128,6 +128,7 @@ export class Image {
     this.camera = this.warped();
     if (!this.camera) {
       this.camera = content;
+      this.drawFrame();
       this.warp?.hide();
     }
     for (const listener of this.listeners) listener(content);

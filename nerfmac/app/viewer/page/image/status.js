@@ -42,6 +42,7 @@ export function showStillUntilLive({ model, parts, image, link, signal }) {
   const { waiting = NO_KERNEL, stopped = STOPPED } = model.get("texts") ?? {};
   const setLive = (isLive) => {
     root.dataset.live = String(isLive);
+    root.toggleAttribute("data-lm-suppress-shortcuts", isLive);
     toolbar.disabled = !isLive;
     panels.disabled = !isLive;
   };

@@ -40,7 +40,7 @@ export function walkByKeys(area, motion, onReset, signal) {
   };
 
   area.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || motion.isSilent) return;
     if (event.code === "KeyR" && !event.repeat) onReset(event.timeStamp);
     if (event.code in STEPS && !held.has(event.code)) {
       if (held.size === 0) since = performance.now();

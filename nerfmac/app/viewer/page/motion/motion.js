@@ -55,11 +55,20 @@ export class Motion {
 
   /** Change the vertical field of view in radians. */
   zoom(fov) {
-    if (this.view === null) return;
-    this.view = { ...this.view, fov };
+    if (this.view !== null) this.jump({ ...this.view, fov });
+  }
+
+  /** Show another view at once. */
+  jump(view) {
+    this.view = view;
     this.untold = performance.now();
     this.wake();
     for (const listener of this.listeners) listener(this.untold);
+  }
+
+  /** Whether no kernel answers. */
+  get isSilent() {
+    return !this.link.isLive || !this.link.isAnswering;
   }
 
   /** Add the motion (orbit, pan, dolly, walk) of an event at `time`. */

@@ -1,17 +1,17 @@
 /**
- * The training cameras as frusta over the image, with their photos. Near frusta have stronger lines.
- * The color of a frustum depends on the training PSNR of its view, relative to the median.
+ * The cameras of the photos as frusta over the image, with their photos. Near frusta have stronger
+ * lines. The color of a frustum is that of its entry in the legend.
  */
 
+import { make } from "../controls/controls.js";
 import { decodeJpeg } from "../image/image.js";
 import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_REACH = 6; // maximum distance from the pointer to a line that it hits, CSS pixels
-const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
-const CAMERA_COLOR = "#6cb6ff"; // of a camera without a known error
-const GOOD = 205; // hue of a view with the median PSNR, in degrees
-const WORST = 6; // dB below the median at which a frustum is red
+const WEAKENING = 0.5; // reduction of the line strength for the farthest camera, as a fraction
+const COLORS = { false: "#6cb6ff", true: "#ffb454" }; // by whether a camera is held out
+const MEANINGS = { false: "training photos", true: "held-out photos, not used for training" };
 const SMALLEST = 10; // CSS pixels; photos of smaller frusta are not drawn
 const CAMERA_HOVERED = "#ffffff";
 
@@ -29,18 +29,20 @@ export class Frusta {
     this.size = 1; // depth of a frustum in scene units
     this.isShown = false;
     this.hovered = null; // index of the camera under the pointer
-    this.psnr = []; // training PSNR of the views in dB, or null
     this.photos = []; // ImageBitmap of each photo that has arrived
     this.wantsPhotos = true;
     this.onChange = () => {};
-    link.on("errors", ({ psnr }) => {
-      this.psnr = psnr;
-      this.onChange();
-    });
+    this.legend = make("div", { class: "nerfmac-legend", hidden: "" });
     link.on("thumbnails", ({ first }, jpegs) => this.receive(first, jpegs));
     link.on("live", () => (this.wantsPhotos = true));
     this.link = link;
-    link.on("cameras", ({ cameras, names }) => Object.assign(this, { cameras, names }));
+    link.on("cameras", ({ cameras, names }) => {
+      Object.assign(this, { cameras, names });
+      const kinds = [...new Set(cameras.map((camera) => Boolean(camera.is_held_out)))];
+      this.legend.replaceChildren(...kinds.map((kind) => make(
+        "span", { text: MEANINGS[kind], style: `--nerfmac-kind: ${COLORS[kind]}` },
+      )));
+    });
     link.on("state", ({ scene }) => (this.size = scene.frustum));
   }
 
@@ -57,18 +59,10 @@ export class Frusta {
     this.link.send({ kind: "thumbnails" });
   }
 
-  /** How bad a view is: 0 at the median PSNR or above, 1 at WORST dB below it, null if unknown. */
-  badness(index) {
-    const psnr = this.psnr[index];
-    if (!Number.isFinite(psnr)) return null;
-    const known = this.psnr.filter(Number.isFinite).sort((one, other) => one - other);
-    const below = known[Math.floor(known.length / 2)] - psnr;
-    return Math.min(Math.max(below / WORST, 0), 1);
-  }
-
-  colorOf(index) {
-    const badness = this.badness(index);
-    return badness === null ? CAMERA_COLOR : `hsl(${(GOOD * (1 - badness)).toFixed(0)} 90% 65%)`;
+  /** The name of a photo, and whether it is held out. */
+  nameOf(index) {
+    const kind = this.cameras[index].is_held_out ? " · held out" : "";
+    return `${this.names[index] ?? `photo ${index + 1}`}${kind}`;
   }
 
   /** {index, far, corners, lines, strength} of each camera that is not close to the camera of the view. */
@@ -91,23 +85,31 @@ export class Frusta {
 
   draw(context, sight) {
     this.request();
-    // Near frusta are drawn over far frusta, and those of bad views over all others.
-    const isBad = ({ index }) => this.badness(index) > 0.5;
-    const visible = this.visible(sight).sort(
-      (one, other) => isBad(one) - isBad(other) || other.far - one.far,
-    );
+    // Near frusta are drawn over far frusta.
+    const visible = this.visible(sight).sort((one, other) => other.far - one.far);
     for (const { index, lines, corners, strength } of visible) {
       const isHovered = index === this.hovered;
-      context.globalAlpha = isHovered ? 1 : Math.max(strength, this.badness(index));
+      const color = isHovered ? CAMERA_HOVERED : COLORS[Boolean(this.cameras[index].is_held_out)];
+      context.globalAlpha = isHovered ? 1 : strength;
       drawPhoto(context, sight, this.photos[index], corners);
       context.beginPath();
       traceLines(context, sight, lines);
-      strokeRimmed(context, isHovered ? CAMERA_HOVERED : this.colorOf(index), isHovered ? 2 : 1);
+      strokeRimmed(context, color, isHovered ? 2 : 1);
     }
     context.globalAlpha = 1;
   }
 
-  /** Return the index of the nearest training camera at a position in the area, or null. */
+  /** Whether the center of a frustum's image plane is on the image. */
+  isAnyOn(sight) {
+    const { left, top, width, height } = sight.rectangle;
+    return this.visible(sight).some(({ corners }) => {
+      const center = [0, 1, 2].map((axis) => (corners[0][axis] + corners[2][axis]) / 2);
+      const at = sight.point(center);
+      return at && at.x > left && at.x < left + width && at.y > top && at.y < top + height;
+    });
+  }
+
+  /** Return the index of the nearest camera at a position in the area, or null. */
   find(place, sight) {
     if (!this.isShown) return null;
     const there = this.visible(sight).filter(({ lines, corners }) => {
@@ -119,7 +121,7 @@ export class Frusta {
     return there[0]?.index ?? null;
   }
 
-  /** The index of the training camera nearest to `pose`, or null without training cameras. */
+  /** The index of the camera nearest to `pose`, or null without cameras. */
   nearest(pose) {
     const far = this.cameras.map((camera) => distanceOf(eyeOf(camera.pose), eyeOf(pose)));
     return far.length > 0 ? far.indexOf(Math.min(...far)) : null;

@@ -8,6 +8,7 @@
 import { make } from "../controls/controls.js";
 import { Sight } from "./sight.js";
 
+const MOST_AWAY = 20; // maximum factor of the distance to the center to show cameras
 const NEAR = 0.01; // minimum depth of lines, as a fraction of the scene extent
 
 export class Overlay {
@@ -40,6 +41,23 @@ export class Overlay {
     return new Sight(pose, lens, rectangle, NEAR * this.extent);
   }
 
+  /** Move away from the center until a camera is on the image, unless one is already. */
+  revealCameras(motion) {
+    const sight = this.sight();
+    if (!sight || !motion.view || this.frusta.isBlank) return;
+    const { pose, center } = motion.view;
+    for (let away = 1; away < MOST_AWAY; away *= 1.25) {
+      const moved = [...pose];
+      [3, 7, 11].forEach((at, axis) => {
+        moved[at] = center[axis] + away * (pose[at] - center[axis]);
+      });
+      if (this.frusta.isAnyOn(new Sight(moved, sight.lens, sight.rectangle, sight.near))) {
+        if (away > 1) motion.jump({ ...motion.view, pose: moved });
+        return;
+      }
+    }
+  }
+
   /** Draw at the next animation frame. */
   refresh() {
     if (this.frame || this.link.isClosed) return;
@@ -57,6 +75,7 @@ export class Overlay {
     const { canvas, area } = this;
     const sight = this.sight();
     if (!sight) this.hover(null);
+    this.frusta.legend.hidden = !sight || this.frusta.isBlank;
     const layers = [...this.lines, this.frusta, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
     if (isBlank && canvas.hidden) return; // avoids a page layer of the image size
@@ -91,9 +110,7 @@ export class Overlay {
   }
 
   name(camera, { x, y }) {
-    const psnr = this.frusta.psnr[camera];
-    const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
-    this.label.textContent = `${this.frusta.names[camera] ?? `camera ${camera}`}${quality}`;
+    this.label.textContent = this.frusta.nameOf(camera);
     const photo = this.frusta.photos[camera];
     this.preview.hidden = !photo;
     if (photo) {

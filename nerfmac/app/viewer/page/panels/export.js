@@ -1,7 +1,8 @@
 /** The export panel: a page, a mesh, points, or the cameras of the scene as a file. */
 
-import { make, makeButton, makeJob, makeSelect, makeText } from "../controls/controls.js";
+import { make, makeButton, makeSelect, makeText } from "../controls/controls.js";
 import { withEnding } from "../controls/numbers.js";
+import { makeExportJob, makeLinks } from "./files.js";
 
 const CROPPED = " Only the part inside the crop box is exported.";
 const KINDS = {
@@ -47,12 +48,8 @@ export function buildExport(link) {
       link.send({ kind: "export", what: value, name: file });
     },
   });
-  const progress = makeJob({
-    name: "export",
-    toText: ({ name: file, stage, done: part }) => `${file}: ${stage} ${Math.round(100 * part)} %`,
-    toFraction: ({ done: part }) => part,
-    onCancel: () => link.send({ kind: "cancel_export" }),
-  });
+  const progress = makeExportJob(link);
+  let shown = null;
   const done = make("p", { class: "nerfmac-message nerfmac-exported", role: "status" });
   link.on("state", (state) => {
     const isNew = state.scene.name !== scene;
@@ -62,7 +59,11 @@ export function buildExport(link) {
     else explain();
     start.hidden = state.export !== null;
     progress.show(state.export);
-    done.textContent = state.exported ? `Saved ${state.exported}` : "";
+    const file = state.exported;
+    if (file?.path === shown) return; // an unchanged link keeps the focus
+    shown = file?.path;
+    const saved = file && make("span", { text: `Saved ${file.path} (${file.size})` });
+    done.replaceChildren(...(file ? [saved, ...makeLinks(link.model, file)] : []));
   });
   return make(
     "div", { class: "nerfmac-group" }, kind.element, make("div", { class: "nerfmac-line" }, name),

@@ -16,7 +16,7 @@ export function buildKeep(link, image) {
   };
   return [
     makeButton({
-      image: "save", title: "Save the run in the folder runs",
+      image: "disk", title: "Save the run in the folder runs",
       onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
     }),
     makeButton({ image: "camera", title: "Download a screenshot", onClick: screenshot }),

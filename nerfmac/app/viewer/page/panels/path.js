@@ -25,8 +25,7 @@ export function buildPath({ link, settings, motion, film, badge, record, signal 
   const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
   const empty = make("p", {
     class: "nerfmac-message",
-    text: "Move the camera and add a keyframe. The camera path is a smooth curve through all"
-      + " keyframes. With fewer than two keyframes, the video is an orbit around the scene.",
+    text: "Without keyframes, the path is an orbit.",
   });
   const add = makeButton({
     image: "plus", text: "Add keyframe", title: "Add the current view to the path",
@@ -158,7 +157,11 @@ function buildKeyframe({ fov, seconds: own }, index, seconds, say, settings) {
 }
 
 function buildFile(link) {
-  const name = makeText({ label: "File of the path", value: "path.json" });
+  const name = makeText({ label: "File of the path", value: "" });
+  let named = null; // name of the run in the suggested file
+  link.on("state", ({ scene }) => {
+    if (scene.name !== named) name.value = `runs/${named = scene.name}-path.json`;
+  });
   name.classList.add("nerfmac-grow");
   const button = (kind, text, title) => makeButton({
     text, title, name: "nerfmac-plain",

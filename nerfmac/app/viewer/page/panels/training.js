@@ -27,8 +27,10 @@ export function buildTraining(link, settings, signal) {
   const why = make("p", { class: "nerfmac-message", text: CANNOT, hidden: "" });
   const fields = make(
     "fieldset", { class: "nerfmac-group", "aria-label": "Training" },
-    report.element, chart.element, buildLimits(settings),
-    makeMore(buildSliders(settings), refine.element),
+    report.element,
+    makeMore(
+      report.details, chart.element, buildLimits(settings), buildSliders(settings), refine.element,
+    ),
   );
   const axis = makeChoice({
     label: "Axis of the curves",
@@ -47,7 +49,7 @@ export function buildTraining(link, settings, signal) {
     run.show(training);
     report.show(state);
     refine.show(training);
-    summary.textContent = summarize(state);
+    [summary.textContent, summary.title] = summarize(state);
   });
   return { panel: make("div", {}, why, fields), runButton: run.element, summary };
 }
@@ -69,44 +71,59 @@ function makeRunButton(onClick) {
   return { element, show };
 }
 
-function summarize({ training, held_out: heldOut }) {
-  const { is_running: isRunning, message, step, psnr } = training;
-  if (message) return message;
-  if (!isRunning && !step) return "";
+/** [text, explanation] of the state of the training in a line. */
+function summarize(state) {
+  const { is_running: isRunning, message, step, psnr } = state.training;
+  const verdict = verdictOn(state);
+  if (message) return [message, ""];
+  if (!isRunning && verdict[0]) return verdict;
+  if (!isRunning && !step) return ["", ""];
   const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
-  const isCurrent = heldOut?.step === step;
-  const test = isCurrent ? ` · ${qualityText(heldOut)} held out` : "";
-  return `step ${grouped(step)}${quality}${test}`;
+  return [`step ${grouped(step)}${quality}`, ""];
 }
 
-/** Format the PSNR of held-out views, as in "25.0 dB on 9 views" or "on 9 of 38 views". */
+/** [text, explanation] of the quality of new views, and whether training has finished. */
+function verdictOn({ training, held_out: heldOut, measured }) {
+  const end = training.has_finished ? "Training has finished. " : "";
+  if (measured) return [`${end}Comparing new views: ${measured.join(" of ")} …`, ""];
+  if (heldOut?.step !== training.step) return [end.trim(), ""];
+  return [
+    `${end}New views: ${heldOut.word} (${qualityText(heldOut)})`,
+    "Mean PSNR of renderings relative to photos that were not used for training, at step"
+    + ` ${grouped(heldOut.step)}`,
+  ];
+}
+
+/** Format the PSNR of held-out views, as in "25.0 dB, 9 held-out views" or "9 of 38 held-out". */
 function qualityText({ psnr, views, of }) {
   const part = views < of ? `${views} of ${of}` : of;
-  return `${psnr.toFixed(1)} dB on ${part} view${of === 1 ? "" : "s"}`;
+  return `${psnr.toFixed(1)} dB, ${part} held-out view${of === 1 ? "" : "s"}`;
 }
 
-/** Progress bar and measurements of the training. */
+/** Progress bar and measurements of the training, and details of the measurements. */
 function buildReport(link) {
   const bar = makeProgress("Progress of training");
   const message = make("p", { class: "nerfmac-message", role: "status" });
   const values = {};
-  const grid = make("dl", { class: "nerfmac-numbers" });
-  for (const [name, label] of [
-    ["step", "step"], ["seconds", "time"], ["left", "left"], ["loss", "loss"], ["psnr", "training PSNR"],
-    ["held-out", "held-out PSNR"],
-  ]) {
+  const gridOf = (names) => make("dl", { class: "nerfmac-numbers" }, ...names.map(([name, label]) => {
     values[name] = make("dd", { text: "–", "data-name": name });
-    grid.append(make("div", {}, make("dt", { text: label }), values[name]));
-  }
+    return make("div", {}, make("dt", { text: label }), values[name]);
+  }));
+  const grid = gridOf([["seconds", "time"], ["left", "left"]]);
+  const details = gridOf([
+    ["step", "step"], ["loss", "loss"], ["psnr", "training PSNR"], ["held-out", "held-out PSNR"],
+  ]);
   const measure = makeButton({
     image: "again",
     title: "Measure PSNR on the held-out views. Training pauses until all of them are compared",
     name: "nerfmac-inline", onClick: () => link.send({ kind: "measure" }),
   });
   values["held-out"].after(measure);
-  const show = ({ training, held_out: heldOut, measured }) => {
+  const show = (state) => {
+    const { training, held_out: heldOut, measured } = state;
     bar.show(training.progress);
-    message.textContent = training.message ?? "";
+    [message.textContent, message.title] = verdictOn(state);
+    if (training.message) message.textContent = training.message;
     values.step.textContent = grouped(training.step);
     values.seconds.textContent = duration(training.seconds);
     values.left.textContent = duration(training.left ?? NaN);
@@ -119,7 +136,9 @@ function buildReport(link) {
     values["held-out"].textContent = measured ? `comparing ${measured.join(" of ")} …` : result;
     measure.disabled = measured !== null || (heldOut && !isOld); // a second time is no better
   };
-  return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
+  return {
+    element: make("div", { class: "nerfmac-group" }, bar.element, message, grid), details, show,
+  };
 }
 
 /** Switches of the refinements. The switches are disabled after training has begun. */

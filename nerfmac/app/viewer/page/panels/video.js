@@ -14,7 +14,8 @@ const AS_SHOWN = "as shown";
 export function buildVideo({ link, settings, film, record, signal }) {
   let pace = null; // seconds per pixel
   let known = null; // length of the path in the kernel
-  const name = makeText({ label: "File of the video", value: "video.mp4" });
+  let named = null; // name of the run in the suggested file
+  const name = makeText({ label: "File of the video", value: "" });
   name.classList.add("nerfmac-grow");
   const onChange = () => update();
   const length = makeNumber({ label: "Seconds of video", onChange });
@@ -61,7 +62,8 @@ export function buildVideo({ link, settings, film, record, signal }) {
     toFraction: ({ done, total }) => done / total,
     onCancel: () => link.send({ kind: "cancel" }),
   });
-  link.on("state", ({ video, seconds, pace: newPace }) => {
+  link.on("state", ({ video, seconds, scene, pace: newPace }) => {
+    if (scene.name !== named) name.value = `runs/${named = scene.name}.mp4`;
     start.hidden = estimate.hidden = video !== null;
     progress.show(video);
     if (seconds !== known && !length.isBusy()) length.show(Number(seconds.toFixed(2)));
@@ -100,7 +102,7 @@ function buildResult(link, signal) {
     controls: "", loop: "", playsinline: "", class: "nerfmac-video", "aria-label": "The video",
   });
   const save = make("a", { class: "nerfmac-download" });
-  const element = make("div", { class: "nerfmac-group", hidden: "" }, video, save);
+  const element = make("div", { class: "nerfmac-group", hidden: "" }, save, video);
   let address = null;
   const free = () => {
     if (address) URL.revokeObjectURL(address);

@@ -17,9 +17,10 @@ const UP = [
 /** Create the panel. `seen` contains the layers over the frame, see main.js. */
 export function buildView({ link, settings, seen, motion }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
-  const toggle = (layer, label, title) => {
+  const toggle = (layer, label, title, onShown = () => {}) => {
     const onChange = (isShown) => {
       layer.isShown = isShown;
+      if (isShown) onShown();
       overlay.refresh();
     };
     const control = makeToggle({ label, title, onChange });
@@ -28,13 +29,15 @@ export function buildView({ link, settings, seen, motion }) {
   };
   const [often, rarely] = buildAppearance(link, settings, motion);
   const photo = makeButton({
-    text: "Compare with photo", title: "Stand in the nearest training camera",
+    text: "Compare with nearest photo", title: "Compare with nearest photo",
     name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
   });
   return make(
     "div", { class: "nerfmac-group" }, ...often, make("hr"),
-    toggle(frusta, "Training cameras", "Show the training cameras and their photos. Red cameras have the largest"
-      + " error in training. Click a camera to compare its photo"),
+    toggle(
+      frusta, "Cameras", "Show the cameras and their photos. Click a camera to compare its photo",
+      () => overlay.revealCameras(motion),
+    ),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
     cropBox.control.element, make("hr"), photo, makeMore(...rarely),
   );
