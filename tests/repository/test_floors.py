@@ -32,7 +32,7 @@ CEILINGS = {
     "scenes": 3821,
     "paths": 788,
     "datasets": 249,
-    "capture": 2560,
+    "capture": 2561,
     "inspection": 795,
     "run": 1555,
     "snapshots": 428,

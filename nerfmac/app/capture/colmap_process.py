@@ -227,8 +227,8 @@ def compare(pycolmap: Any, folder: Path, _plan: Any, numbered: Names) -> None:
             words[number] = sample[word == number].mean(axis=0)
     described = np.zeros((len(names), *words.shape), np.float32)
     for each, found in zip(described, features, strict=True):
-        word = nearest(found)
-        np.add.at(each, word, found - words[word])
+        member = (nearest(found)[:, None] == np.arange(len(words))).astype(np.float32)
+        each[:] = member.T @ found - member.sum(axis=0)[:, None] * words
         each /= np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-6)
         print(1, flush=True)
     rows = described.reshape(len(names), -1)

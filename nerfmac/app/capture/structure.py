@@ -251,7 +251,8 @@ class Solver:
         if matching == "exhaustive":
             pairs = list(combinations(self._names, 2))
         else:
-            self.run("similar", len(self._names), "comparing images")
+            shown = "comparing images" if self._is_mapping else "matches"
+            self.run("similar", len(self._names), shown)
             with np.load(self.folder / "similar.npz") as stored:
                 pairs = most_similar(stored["names"].tolist(), stored["similarity"])
         if self._seconds_per_pair is not None:

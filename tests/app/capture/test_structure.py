@@ -1,12 +1,14 @@
 """Sequential matching of ordered images, its fallback, and images without a camera."""
 
+from contextlib import nullcontext
 from itertools import combinations, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture import pairs, structure
+from nerfmac.app.capture import colmap_process, pairs, structure
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -165,3 +167,27 @@ def test_the_reason_against_an_order_is_what_was_counted():
     alike = dict.fromkeys(combinations(names, 2), 99)
     assert "far apart" in pairs.why_no_walk(names, alike)
     assert pairs.why_no_walk(["a"], {}) != ""
+
+
+def test_images_with_the_same_features_are_the_most_similar(tmp_path):
+    """Four images, of which two and two show many of the same features."""
+    random = np.random.default_rng(4)
+    shared = random.uniform(0, 255, (2, 400, 128))
+    others = random.uniform(0, 255, (4, 200, 128))
+    features = [np.concatenate([shared[n % 2], others[n]]).astype(np.uint8) for n in range(4)]
+    features.append(np.zeros((0, 128), np.uint8))  # An image without features.
+    database = SimpleNamespace(
+        read_all_images=lambda: [SimpleNamespace(image_id=n, name=f"{n}.jpg") for n in range(5)],
+        read_descriptors=lambda number: SimpleNamespace(data=features[number]),
+    )
+    pycolmap = SimpleNamespace(Database=SimpleNamespace(open=lambda _: nullcontext(database)))
+    names = SimpleNamespace(given=lambda name: f"photo {name}")
+    colmap_process.compare(pycolmap, tmp_path, None, names)
+    with np.load(tmp_path / "similar.npz") as stored:
+        similarity = stored["similarity"]
+        assert stored["names"].tolist() == [f"photo {n}.jpg" for n in range(5)]
+    assert np.isfinite(similarity).all()
+    assert np.diag(similarity)[:4] == pytest.approx(1.0, abs=1e-5)
+    np.fill_diagonal(similarity, -1.0)
+    assert similarity.argmax(axis=1)[:4].tolist() == [2, 3, 0, 1]
+    assert min(similarity[0, 2], similarity[1, 3]) > similarity[:2, [1, 0]].diagonal().max() + 0.2
