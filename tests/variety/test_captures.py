@@ -15,6 +15,7 @@ from nerfmac.app.capture.structure import Solver
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.common import read_json
 from nerfmac.geometry.lenses import Lens
+from tests.conftest import daily_but
 from tests.variety import captures, paths
 from tests.variety.worlds import World, box, ground, rectangle, room, table
 
@@ -101,11 +102,6 @@ def solved(tmp_path, monkeypatch):
         return solver.solve("auto")
 
     return solve
-
-
-def daily_but(cases, *often):
-    """Return the names of cases, all but `often` of daily tests."""
-    return [pytest.param(name, marks=[pytest.mark.daily] * (name not in often)) for name in cases]
 
 
 def differences(found, cameras):
