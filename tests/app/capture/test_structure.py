@@ -4,7 +4,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
 
 from nerfmac.app.capture import pairs, structure
 from nerfmac.app.capture.findings import Finding, Verdict
@@ -112,17 +111,6 @@ def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(
     assert photos["mapped"] == ["sequential", "draft", "repaired-3", "draft", "repaired-2"]
     assert not found.verdict.is_refused
     assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
-
-
-@pytest.fixture
-def images(tmp_path):
-    random = np.random.default_rng(2)
-    for index, name in enumerate(NAMES):
-        image = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
-        if index in (3, 4, 11):
-            image = image.filter(ImageFilter.GaussianBlur(2))
-        image.save(tmp_path / name)
-    return tmp_path
 
 
 @pytest.mark.parametrize(
