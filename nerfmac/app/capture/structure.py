@@ -252,7 +252,7 @@ class Solver:
             pairs = list(combinations(self._names, 2))
         else:
             self.run("similar", len(self._names), "comparing images")
-            with np.load(self.folder / "similar.npz") as stored:
+            with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
                 pairs = most_similar(stored["names"].tolist(), stored["similarity"])
         if self._seconds_per_pair is not None:
             seconds = self._seconds_per_pair * len(pairs)
