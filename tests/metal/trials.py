@@ -1,4 +1,4 @@
-"""Small kernels for the executor to run, and what right ones give."""
+"""Small kernels for the executor to run."""
 
 from __future__ import annotations
 

@@ -30,12 +30,6 @@ FAILURE = ON_METAL[0]  # the others have the same effect
 STEPS = 24
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", False)
-    monkeypatch.setattr(watchdog, "PAUSE", 0.0)
-
-
 def fail_at(monkeypatch, owner, name, calls):
     """Let the method `name` raise at its calls of these numbers, from 1 on; returns the count."""
     count, method = Counter(), getattr(owner, name)

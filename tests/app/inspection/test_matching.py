@@ -71,7 +71,7 @@ READINGS = [
 ]
 
 
-@pytest.mark.parametrize("case", daily_but(range(len(READINGS)), 0, 4, 7))
+@pytest.mark.parametrize("case", daily_but(range(len(READINGS)), 0, 4))
 def test_another_reading_of_all_poses_is_named(captured, case):
     change, words = READINGS[case]
     (line,) = findings(captured, posed(captured[1], change))
@@ -87,16 +87,17 @@ def reordered(cameras, sources):
     }
 
 
-@pytest.mark.parametrize(
-    ("order", "words"),
-    [
-        (lambda names: names[1:] + names[:1], "the pose of the previous image"),
-        (lambda names: names[-1:] + names[:-1], "the pose of the next image"),
-        (lambda names: names[::-1], "in the reverse order"),
-        (lambda names: names[::2] + names[1::2], "no other reading of the poses fits"),
-    ],
-)
-def test_poses_in_another_order_than_the_images_are_reported(captured, order, words):
+ORDERS = [
+    (lambda names: names[1:] + names[:1], "the pose of the previous image"),
+    (lambda names: names[-1:] + names[:-1], "the pose of the next image"),
+    (lambda names: names[::-1], "in the reverse order"),
+    (lambda names: names[::2] + names[1::2], "no other reading of the poses fits"),
+]
+
+
+@pytest.mark.parametrize("case", daily_but(range(len(ORDERS)), 1))
+def test_poses_in_another_order_than_the_images_are_reported(captured, case):
+    order, words = ORDERS[case]
     (line,) = findings(captured, reordered(captured[1], order(sorted(captured[1]))))
     assert words in line
 
