@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,13 @@ NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }
+
+
+def daily_but(values: Iterable[Any], *often: Any) -> list[Any]:
+    """Return the values as parameters of a test: all but `often` run once a day."""
+    return [
+        pytest.param(value, marks=[pytest.mark.daily] * (value not in often)) for value in values
+    ]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -21,17 +21,6 @@ from nerfmac.ops.spherical_harmonics import spherical_harmonics
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-@pytest.fixture
-def fused(tmp_path):
-    """Whether a function that is compiled now has its operations fused, by its graph."""
-
-    def tells(compiled) -> bool:
-        mx.export_to_dot(str(tmp_path / "graph.dot"), compiled(mx.ones(5)))
-        return "Compiled" in (tmp_path / "graph.dot").read_text()
-
-    return tells
-
-
 def graphs():
     """Two kernels, one of them a gradient's, and a third inside a compiled function."""
     gradient = mx.grad(lambda x: spherical_harmonics(x).sum())(mx.ones((3, 3)))

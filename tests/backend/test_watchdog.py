@@ -113,12 +113,6 @@ def test_launches_are_shorter_afterwards(monkeypatch):
     assert (before[1].rays, after[1].rays) == (2**16, 2**15)
 
 
-THREADS = (
-    "[metal_kernel] Thread group size (256) is greater than  the maximum allowed threads per "
-    "threadgroup (192)."
-)
-
-
 METALS = (b"[metal::malloc] Attempting to allocate ", b"[metal::malloc] Resource limit (")
 LAUNCHES = (b"[METAL] Command buffer execution failed: {}.",)
 

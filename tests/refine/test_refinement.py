@@ -18,7 +18,6 @@ from nerfmac.refine.refinement import (
     LENSES,
     POSES,
     CameraRefinement,
-    align_cameras,
     align_poses,
     moved_poses,
 )
@@ -292,13 +291,6 @@ def test_what_all_cameras_moved_by_on_their_own_moves_no_other():
     refined = np.array(moved_poses(mx.array(given.astype(np.float32)), moves)).astype(float)
     others = poses(5)
     assert np.abs(align_poses(others, given, refined) - others).max() < 0.01
-
-
-def test_cameras_follow_others_that_stay(scene):
-    cameras, train = scene.views("test").cameras, scene.views("train").cameras
-    aligned = align_cameras(cameras, train, train)
-    np.testing.assert_allclose(aligned.poses, cameras.poses, atol=1e-5)
-    assert mx.array_equal(aligned.intrinsics, cameras.intrinsics)
 
 
 def points_of(views: Cameras) -> np.ndarray:

@@ -9,43 +9,18 @@ import pytest
 from tests.conftest import ROOT
 from tests.stand_ins import write_programs
 
-TOOLS = ("make", "bash", "sh", "ls", "rm", "touch", "mkdir", "dirname")
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
 
-@pytest.fixture
-def machine(tmp_path):
-    """Run `make demo` where only `TOOLS` and the given programs are, each a line of shell."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for tool in filter(shutil.which, TOOLS):
-        (folder / tool).symlink_to(shutil.which(tool))
-
-    def run(**programs):
-        for name, line in programs.items():
-            path = folder / name
-            path.write_text(f"#!/bin/sh\n{line}\n")
-            path.chmod(0o755)
-        command = ["make", "-C", str(ROOT), "demo", f"VENV={tmp_path / 'venv'}"]
-        done = subprocess.run(
-            command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False
-        )
-        assert not (tmp_path / "venv").exists()
-        return done
-
-    return run
-
-
-def mac(processor="arm64", *, translated=0, version="15.3"):
-    return {
-        "uname": f'case "$1" in -s) echo Darwin;; -m) echo {processor};; esac',
-        "sysctl": f"echo {translated}",
-        "sw_vers": f"echo {version}",
-    }
+MAC = {
+    "uname": 'case "$1" in -s) echo Darwin;; -m) echo arm64;; esac',
+    "sysctl": "echo 0",
+    "sw_vers": "echo 15.3",
+}
 
 
 @pytest.mark.parametrize(
-    ("programs", "hidden"), [(mac(), True), ({"uname": "echo Linux"}, False)], ids=["mac", "linux"]
+    ("programs", "hidden"), [(MAC, True), ({"uname": "echo Linux"}, False)], ids=["mac", "linux"]
 )
 def test_the_environment_on_a_mac_is_not_hidden(tmp_path, programs, hidden):
     """Python reads no hidden file that points to an editable package, and macOS may hide .venv."""

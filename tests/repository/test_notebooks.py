@@ -15,6 +15,7 @@ from PIL import Image
 from nerfmac import Rendered
 from scripts.strip_notebooks import NOTEBOOKS, main
 from tests.app.viewer.notebook.lab import jupyter_environment
+from tests.conftest import daily_but
 
 IN_FULL = "1_quick_start.ipynb"  # by tests/app/viewer/notebook/test_quick_start.py, in a browser
 LONGEST = 300  # seconds that a cell may run
@@ -94,10 +95,7 @@ def test_a_notebook_is_stored_with_its_cells_alone_and_about_no_particular_machi
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [
-        pytest.param(path, marks=[pytest.mark.daily] * (path.stem == "3_inside_the_method"))
-        for path in SHORTENED
-    ],
+    daily_but(SHORTENED, *[path for path in SHORTENED if not path.stem.startswith("3_")]),
     ids=lambda path: path.stem,
 )
 def test_a_notebook_runs_from_top_to_bottom(run, path, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.app.capture import corner
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 SCRIPTS = ROOT / "scripts"
@@ -21,14 +21,13 @@ ELSEWHERE = {
     "viewer_image.py": "tests/app/viewer/notebook/test_scripts.py",
     "blender_cameras.py": "tests/app/export/test_points.py",
     "check_install.sh": "tests/repository/test_wheel.py",
-    "compare_torch.py": "tests/scripts/test_torch_peer.py",
+    "compare_torch.py": "CONTRIBUTING.md",
     "compile_metal.py": "scripts/first_mac.sh",
     "crash.py": "tests/trust/test_full_disk.py",
     "documentation.py": "mkdocs.yml",
     "field_comments.py": "mkdocs.yml",
     "first_mac.sh": "tests/repository/test_first_mac.py",
     "local_ranks.py": "tests/ranks/test_ranks.py",
-    "model_curves.py": "tests/scripts/test_model_curves.py",
     "pose_differences.py": "scripts/judge_captures.py",
     "probe_metal.py": "scripts/first_mac.sh",
     "prose_check.py": "Makefile",
@@ -42,8 +41,8 @@ ELSEWHERE = {
     "trials.py": "scripts/judge.py",
 }
 """The file that names and runs each script that is not run here: a test, another script that a test
-runs, the configuration of the site, which a test builds, or the Makefile, whose target `lint` is a
-part of CI."""
+runs, the configuration of the site, which a test builds, the Makefile, whose target `lint` is a
+part of CI, or the guide that describes how to run the tests of the script."""
 CPU = ("--device", "cpu")
 RUNS = {
     "bench_scaling.py": (1, "--scene", "SCENE", "--seconds", 1, *CPU, "--preset", "tiny"),
@@ -52,11 +51,11 @@ RUNS = {
     "judge.py": ("SCENE:seconds=1", "--seeds", 1, "--preset", "tiny", *CPU),
     "judge_captures.py": ("PHOTOS:matching=exhaustive,focal_35mm=28",),
     "make_scene.py": ("--out", "OUT", "--size", 16, "--views", 1, 0, 0),
+    "model_curves.py": ("SCENE", "--seconds", 1, *CPU, "--preset", "tiny"),
     "render_video.py": ("RUN", "--frames", 2, "--size", "32x24", "--out", "OUT.mp4", *CPU),
     "train.py": ("SCENE", *FLAGS, "--steps", 4, "--no-video", "--out", "OUT"),
 }
 """Arguments with which each script is run here. Upper-case words are replaced by paths."""
-DAILY = {"bench_scaling.py", "bench_session.py", "judge.py", "judge_captures.py"}
 INSTALL = ("install_chromium.sh", "install_clang.sh")
 """Scripts that install programs; here they find one, or refuse one."""
 
@@ -81,8 +80,7 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "script",
-    [pytest.param(name, marks=[pytest.mark.daily] * (name in DAILY)) for name in sorted(RUNS)],
+    "script", daily_but(RUNS, "fuzz.py", "make_scene.py", "render_video.py", "train.py")
 )
 def test_a_script_runs(script, places, tmp_path):
     if script == "judge_captures.py":

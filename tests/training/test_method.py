@@ -197,20 +197,6 @@ def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
         resume(run, Goal(steps=1), progress=False)
 
 
-def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
-    def interrupt(_report):
-        raise KeyboardInterrupt
-
-    settings = {"method": METHODS["all"], "goal": Goal(steps=40), "progress": False}
-    whole = nerfmac.train(scene, config=CONFIG, **settings)
-    stopped = nerfmac.train(scene, config=CONFIG, out=tmp_path, on_report=interrupt, **settings)
-    assert 0 < stopped.state.step < 40
-    run = nerfmac.resume(tmp_path, scene=scene, **settings)
-    assert run.state.step == 40
-    for name, values in whole.state.parameters.items():
-        assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
-
-
 def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
     seen = []
 

@@ -7,6 +7,7 @@ from nerfmac.app.run.start import beginning, drained
 from nerfmac.config import AUTO, PRESETS, override
 from nerfmac.training.goal import Goal
 from nerfmac.training.resolve import for_pace
+from tests.conftest import daily_but
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 UNKNOWN = override(PRESETS["base"], preset=AUTO)
@@ -36,28 +37,24 @@ def test_the_choice_is_the_preset_base_and_keeps_what_the_user_set(steps):
 SMALL = override(UNKNOWN, occupancy={"resolution": 16}, grid={"levels": 4, "features": 4})
 
 
+CHOSEN = {
+    ("M1", 15): (2**14, 16),
+    ("M1", 60): (2**15, 17),
+    ("M1", 180): (2**17, 19),
+    ("M2 Pro", 7): (2**14, 16),
+    ("M2 Pro", 15): (2**15, 17),
+    ("M4 Max", 60): (2**17, 19),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("gpu", "seconds", "chosen"),
-    [
-        ("M1", 15, (2**14, 16)),
-        *(
-            pytest.param(*case, marks=pytest.mark.daily)
-            for case in (
-                ("M1", 60, (2**15, 17)),
-                ("M1", 180, (2**17, 19)),
-                ("M2 Pro", 7, (2**14, 16)),
-                ("M2 Pro", 15, (2**15, 17)),
-            )
-        ),
-        ("M4 Max", 60, (2**17, 19)),
-    ],
-)
-def test_the_speed_is_measured_and_told_and_decides(scene, caplog, gpu, seconds, chosen):
+@pytest.mark.parametrize("case", daily_but(CHOSEN, ("M1", 15), ("M4 Max", 60)))
+def test_the_speed_is_measured_and_told_and_decides(scene, caplog, case):
+    gpu, seconds = case
     caplog.set_level("INFO", "nerfmac")
     with slow_gpu(gpu):
         run = drained(beginning(scene, SMALL, Goal(seconds=seconds), progress=False))
-    assert sizes(run.config) == chosen
+    assert sizes(run.config) == CHOSEN[case]
     assert run.config.preset == "base"
     assert run.state.step == 0
     steps = seconds / step_seconds(PRESETS["base"], gpu)

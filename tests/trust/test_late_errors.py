@@ -13,7 +13,6 @@ from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, t
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
-from nerfmac.backend import watchdog
 from nerfmac.backend.watchdog import note
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.rendering import evaluation
@@ -61,12 +60,6 @@ class LateGpu:
 def recycled(values):
     """The bytes of an array in the reverse order, which are as finite as they were."""
     return mx.contiguous(values.reshape(-1)[::-1].reshape(values.shape))
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", False)
-    monkeypatch.setattr(watchdog, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from nerfmac.app.capture.structure import Solver
 from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.common import read_json
 from nerfmac.geometry.lenses import Lens
+from tests.conftest import daily_but
 from tests.variety import captures, paths
 from tests.variety.worlds import World, box, ground, rectangle, room, table
 
@@ -103,11 +104,6 @@ def solved(tmp_path, monkeypatch):
     return solve
 
 
-def daily_but(cases, *often):
-    """Return the names of cases, all but `often` of daily tests."""
-    return [pytest.param(name, marks=[pytest.mark.daily] * (name not in often)) for name in cases]
-
-
 def differences(found, cameras):
     """Return the median differences of the camera positions, relative to their median distance from
     the center, and of the viewing directions in degrees, after a similarity transform."""
@@ -130,7 +126,7 @@ def differences(found, cameras):
     return np.median(away) / np.median(np.linalg.norm(true, axis=1)), np.median(angle)
 
 
-@pytest.mark.parametrize("case", daily_but(GOOD, "flat ground without EXIF", "wall", "object"))
+@pytest.mark.parametrize("case", daily_but(GOOD, "flat ground without EXIF", "wall"))
 def test_a_good_capture_is_accepted_with_right_cameras(solved, case):
     world, cameras, is_known = GOOD[case]
     found = solved(world, cameras, is_known)

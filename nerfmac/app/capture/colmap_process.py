@@ -51,9 +51,6 @@ MAX_FREED_ERROR, MAX_FREED = 0.96, 30
 """Maximum reprojection error with two focal lengths, relative to the error with a common one, and
 approximate maximum number of images for which both are compared. In rendered captures that are not
 squeezed, the error is at least 0.99, and in squeezed ones, it is at most 0.95."""
-WORDS, SAMPLED, ITERATIONS = 64, 300, 8
-"""Number of visual words, number of features of each image from which they are computed, and number
-of iterations of k-means."""
 PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
 
 
@@ -64,14 +61,17 @@ def main(stage: str, folder: Path) -> None:
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
+    if stage == "similar":  # Only this stage imports the package, which takes a second.
+        from nerfmac.app.capture.similarity import compare
+
+        return compare(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,
-        "similar": compare,
         "mapping": map_cameras,
         "points": triangulate,
     }
-    stages[stage](pycolmap, folder, plan, names)
+    return stages[stage](pycolmap, folder, plan, names)
 
 
 class Names:
@@ -197,43 +197,6 @@ def write_matches(pycolmap: Any, database: Any, path: Path, numbered: Names) -> 
             ends=np.array(ends, np.int64),
             pixels=np.concatenate(parts).astype(np.float32),
         )
-
-
-def compare(pycolmap: Any, folder: Path, _plan: Any, numbered: Names) -> None:
-    """Write the names of the images and the similarity (n, n) of all pairs.
-
-    The similarity is the cosine between VLAD descriptors (Jégou et al. 2010): for each visual word,
-    the normalized sum of the differences between the features of an image and the word. The words
-    are the k-means clusters of features of these images.
-    """
-    import numpy as np
-
-    names, features = [], []
-    with pycolmap.Database.open(folder / "database.db") as opened:
-        for image in opened.read_all_images():
-            names.append(numbered.given(image.name))
-            found = np.asarray(opened.read_descriptors(image.image_id).data, np.float32)
-            features.append(found.reshape(-1, 128))
-    random = np.random.default_rng(SEED)
-    sample = np.concatenate([random.permutation(found)[:SAMPLED] for found in features])
-    words = random.permutation(sample)[:WORDS]
-
-    def nearest(found: np.ndarray) -> np.ndarray:
-        return np.argmax(found @ words.T - 0.5 * np.square(words).sum(axis=1), axis=1)
-
-    for _ in range(ITERATIONS):
-        word = nearest(sample)
-        for number in np.unique(word):
-            words[number] = sample[word == number].mean(axis=0)
-    described = np.zeros((len(names), *words.shape), np.float32)
-    for each, found in zip(described, features, strict=True):
-        member = (nearest(found)[:, None] == np.arange(len(words))).astype(np.float32)
-        each[:] = member.T @ found - member.sum(axis=0)[:, None] * words
-        each /= np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-6)
-        print(1, flush=True)
-    rows = described.reshape(len(names), -1)
-    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-6)
-    np.savez(folder / "similar.npz", names=np.array(names, str), similarity=rows @ rows.T)
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:

@@ -253,7 +253,7 @@ class Solver:
         else:
             shown = "comparing images" if self._is_mapping else "matches"
             self.run("similar", len(self._names), shown)
-            with np.load(self.folder / "similar.npz") as stored:
+            with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
                 pairs = most_similar(stored["names"].tolist(), stored["similarity"])
         if self._seconds_per_pair is not None:
             seconds = self._seconds_per_pair * len(pairs)

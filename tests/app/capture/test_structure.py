@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
 
-from nerfmac.app.capture import colmap_process, pairs, structure
+from nerfmac.app.capture import pairs, similarity, structure
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -116,17 +115,6 @@ def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(
     assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
 
 
-@pytest.fixture
-def images(tmp_path):
-    random = np.random.default_rng(2)
-    for index, name in enumerate(NAMES):
-        image = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
-        if index in (3, 4, 11):
-            image = image.filter(ImageFilter.GaussianBlur(2))
-        image.save(tmp_path / name)
-    return tmp_path
-
-
 @pytest.mark.parametrize(
     ("in_any", "chosen", "mapped"),
     [
@@ -182,12 +170,12 @@ def test_images_with_the_same_features_are_the_most_similar(tmp_path):
     )
     pycolmap = SimpleNamespace(Database=SimpleNamespace(open=lambda _: nullcontext(database)))
     names = SimpleNamespace(given=lambda name: f"photo {name}")
-    colmap_process.compare(pycolmap, tmp_path, None, names)
+    similarity.compare(pycolmap, tmp_path, names)
     with np.load(tmp_path / "similar.npz") as stored:
-        similarity = stored["similarity"]
+        found = stored["similarity"]
         assert stored["names"].tolist() == [f"photo {n}.jpg" for n in range(5)]
-    assert np.isfinite(similarity).all()
-    assert np.diag(similarity)[:4] == pytest.approx(1.0, abs=1e-5)
-    np.fill_diagonal(similarity, -1.0)
-    assert similarity.argmax(axis=1)[:4].tolist() == [2, 3, 0, 1]
-    assert min(similarity[0, 2], similarity[1, 3]) > similarity[:2, [1, 0]].diagonal().max() + 0.2
+    assert np.isfinite(found).all()
+    assert np.diag(found)[:4] == pytest.approx(1.0, abs=1e-5)
+    np.fill_diagonal(found, -1.0)
+    assert found.argmax(axis=1)[:4].tolist() == [2, 3, 0, 1]
+    assert min(found[0, 2], found[1, 3]) > found[0, 1] + 0.2

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture.findings import Evidence
-from nerfmac.app.capture.two_views import CapturedImage, agreements, turned_share
+from nerfmac.app.capture.two_views import CapturedImage, turned_share
 from nerfmac.app.capture.verdict import judge
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
-from nerfmac.geometry.cameras import Camera
 from tests.app.capture.reconstructions import (
     FOCAL,
     HEIGHT,
@@ -201,17 +199,3 @@ def test_cameras_on_the_wrong_side_of_an_object_are_refused(count, sides):
     model = model_of(captured, poses, groups=[0] * middle + [1] * middle)
     found = verdict(captured, model)
     assert next(finding.kind for finding in found.findings if finding.is_refused) == "order"
-
-
-def test_matches_agree_with_true_cameras_only():
-    captured = around_a_can(20, alike=False)
-    model = model_of(captured)
-    lens = lens_of(model.cameras[1], "camera")
-    cameras = {image.name: Camera(lens, camera_to_file(image)) for image in model.images}
-    matches = matches_of(captured, [(0, 1), (0, 3)])
-    assert min(agreements(matches, cameras).values()) > 0.95
-    pose = cameras["01.png"].pose.copy()
-    pose[:, :3] = pose[:, :3] @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])
-    assert agreements(matches, cameras | {"01.png": Camera(lens, pose)})["00.png", "01.png"] < 0.1
-    behind = {name: Camera(lens, camera.pose * [1, 1, 1, -1]) for name, camera in cameras.items()}
-    assert max(agreements(matches, behind).values()) < 0.05

@@ -13,6 +13,7 @@ from nerfmac.app.export.fusion import DepthView, depth_views, fused
 from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.geometry.placement import Placement
 from tests.app.export.egg import Egg, distance_to, egg_run
+from tests.pinhole import pixel_rays, sphere_hits
 
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
@@ -29,14 +30,7 @@ RESOLUTION = 60
 def ball_view(eye, *, floater: float | None = None) -> DepthView:
     """The exact depth of a ball from a position; a `floater` is a surface at this distance."""
     camera = Camera.look_at(eye, CENTER, (0.1, 0.2, 1.0), LENS)
-    row, column = np.mgrid[: LENS.height, : LENS.width] + 0.5
-    x, y = (column - LENS.cx) / LENS.fl_x, (LENS.cy - row) / LENS.fl_y
-    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ camera.pose[:, :3].T.astype(float)
-    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
-    offset = camera.pose[:, 3] - CENTER
-    along = direction @ offset
-    inside = along**2 - offset @ offset + RADIUS**2
-    depth = np.where(inside > 0, -along - np.sqrt(np.maximum(inside, 0.0)), np.inf)
+    depth = sphere_hits(*pixel_rays(camera), CENTER, RADIUS)
     if floater is not None:
         depth[10:30, 20:50] = floater
     return DepthView(camera, depth.astype(np.float32))

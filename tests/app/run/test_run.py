@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Goal, InputError, load_scene
-from nerfmac.app.run import Run, Training, resume, train
+from nerfmac.app.run import Run, resume, train
 from tests.scene_factory import CONFIG, FLAGS, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}
@@ -71,21 +71,6 @@ def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
     assert in_memory.state.step == in_files.state.step == 8
     assert "interrupted after step 8; nerfmac.resume continues" in caplog.text
     assert Run.load(tmp_path / "run").state.step == 8
-
-
-def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_bits(scene, tmp_path):
-    out = tmp_path / "run"
-    whole, training = Run.begin(scene, CONFIG), Training.begin(Run.begin(scene, CONFIG), out)
-    halved = training.run
-    resume(whole, Goal(steps=30), progress=False)
-    with pytest.raises(KeyboardInterrupt):
-        training.train(Goal(steps=30), progress=False, on_report=interrupt_at(8))
-    assert halved.state.step == 8
-    assert Run.load(out).state.step == 8, "it is saved before anybody else hears of it"
-    training.train(Goal(steps=30), progress=False)
-    for name, values in whole.state.arrays().items():
-        assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
-    assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
 
 
 def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):

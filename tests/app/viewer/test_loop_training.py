@@ -66,22 +66,6 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
         assert np.array(got).tobytes() == np.array(want).tobytes(), name
 
 
-def test_training_that_is_paused_goes_on_from_there(page):
-    page.open()
-    page.say("train")
-    page.work(30)
-    page.say("pause")
-    page.settle()
-    step = page.session.run.state.step
-    assert step > 120
-    page.settle()
-    assert page.session.run.state.step == step
-    page.say("set", values={"steps": step + 5})
-    page.say("train")
-    page.settle()
-    assert page.session.run.state.step == step + 5
-
-
 def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
     page = Page(Preview(scene, COARSE, CONFIGURED, None))
     shown = page.session.run

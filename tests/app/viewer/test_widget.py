@@ -13,7 +13,7 @@ import pytest
 
 import nerfmac
 from nerfmac import DivergedError, InputError, Run
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.decoding import decoded
 from tests.scene_factory import COARSE
 
@@ -171,7 +171,7 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
-@pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.close()"])
+@pytest.mark.parametrize("last", daily_but(["", "viewer.wait(60.0)", "viewer.close()"], ""))
 def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
 import json, time, nerfmac

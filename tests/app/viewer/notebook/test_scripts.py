@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.app.viewer.notebook.browser import chromium
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -36,10 +36,7 @@ def places(tmp_path_factory):
     return {"RUN": run, "PAGE": page}
 
 
-@pytest.mark.parametrize(
-    "script",
-    [pytest.param(name, marks=[pytest.mark.daily] * (name != "viewer_image")) for name in RUNS],
-)
+@pytest.mark.parametrize("script", daily_but(RUNS, "viewer_image"))
 def test_a_script_runs(script, places, tmp_path):
     chromium("none")  # Skips the test without a browser.
     words, constants = RUNS[script]
