@@ -28,8 +28,8 @@ from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
-from tests.app.export.scene_page.tab import WEBGPU, Tab
-from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.export.scene_page.tab import Tab
+from tests.app.viewer.notebook.browser import WEBGPU, running_chromium
 
 SIZE = 640, 400
 """Width and height of the page in pixels."""

@@ -7,7 +7,7 @@
 # that is deleted. Takes some minutes, most of them for selftest; ends at the first that fails.
 set -euo pipefail
 bin="$(cd "$1/bin" && pwd)"
-corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/app/capture" && pwd)" # draws photos
+tests="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests" && pwd)" # draws photos
 shift
 work="$(mktemp -d)"
 server=
@@ -30,14 +30,14 @@ nerfmac render run --device cpu --frames 2 --size 64x48 --out video.mp4
 nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
-mkdir photos
-PYTHONPATH="$corner" python << 'END'
-import corner
+mkdir photos path
+ln -s "$tests" path/tests # without the nerfmac of the repository
+PYTHONPATH=path python << 'END'
+from tests.app.capture import corner
 from PIL import Image
 
-sheets = corner.papers()
 for number, camera in enumerate(corner.cameras(6)):
-    Image.fromarray(corner.seen(camera, sheets)).save(f"photos/{number}.png")
+    Image.fromarray(corner.seen(camera)).save(f"photos/{number}.png")
 END
 nerfmac capture photos --out captured --matching exhaustive --focal-35mm 28
 nerfmac inspect captured

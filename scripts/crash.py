@@ -66,9 +66,8 @@ def jobs(home: Path) -> list[Job]:
     words = ["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]
     start(words).communicate(timeout=PATIENCE)
     photos.mkdir()
-    sheets = corner.papers()
     for index, camera in enumerate(corner.cameras(6)):
-        Image.fromarray(corner.seen(camera, sheets)).save(photos / f"{index}.png")
+        Image.fromarray(corner.seen(camera)).save(photos / f"{index}.png")
 
     def train(folder: Path) -> list[object]:
         out = folder / "run"

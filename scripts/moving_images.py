@@ -1,14 +1,16 @@
 """Create the animated images in the README and the documentation. All of them show the built-in
 scene.
 
-    nerfmac train --seconds 150 --out runs/still_life
+    nerfmac train --steps 8000 --out runs/still_life
     python scripts/moving_images.py videos runs/still_life docs/images
+    python scripts/moving_images.py orbit runs/still_life data/video.webp
     python scripts/moving_images.py viewer data/training.webp
 
 `videos` renders the run along every path of `nerfmac render`, and along the orbit once for each
-output: NAME.webp. `viewer` opens the viewer in JupyterLab in Chromium, starts training, and drags
-the view: a time-lapse with increasing intervals between images. The requirements are the same as
-for the tests of the viewer (CONTRIBUTING.md, "The viewer").
+output: NAME.webp. `orbit` renders one large orbit. `viewer` opens the page of `nerfmac view` in
+Chromium, and drags the view while the field is trained: a time-lapse with increasing intervals
+between images. The requirements are the same as for the tests of the viewer (CONTRIBUTING.md, "The
+viewer").
 """
 
 from __future__ import annotations
@@ -21,29 +23,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PIL import Image
+from playwright.sync_api import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from viewer_image import LAST_FRAME, PATIENCE, opened, viewer
+
+import nerfmac
 from nerfmac.app.paths import MOVES, tour
 from nerfmac.app.run import Run
 from nerfmac.app.video import render_video
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
+from nerfmac.geometry import Camera
 from tests.app.viewer.notebook.browser import running_chromium
-from tests.app.viewer.notebook.desk import at_desk
-from tests.app.viewer.notebook.lab import Lab
-from tests.app.viewer.notebook.sight import Sight
-from tests.app.viewer.notebook.tab import Tab
 
-SIDE = 240
-"""Width and height of animated images in pixels."""
+SIDE, LARGE_SIDE = 240, 720
+"""Width and height of animated images in the documentation and in the README, in pixels."""
 FRAMES = 40
 MILLISECONDS = 100
 """Duration of each frame in milliseconds."""
 QUALITY = 60
 """WebP quality from 0 to 100."""
 
-CELL = "import nerfmac\n\nviewer = nerfmac.Viewer(nerfmac.builtin_scene_path())\nviewer"
-PAGE = {"width": 1240, "height": 640}
+COMPUTER = {"viewport": {"width": 1240, "height": 640}}
 SHOTS = 44
 """Number of frames in the animated image of the training."""
 LAST_STEP = 1500
@@ -51,9 +53,6 @@ LAST = 12
 """Number of times that the last image is repeated, so that it is visible for longer."""
 TURN = 8
 """Horizontal mouse motion between two frames, in pixels."""
-CLOSER = -60
-"""Mouse wheel motion in pixels that moves the camera closer, so that the scene fills the view next
-to the panel."""
 
 
 def main() -> None:
@@ -63,10 +62,16 @@ def main() -> None:
     videos = kinds.add_parser("videos")
     videos.add_argument("run", type=Path, metavar="RUN")
     videos.add_argument("out", type=Path, metavar="FOLDER")
+    orbit = kinds.add_parser("orbit")
+    orbit.add_argument("run", type=Path, metavar="RUN")
+    orbit.add_argument("out", type=Path, metavar="OUT.webp")
     kinds.add_parser("viewer").add_argument("out", type=Path, metavar="OUT.webp")
     arguments = parser.parse_args()
     if arguments.kind == "videos":
         make_videos(Run.load(arguments.run), arguments.out)
+    elif arguments.kind == "orbit":
+        run = Run.load(arguments.run)
+        save(rendered(run, run.orbit(FRAMES, size=(LARGE_SIDE, LARGE_SIDE))), arguments.out)
     else:
         save(in_training(), arguments.out, 150)
 
@@ -80,58 +85,46 @@ def make_videos(run: Run, out: Path) -> None:
     made = [(name, path, "rgb") for name, path in paths.items()]
     made += [(output, paths["orbit"], output) for output in OUTPUTS if output != "rgb"]
     for name, path, output in made:
-        with tempfile.TemporaryDirectory() as folder:
-            frames = Path(folder) / "frames"
-            render_video(run, path, frames, RenderOptions(output, samples_per_pixel=2))
-            images = [Image.open(file).convert("RGB") for file in sorted(frames.glob("*.png"))]
-        save(images, out / f"{name}.webp", MILLISECONDS)
+        save(rendered(run, path, output), out / f"{name}.webp")
+
+
+def rendered(run: Run, path: Sequence[Camera], output: str = "rgb") -> list[Image.Image]:
+    """Return the renderings of a run along a path."""
+    with tempfile.TemporaryDirectory() as folder:
+        frames = Path(folder) / "frames"
+        render_video(run, path, frames, RenderOptions(output, samples_per_pixel=2))
+        return [Image.open(file).convert("RGB") for file in sorted(frames.glob("*.png"))]
 
 
 def in_training() -> list[Image.Image]:
     """Return screenshots of the viewer while it trains on the built-in scene and the mouse drags
     the view."""
     images = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Lab(Path(folder)) as lab,
-        running_chromium() as browser,
-        at_desk(lab, browser, viewport=PAGE) as desk,
-    ):
-        tab = desk.open_notebook([CELL], "still life")
-        tab.start("application:toggle-left-area")
-        tab.start("notebook:run-cell")
-        tab.wait_for(".nerfmac-viewer", timeout=120)
-        sight = Sight(tab)
-        tab.wait_for(sight.last, timeout=120)
-        sight.click("Training panel")
-        image = sight.root.locator(".nerfmac-image")
-        image.hover(position={"x": 300, "y": 250})
-        tab.page.mouse.wheel(0, CLOSER)
-        tab.wait_for(lambda: sight.last().get("still"), timeout=240)
-        sight.click("Start training")
-        image.hover(position={"x": 100, "y": 200})
-        tab.page.mouse.down()
+    with running_chromium() as browser, viewer(nerfmac.builtin_scene_path()) as address:
+        page = opened(browser, address, COMPUTER)
+        page.get_by_role("button", name="Training panel").click()
+        page.mouse.move(100, 200)
+        page.mouse.down()
         for shot in range(SHOTS):
             wanted = round(LAST_STEP * (shot / (SHOTS - 1)) ** 2.5)
-            while sight.step() < wanted:
-                tab.page.wait_for_timeout(100)
-            tab.page.mouse.move(100 + TURN * (shot + 1), 200, steps=4)
-            tab.page.wait_for_timeout(600)
-            images.append(seen(tab))
-        tab.page.mouse.up()
-        sight.click("Pause training")
-        tab.wait_for(lambda: sight.last().get("still"), timeout=240)
-        images += LAST * [seen(tab)]
+            page.wait_for_function(f"() => {LAST_FRAME}.step >= {wanted}", timeout=PATIENCE)
+            page.mouse.move(100 + TURN * (shot + 1), 200, steps=4)
+            page.wait_for_timeout(600)
+            images.append(seen(page))
+        page.mouse.up()
+        page.get_by_role("button", name="Pause training").click()
+        page.wait_for_function(f"() => {LAST_FRAME}.still", timeout=PATIENCE)
+        images += LAST * [seen(page)]
     return images
 
 
-def seen(tab: Tab) -> Image.Image:
+def seen(page: Page) -> Image.Image:
     """Return a screenshot of the page, resized for the documentation."""
-    shown = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+    shown = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     return shown.resize((960, round(960 * shown.height / shown.width)), Image.Resampling.LANCZOS)
 
 
-def save(images: Sequence[Image.Image], out: Path, milliseconds: int) -> None:
+def save(images: Sequence[Image.Image], out: Path, milliseconds: int = MILLISECONDS) -> None:
     """Write `images` as one animated image that repeats."""
     first, *others = images
     first.save(

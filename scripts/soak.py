@@ -146,10 +146,10 @@ def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]
 def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
     """Capture the same six images `count` times, and yield the number of captures so far."""
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
-        photos, sheets = Path(scratch, "photos"), corner.papers()
+        photos = Path(scratch, "photos")
         photos.mkdir()
         for index, camera in enumerate(corner.cameras(6)):
-            Image.fromarray(corner.seen(camera, sheets)).save(photos / f"{index}.png")
+            Image.fromarray(corner.seen(camera)).save(photos / f"{index}.png")
         for number in range(count):
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 out = Path(folder, "scene")

@@ -1,8 +1,8 @@
-"""Create the viewer image in the README: a trained run in JupyterLab in Chromium, with an open
-panel.
+"""Create the images of the viewer in the README: `nerfmac view` with a trained run in Chromium, on
+a computer with an open panel and, with `--phone`, on an upright phone.
 
-    nerfmac train --steps 3000 --out runs/still_life
-    python scripts/viewer_image.py runs/still_life data/viewer.png
+    nerfmac train --steps 8000 --out runs/still_life
+    python scripts/viewer_image.py runs/still_life data/viewer.png --phone data/phone.png
 
 The requirements are the same as for the tests of the viewer (CONTRIBUTING.md, "The viewer").
 """
@@ -11,51 +11,74 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+from playwright.sync_api import Browser, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.app.viewer.notebook.browser import running_chromium
-from tests.app.viewer.notebook.desk import at_desk
-from tests.app.viewer.notebook.lab import Lab
-from tests.app.viewer.notebook.sight import Sight
 
-CELLS = ['import nerfmac\n\nviewer = nerfmac.Viewer("runs/still_life")\nviewer', "viewer.run"]
-PAGE = {"width": 1180, "height": 780}
-PIXELS = 1.5
-"""Number of image pixels per CSS pixel of the page."""
-CLOSER = -150
-"""Mouse wheel motion in pixels that moves the camera closer, so that the scene fills the view next
-to the panel."""
+COMPUTER: dict[str, Any] = {
+    "viewport": {"width": 1180, "height": 780},
+    "device_scale_factor": 1.5,
+}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "device_scale_factor": 2,
+    "has_touch": True,
+    "is_mobile": True,
+}
+PATIENCE = 600_000
+"""Maximum time for an image in milliseconds."""
+LAST_FRAME = "document.querySelector('.nerfmac-viewer')?.nerfmac.lastFrame"
 
 
 def main() -> None:
-    """Write the image that the command line requests."""
+    """Write the images that the command line requests."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("out", type=Path, metavar="OUT.png")
+    parser.add_argument("--phone", type=Path, metavar="OUT.png")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Lab(Path(folder)) as lab:
-        (lab.notebooks / "runs").mkdir()
-        (lab.notebooks / "runs" / "still_life").symlink_to(arguments.run.resolve())
-        with (
-            running_chromium() as browser,
-            at_desk(lab, browser, viewport=PAGE, device_scale_factor=PIXELS) as desk,
-        ):
-            tab = desk.open_notebook(CELLS, "still life")
-            tab.start("application:toggle-left-area")
-            tab.start("notebook:run-cell")
-            tab.wait_for(".nerfmac-viewer", timeout=120)
-            sight = Sight(tab)
-            tab.wait_for(sight.last, timeout=120)
-            sight.click("View panel")
-            sight.root.locator(".nerfmac-image").hover(position={"x": 300, "y": 250})
-            tab.page.mouse.wheel(0, CLOSER)
-            tab.wait_for(lambda: sight.last().get("still"), timeout=240)
-            tab.page.wait_for_timeout(2000)
-            tab.wait_for(lambda: sight.last().get("still"), timeout=240)
-            tab.page.screenshot(path=arguments.out)
+    with running_chromium() as browser, viewer(arguments.run) as address:
+        page = opened(browser, address, COMPUTER)
+        page.get_by_role("button", name="View panel").click()
+        save_at_rest(page, arguments.out)
+        if arguments.phone:
+            save_at_rest(opened(browser, address, PHONE), arguments.phone)
+
+
+@contextmanager
+def viewer(path: Path) -> Iterator[str]:
+    """Run `nerfmac view` with a run or a scene, and return the address of its page."""
+    command = [sys.executable, "-m", "nerfmac", "view", str(path), "--no-browser"]
+    with Popen(command, stdout=PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def opened(browser: Browser, address: str, device: dict[str, Any]) -> Page:
+    """Return a new page with the viewer, after its first image."""
+    page = browser.new_context(**device).new_page()
+    page.goto(address)
+    page.wait_for_function(f"() => {LAST_FRAME}", timeout=PATIENCE)
+    return page
+
+
+def save_at_rest(page: Page, out: Path) -> None:
+    """Write a screenshot of a page when its image has all its pixels."""
+    page.wait_for_timeout(2000)
+    page.wait_for_function(f"() => {LAST_FRAME}.still", timeout=PATIENCE)
+    page.wait_for_timeout(1000)
+    page.screenshot(path=out)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,38 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOK = "tests/app/viewer/notebook/"
+BROWSED = {
+    "tests/app/viewer/notebook/": "notebooks",
+    "tests/app/viewer/page/": "pages",
+    "tests/app/export/scene_page/": "pages",
+}
+"""By folder, groups of tests that run in one process, with one browser."""
 INSTALLS = re.compile(r"scripts/install_\w+\.sh")
+IS_DAILY = bool(os.environ.get("NERFMAC_DAILY"))
 NEEDS = {
+    "daily": (lambda: IS_DAILY, "runs once a day (set NERFMAC_DAILY=1 to run it)"),
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }
 
 
+def daily_but(values: Iterable[Any], *often: Any) -> list[Any]:
+    """Return the values as parameters of a test: all but `often` run once a day."""
+    return [
+        pytest.param(value, marks=[pytest.mark.daily] * (value not in often)) for value in values
+    ]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Whole files go to a process, and all notebook tests to one: two pages at once are slow."""
+    """Whole files go to a process, and all files of a group of `BROWSED` to the same process."""
     from xdist.scheduler.loadfile import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return NOTEBOOK if file.startswith(NOTEBOOK) else file
+            groups = [group for folder, group in BROWSED.items() if file.startswith(folder)]
+            return groups[0] if groups else file
 
     return Scheduling(config, log)
 

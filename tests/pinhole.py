@@ -1,4 +1,6 @@
-"""A pinhole camera's rays in NumPy: the tests' own, against which the program's are held."""
+"""Rays of a pinhole camera, and their distances to a sphere, in NumPy and apart from nerfmac."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,3 +16,14 @@ def pixel_rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
     )
     direction = local @ pose[:, :3].T
     return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+
+
+def sphere_hits(
+    origin: np.ndarray, direction: np.ndarray, center: Sequence[float], radius: float
+) -> np.ndarray:
+    """Distances (h, w) along rays with unit directions (h, w, 3) to a sphere, or infinity."""
+    offset = origin - np.array(center)
+    along = direction @ offset
+    inside = along**2 - offset @ offset + radius**2
+    distance = -along - np.sqrt(np.maximum(inside, 0.0))
+    return np.where((inside > 0.0) & (distance > 0.0), distance, np.inf)

@@ -22,6 +22,7 @@ from nerfmac.training.method import Method
 from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
+from tests.pinhole import pixel_rays, sphere_hits
 
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that an image is wide
@@ -95,22 +96,13 @@ def _pose(index: int, lens: Lens) -> np.ndarray:
 
 def _image(pose: np.ndarray, lens: Lens) -> np.ndarray:
     """uint8 (h, w, 4): image of the balls from a camera, transparent around them."""
-    row, column = np.mgrid[:HEIGHT, :WIDTH] + 0.5
-    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
-    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T
-    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
-    origin = pose[:, 3]
+    origin, direction = pixel_rays(Camera(lens, pose))
     nearest = np.full((HEIGHT, WIDTH), np.inf)
     image = np.zeros((HEIGHT, WIDTH, 4))
     for center, radius, color in BALLS:
-        offset = origin - np.array(center)
-        along = direction @ offset
-        inside = along**2 - offset @ offset + radius**2
-        distance = -along - np.sqrt(np.maximum(inside, 0))
-        is_seen = (inside > 0) & (distance < nearest)
-        normal = (offset + distance[..., None] * direction) / radius
-        shaded = np.array(color) + 0.25 * normal
-        seen = np.concatenate([np.clip(shaded, 0, 1), np.ones((HEIGHT, WIDTH, 1))], axis=-1)
-        image[is_seen] = seen[is_seen]
+        distance = sphere_hits(origin, direction, center, radius)
+        is_seen = distance < nearest
         nearest[is_seen] = distance[is_seen]
+        normal = (origin + nearest[is_seen, None] * direction[is_seen] - center) / radius
+        image[is_seen] = np.c_[np.clip(color + 0.25 * normal, 0, 1), np.ones(len(normal))]
     return (image * 255 + 0.5).astype(np.uint8)

@@ -1,14 +1,8 @@
 """Utilities: array types, checks, atomic files, strict JSON, a timeline, and optional packages."""
 
-from nerfmac.common.arrays import (
-    BoolArray as BoolArray,
-    Float32Array as Float32Array,
-    Float64Array as Float64Array,
-    Int32Array as Int32Array,
-    Int64Array as Int64Array,
-    UInt8Array as UInt8Array,
-    UInt32Array as UInt32Array,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from nerfmac.common.checks import (
     LARGEST as LARGEST,
     InputError as InputError,
@@ -46,10 +40,18 @@ from nerfmac.common.json_reader import (
     read_fields as read_fields,
 )
 from nerfmac.common.lock import LOCK as LOCK, locked as locked
-from nerfmac.common.progress import delayed_progress as delayed_progress
+from nerfmac.common.progress import delayed_progress as delayed_progress, duration as duration
 from nerfmac.common.timeline import (
     Entry as Entry,
     Timeline as Timeline,
     interval as interval,
     recording as recording,
 )
+
+if TYPE_CHECKING:
+    from nerfmac.common.arrays import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Import the types of arrays, and NumPy, at first use. Help pages appear without NumPy."""
+    return getattr(import_module("nerfmac.common.arrays"), name)

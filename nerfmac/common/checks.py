@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.common.arrays import Float64Array
-
 if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import mlx.core as mx
     import numpy.typing as npt
+
+    from nerfmac.common.arrays import Float64Array
 
 log = logging.getLogger("nerfmac")  # The command line prints its messages.
 LARGEST = 1e15  # Largest absolute value in arrays and files; its square fits in float32.

@@ -11,3 +11,12 @@ def delayed_progress(progress: bool) -> dict[str, Any]:
     The bar appears only in a terminal, and only if `progress` is True.
     """
     return {"delay": DELAY, "leave": False, "disable": None if progress else True}
+
+
+def duration(seconds: float) -> str:
+    """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:.1f} hours"

@@ -156,12 +156,12 @@ class CaptureOptions(Settings):
     frames: Annotated[int | None, Range(MIN_IMAGES), Written("N")] = None
     """Approximate number of frames to extract from a video. [default: 50 to 200, depending on how
     much the camera moves]"""
-    matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
+    matching: Literal["auto", "sequential", "exhaustive", "similar"] = "auto"
     """Pairs of images to match. exhaustive matches all pairs and is slow for hundreds of images.
     sequential matches each image with the next 10 images in name order, and then with images from
-    nearby cameras. window matches each image with the next 40 images. auto uses sequential for
-    videos, and for photos if their names follow the order of capture. For other photos, and if
-    sequential registers too few images, auto uses exhaustive, or window for 100 or more images."""
+    nearby cameras. similar matches each image with the 25 images that look most similar. auto uses
+    sequential for videos, and for photos if their names follow the order of capture. For other
+    photos, and if sequential registers too few images, auto uses similar."""
     focal_35mm: Annotated[float | None, Range(MIN_35MM, MAX_35MM), Written("MM")] = None
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
     has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF

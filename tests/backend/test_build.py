@@ -1,19 +1,14 @@
 """Cached files of the compiler: complete keys, atomic writes, and concurrent processes."""
 
 import ctypes
-import logging
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, host, kernel
+from nerfmac.backend import build, host
 from nerfmac.backend.build import BuildError, Library
-from nerfmac.backend.host import cache_folder
-from nerfmac.common.checks import InputError
 
-ANNOUNCED = "compiling kernels, once for this machine; this takes about 20 s ..."
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})
 
@@ -96,36 +91,6 @@ def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
     assert list(cache.iterdir()) == [TOY.path()]
 
 
-def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(cache, caplog):
-    build.announce_compiling.cache_clear()
-    caplog.set_level(logging.INFO, "nerfmac")
-    for name in ("one", "two"):
-        build.compile_together([Library(name, {"toy.cpp": SOURCE})])
-    assert caplog.messages == [ANNOUNCED]
-
-
-def test_on_metal_the_line_is_said_once_for_each_version(cache, caplog, monkeypatch):
-    caplog.set_level(logging.INFO, "nerfmac")
-    monkeypatch.setattr(kernel, "backend", lambda: "metal")
-
-    def start():
-        caplog.clear()
-        build.announce_metal.cache_clear()
-        for _ in range(2):
-            with kernel.compiled_ahead():
-                pass
-        return caplog.messages
-
-    build.shared_library(TOY)  # For example, of a self-test on the CPU.
-    assert start() == ["compiling kernels, once for this machine ..."]
-    assert start() == []
-    monkeypatch.setattr("nerfmac.version.version", lambda: "9.9")
-    assert len(start()) == 1
-    monkeypatch.setattr(build.metadata, "version", lambda _: "9.9")
-    assert len(start()) == 1
-    assert start() == []
-
-
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
     with pytest.raises(build.BuildError, match=r"toy-\w+:\n(.*\n)*.*answered"):
         build.shared_library(Library("toy", {"toy.cpp": SOURCE.replace("42", "answered")}))
@@ -137,34 +102,6 @@ def test_a_cache_that_cannot_be_written_is_a_failed_build(tmp_path, monkeypatch)
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path / "file"))
     with pytest.raises(build.BuildError, match=f"{tmp_path}/file/toy-.*NERFMAC_CACHE"):
         build.shared_library(TOY)
-
-
-def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
-    def nowhere(_):
-        raise RuntimeError("Could not determine home directory.")
-
-    for name in ("NERFMAC_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", classmethod(nowhere))
-    with pytest.raises(InputError, match="NERFMAC_CACHE"):
-        cache_folder()
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("#!/bin/sh\nexit 0\n", ""),
-        ("#!/bin/sh\necho broken; exit 1\n", "broken"),
-        ("not a program", "Exec format error"),
-    ],
-)
-def test_a_broken_compiler_is_named_with_its_answer(tmp_path, monkeypatch, text, answer):
-    compiler = tmp_path / "c++"
-    compiler.write_text(text)
-    compiler.chmod(0o755)
-    monkeypatch.setattr(build, "compiler", lambda: str(compiler))
-    with pytest.raises(build.BuildError, match=f"{compiler}.*{answer}"):
-        build.compiler_version.__wrapped__()
 
 
 @pytest.mark.parametrize("has_tools", [False, True])

@@ -8,46 +8,17 @@ import pytest
 
 from nerfmac.backend import (
     build,
-    compile_seldom,
     compiled_ahead,
     cpu_kernel,
     kernels_disabled,
     runs_kernel,
-    unfused,
 )
 from nerfmac.backend.cpu_kernel import CpuKernel
-from nerfmac.backend.device import pretended
 from nerfmac.backend.kernel import launched_by
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-
-@pytest.fixture
-def fused(tmp_path):
-    """Whether a function that is compiled now has its operations fused, by its graph."""
-
-    def tells(compiled) -> bool:
-        mx.export_to_dot(str(tmp_path / "graph.dot"), compiled(mx.ones(5)))
-        return "Compiled" in (tmp_path / "graph.dot").read_text()
-
-    return tells
-
-
-def curve(x: mx.array) -> mx.array:
-    return mx.exp(x * 2.0) + 1.0
-
-
-def test_what_runs_seldom_is_not_fused_on_cuda(fused):
-    with pretended("cuda"):
-        seldom = compile_seldom(curve)
-        assert not fused(seldom)
-        assert seldom(mx.array([0.0, 1.0])).tolist() == pytest.approx([2, 8.389056])
-        with unfused():
-            assert not fused(mx.compile(curve))
-        assert fused(mx.compile(curve))
-    assert fused(compile_seldom(curve))
 
 
 def graphs():
@@ -86,12 +57,6 @@ def test_what_was_compiled_ahead_is_all_that_is_launched(compiled, monkeypatch):
         want = graphs()
     np.testing.assert_allclose(np.array(gradient), np.array(want[0]), rtol=1e-5, atol=1e-6)
     assert bits.tolist() == want[1].tolist() == [2**32 - 1]
-
-
-def test_after_a_graph_that_fails_launches_are_as_before(compiled):
-    with pytest.raises(KeyError), compiled_ahead():
-        raise KeyError("no such graph")
-    assert peaks() == [0.0, 3.0, 0.0]
 
 
 def peaks():

@@ -92,11 +92,3 @@ def test_a_users_kernel_that_does_not_compile_is_his_mistake(power, cuda, monkey
     monkeypatch.setattr(cuda_kernel, "compile_cubin", refuse)
     with pytest.raises(InputError, match=r"power.*nvrtc"):
         run(power, mx.zeros((5, 7)))
-
-
-def test_without_nvidias_compiler_that_is_said(monkeypatch):
-    monkeypatch.setattr(cuda_kernel, "_LIBRARIES", ("libnone.so.1", "libnone.so.2"))
-    cuda_kernel._library.cache_clear()
-    with pytest.raises(BuildError, match=r"libnone\.so\.1.*libnone\.so\.2"):
-        cuda_kernel.compile_cubin("power", SOURCE, (9, 0))
-    cuda_kernel._library.cache_clear()

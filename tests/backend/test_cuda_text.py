@@ -60,6 +60,7 @@ def complaints(folder, name, text):
     return "" if done.returncode == 0 else done.stderr
 
 
+@pytest.mark.daily
 def test_every_program_compiles(programs, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         said = pool.map(lambda named: complaints(tmp_path, *named), programs.items())

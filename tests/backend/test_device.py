@@ -58,12 +58,6 @@ def test_auto_leaves_the_cpu_that_the_user_made_the_default(machine, named):
     assert mlx.default == mx.gpu
 
 
-def test_auto_keeps_the_cpu_that_was_named_before_until_the_gpu_is_named(machine):
-    machine("metal")
-    asked, given = ("cpu", "auto", "metal", "auto"), ["cpu", "cpu", "metal", "metal"]
-    assert list(map(choose_device, asked)) == given
-
-
 def test_the_one_of_several_gpus_that_the_user_made_the_default_stays(machine, monkeypatch):
     machine("cuda")
     monkeypatch.setattr(mx, "set_default_device", lambda kind: pytest.fail("replaced"))

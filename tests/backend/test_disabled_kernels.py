@@ -1,14 +1,11 @@
 """NERFMAC_DISABLE_KERNELS: any operation may run as its reference, together with other kernels."""
 
-import os
-from contextlib import suppress
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Camera, Goal, InputError, Kernel, Lens, choose_device, load_scene
-from nerfmac.backend import backend, current_device, kernels_disabled, runs_kernel, working_dtype
+from nerfmac import Camera, Goal, Lens, choose_device, load_scene
+from nerfmac.backend import backend, current_device, runs_kernel, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
@@ -35,35 +32,6 @@ def test_operations_are_disabled_by_name(monkeypatch):
     assert not any(map(runs_kernel, OPERATIONS))
     assert why_reference("march") == "NERFMAC_DISABLE_KERNELS=1"
     assert backend() == "reference"
-
-
-@pytest.mark.parametrize("value", ["hashencode", "march,mlp", "0", "march;trace"])
-def test_a_name_that_is_no_operation_is_refused_whatever_is_asked_for(monkeypatch, value):
-    monkeypatch.setenv(VARIABLE, value)
-    for ask in (backend, lambda: runs_kernel("march")):
-        with pytest.raises(InputError, match=f"{VARIABLE}.*hash_encode.*trace"):
-            ask()
-
-
-def test_a_user_disables_his_own_operation_by_its_name(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "march,users_own")
-    with pytest.raises(InputError, match="users_own"):
-        runs_kernel("users_own")
-    text = "METAL_FUNC void own() {}"
-    Kernel("users_own", "own", inputs={}, outputs={"y": (mx.float32, 1)}, rows="1", source=text)
-    assert not runs_kernel("users_own")
-    assert runs_kernel("trace")
-
-
-@pytest.mark.parametrize("before", [None, "composite"])
-def test_kernels_are_off_within_and_as_before_after_even_an_error(monkeypatch, before):
-    if before:
-        monkeypatch.setenv(VARIABLE, before)
-    with kernels_disabled():
-        assert backend() == "reference"
-    with suppress(KeyError), kernels_disabled():
-        raise KeyError
-    assert os.environ.get(VARIABLE) == before
 
 
 @pytest.fixture(scope="module")

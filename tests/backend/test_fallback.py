@@ -2,26 +2,21 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from importlib.metadata import version
 from itertools import dropwhile, islice, takewhile
-from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, extension as building, fallback, working_dtype
-from nerfmac.backend.build import BuildError
+from nerfmac.backend import backend, fallback, working_dtype
 from nerfmac.backend.device import pretended
-from nerfmac.backend.extension import VERSIONS
 from nerfmac.backend.sources import operations
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.scene_factory import FLAGS, write_scene
 
-ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = list(operations())
 
 
@@ -133,21 +128,6 @@ def test_an_extension_that_does_not_fit_leaves_the_reference(tmp_path, prepared,
     assert_reference(tmp_path, why, prepared)
 
 
-@pytest.mark.parametrize(
-    ("package", "version"),
-    [
-        *(("mlx", version) for version in ("0.34.0", "0.33.0.dev3", "0.33", "1.0", "0.32.2")),
-        *(("nanobind", version) for version in ("2.15.0", "4.0.0")),
-    ],
-)
-def test_versions_that_the_extension_is_not_known_to_fit_are_refused(monkeypatch, package, version):
-    first, end = VERSIONS[package]
-    monkeypatch.setattr(building, "version", lambda _: version)
-    wanted = rf"{package} {re.escape(version)};.*{package}>={first},<{end}"
-    with pytest.raises(BuildError, match=wanted):
-        building._fitting_version(package)
-
-
 # --- NVIDIA GPUs that are too old ----------------------------------------------------------------
 
 
@@ -179,10 +159,3 @@ def test_a_gpu_too_old_for_the_kernels_runs_the_reference_and_says_so_once(gpu, 
     (said,) = caplog.records
     assert said.levelname == "WARNING"
     assert why in said.getMessage()
-
-
-@pytest.mark.parametrize("capability", [(8, 0), (9, 0), (12, 1)])
-def test_a_gpu_that_is_new_enough_runs_kernels(gpu, caplog, capability):
-    gpu(*capability)
-    assert backend() == "cuda"
-    assert not caplog.records

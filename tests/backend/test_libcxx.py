@@ -56,6 +56,7 @@ def test_the_compiler_uses_libcxx_and_rejects_what_a_mac_rejects(compiler, tmp_p
     assert "abs" in done.stderr
 
 
+@pytest.mark.daily
 def test_every_kernel_equals_its_reference(compiler):
     names, launched = [], set()
     for name in chosen():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import Kernel, choose_device, sources
-from nerfmac.backend.metal_text import recorded
 from nerfmac.common import constants
 from nerfmac.common.checks import InputError
 
@@ -61,29 +60,6 @@ def test_a_gpu_runs_it_too(device):
     assert [launch(kernel(each))[1] for each in (TWICE, THRICE)] == [2.0, 3.0]
 
 
-def test_kernels_of_one_function_name_stay_apart():
-    both = kernel(TWICE), kernel(THRICE)
-    assert [launch(each)[1] for each in (*both, *both)] == [2.0, 3.0, 2.0, 3.0]
-    launched = []
-    for each in (*both, kernel(TWICE), kernel(TWICE, rows="x_shape[0] - 1")):
-        with recorded() as launches:
-            launch(each)
-        launched += launches
-    first, second, again, shorter = launched
-    assert first == again
-    assert len({first, second, shorter}) == 3
-
-
-def test_a_changed_file_is_read_by_a_kernel_made_after_the_change(tmp_path):
-    path = tmp_path / "mine.metal"
-    path.write_text(TWICE)
-    before = kernel(path)
-    assert launch(before)[1] == 2.0
-    path.write_text(THRICE)
-    assert launch(kernel(path))[1] == 3.0
-    assert launch(before)[1] == 2.0
-
-
 def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
     (tmp_path / "mine.h").write_text(
         '#include "network.h"\nconstant constexpr float factor = 5.0f;'
@@ -96,15 +72,6 @@ def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
         + SCALE.replace("FACTOR", "mine * factor * bounds_farthest(float3{4.0f, 1.0f, 1.0f})")
     )
     assert launch(kernel(path))[1] == 40.0
-
-
-def test_what_is_not_ascii_is_refused_when_the_kernel_is_made(tmp_path):
-    path = tmp_path / "mine.metal"
-    path.write_text("// Müller\n" + TWICE)
-    with pytest.raises(InputError, match=r"mine\.metal.*ASCII"):
-        kernel(path)
-    with pytest.raises(InputError, match=r"scale.*ASCII"):
-        kernel("// Müller\n" + TWICE)
 
 
 def test_an_absent_function_or_header_is_named_with_its_file(tmp_path):
@@ -156,21 +123,6 @@ def test_no_kernel_types_a_number_that_python_declares():
     assert {
         str(path): found for path in FILES if (found := typed_constants(path.read_text()))
     } == {}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "const bool ends = light < 1e-4f;",
-        "x = y * 2654435761u;",
-        "constant constexpr int THINNING_UNITS = 32;",
-        "#define TILE_SIMDGROUPS 4",
-        "const BRICK_WIDTH = 4;",
-        "word = bits[cell.index >> 5];",
-    ],
-)
-def test_a_number_that_is_typed_again_is_found(line):
-    assert typed_constants(f"// 1e-4\n{line}")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

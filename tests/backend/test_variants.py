@@ -2,8 +2,7 @@
 
 import pytest
 
-from nerfmac import InputError
-from nerfmac.backend import choose_device, device, using, variant
+from nerfmac.backend import choose_device, device, variant
 from nerfmac.backend.variants import VARIANTS, variants_here
 
 GRADIENT = "hash_encode_gradient"
@@ -32,30 +31,3 @@ def test_a_gpu_that_adds_floats_by_a_loop_begins_with_integers(generation, first
         assert set(VARIANTS[GRADIENT].here) == offered
         monkeypatch.setenv("NERFMAC_VARIANTS", f"{GRADIENT}=summed")
         assert variant(GRADIENT) == "summed"
-
-
-def test_the_code_goes_before_the_variable(monkeypatch):
-    monkeypatch.setenv("NERFMAC_VARIANTS", f" march_count = eight ,{GRADIENT}=summed")
-    assert (variant("march_count"), variant(GRADIENT)) == ("eight", "summed")
-    with using(march_count="one"):
-        with using(hash_encode_gradient="fixed"):
-            assert (variant("march_count"), variant(GRADIENT)) == ("one", "fixed")
-        assert (variant("march_count"), variant(GRADIENT)) == ("one", "summed")
-    assert variant("march_count") == "eight"
-    monkeypatch.delenv("NERFMAC_VARIANTS")
-    assert variant("march_count") == "four"
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
-        ("march_count=three", "three.*eight, four, one, two"),
-        ("march_count", "march_count.*OPERATION=VARIANT"),
-        ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),
-    ],
-)
-def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
-    monkeypatch.setenv("NERFMAC_VARIANTS", value)
-    with pytest.raises(InputError, match=f"NERFMAC_VARIANTS.*{told}"):
-        variant(GRADIENT)

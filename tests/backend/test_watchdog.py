@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import mlx.core as mx
-import numpy as np
 import pytest
 
-from nerfmac.backend import apple, device, to_numpy, watchdog
-from nerfmac.backend.watchdog import RETRIES, in_words, is_out_of_memory, is_relaxed, resumed
+from nerfmac.backend import apple, device, watchdog
+from nerfmac.backend.watchdog import RETRIES, in_words, is_relaxed, resumed
 from nerfmac.rendering.renderer import SMALLEST_TILE, Tiles
 
 FAILED = "[METAL] Command buffer execution failed: "
@@ -112,39 +111,6 @@ def test_launches_are_shorter_afterwards(monkeypatch):
         each.rays = 2**16
         each._learn(0.03)
     assert (before[1].rays, after[1].rays) == (2**16, 2**15)
-
-
-def test_an_array_is_evaluated_before_numpy_reads_it(monkeypatch):
-    def fail(*_arrays):
-        raise RuntimeError(ON_METAL[0])
-
-    assert to_numpy(mx.arange(3)).tolist() == [0, 1, 2]
-    monkeypatch.setattr(mx, "eval", fail)
-    monkeypatch.setattr(np, "array", None)
-    with pytest.raises(RuntimeError, match="Impacting"):
-        to_numpy(mx.arange(3))
-
-
-@pytest.mark.parametrize("text", [*NO_MEMORY, *ENDED, DISCARDED])
-def test_a_failure_is_told_with_the_message_of_mlx(text):
-    error = RuntimeError(text)
-    assert is_out_of_memory(error) == (text in NO_MEMORY)
-    assert text in (in_words(error) or "")
-    assert ("another program" in (in_words(error) or "")) == (text == DISCARDED)
-
-
-THREADS = (
-    "[metal_kernel] Thread group size (256) is greater than  the maximum allowed threads per "
-    "threadgroup (192)."
-)
-
-
-def test_a_threadgroup_that_is_too_large_is_explained():
-    words = in_words(ValueError(THREADS)) or ""
-    assert THREADS in words
-    assert "`group`" in words
-    assert in_words(ValueError("could not convert string to float")) is None
-    assert in_words(ValueError(NO_MEMORY[0])) is None
 
 
 METALS = (b"[metal::malloc] Attempting to allocate ", b"[metal::malloc] Resource limit (")

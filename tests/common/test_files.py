@@ -58,17 +58,6 @@ def test_a_disk_without_room_is_named_and_leaves_the_old_file_alone(path, number
     assert_untouched(path)
 
 
-def test_a_file_written_on_the_way_to_another_is_called_by_that_ones_name(path):
-    with (
-        pytest.raises(InputError, match=r"kept.json cannot be written: No space") as fault,
-        appearing(path) as partial,
-        appearing(partial),
-    ):
-        raise OSError(errno.ENOSPC, "No space left on device")
-    assert partial.name not in str(fault.value)
-    assert_untouched(path)
-
-
 def test_a_place_that_cannot_be_written_is_found_out_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "nowhere" / "a.json", tmp_path / "file" / "a.json"):
@@ -114,17 +103,6 @@ def test_only_what_killed_processes_left_is_removed(tmp_path):
         assert not abandoned.exists()
         assert not inner.exists()
     assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, video}
-
-
-def test_a_read_only_file_system_is_told_by_the_name_of_the_file_asked_for(path, monkeypatch):
-    def refuse(partial, **_):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(partial))
-
-    for name in ("touch", "unlink"):
-        monkeypatch.setattr(Path, name, refuse)
-    with pytest.raises(InputError) as caught:
-        write_json(path, 1)
-    assert str(caught.value) == f"{path} cannot be written: {os.strerror(errno.EROFS)}"
 
 
 def intervals(values):

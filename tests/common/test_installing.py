@@ -1,66 +1,13 @@
 """Advice to install something fits the environment; a Mac without packages of MLX is told why."""
 
 import platform
-import sys
-from pathlib import Path
 
 import pytest
 
 from nerfmac.common import installing
-from nerfmac.common.installing import extra_packages, pip_install, why_no_mlx
+from nerfmac.common.installing import why_no_mlx
 
 MISSING = ModuleNotFoundError("No module named 'mlx'")
-
-
-HERE = Path(sys.executable).parent
-
-
-@pytest.mark.parametrize(
-    ("has_pip", "found", "tool"),
-    [
-        (True, HERE / "pip", "pip install"),
-        (True, "/usr/bin/pip", f"{sys.executable} -m pip install"),
-        (True, None, f"{sys.executable} -m pip install"),
-        (False, "/usr/bin/pip", f"uv pip install --python {sys.executable}"),
-    ],
-)
-def test_the_pip_that_is_advised_is_this_environments(has_pip, found, tool, monkeypatch):
-    monkeypatch.setattr(installing, "find_spec", lambda name: object() if has_pip else None)
-    monkeypatch.setattr(installing, "which", lambda name: found and str(found))
-    assert pip_install("one>=2", "two") == f'{tool} "one>=2" "two"'
-
-
-@pytest.mark.parametrize(
-    ("text", "is_editable"),
-    [
-        ('{"url": "file:///here", "dir_info": {"editable": true}}', True),
-        ('{"url": "file:///here", "dir_info": {}}', False),
-        (None, False),
-    ],
-)
-def test_a_checkout_is_told_from_a_wheel(text, is_editable, tmp_path, monkeypatch):
-    folder = tmp_path / "nerfmac-1.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Name: nerfmac")
-    if text:
-        (folder / "direct_url.json").write_text(text)
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert installing._is_editable() == is_editable
-
-
-@pytest.mark.parametrize(
-    ("extra", "packages"),
-    [
-        ("capture", {"pillow-heif", "pycolmap"}),
-        ("export", {"scikit-image", "trimesh"}),
-        ("notebook", {"anywidget", "ipywidgets", "jupyterlab", "segno", "tornado"}),
-        ("nothing", set()),
-    ],
-)
-def test_an_extra_is_its_packages_and_not_a_name_of_the_index(extra, packages):
-    assert {name.partition(">")[0] for name in extra_packages(extra)} == packages
-    told = installing.install(extra).partition(" (`uv sync`")[0]
-    assert "nerfmac" not in told.removesuffix(" in nerfmac's folder")
 
 
 def on_a_mac(monkeypatch, processor, version, *, translated=False):

@@ -1,6 +1,5 @@
 """Paths have the names that their folders list, and names are compared as APFS compares them."""
 
-import os
 import unicodedata
 from pathlib import Path
 
@@ -34,19 +33,6 @@ def test_a_path_through_links_and_parents_is_kept(tmp_path, monkeypatch):
         assert spelled(path) == path
     given = Path("LINK/Ä.PNG")
     assert spelled(given) == (Path("Link/ä.png") if given.exists() else given)
-
-
-def test_names_that_differ_only_in_case_are_two_files_where_the_system_says_so(tmp_path):
-    (tmp_path / "a.png").touch()
-    (tmp_path / "A.png").touch()
-    found = {spelled(tmp_path / name).name for name in ("a.png", "A.png")}
-    assert found == {*os.listdir(tmp_path)}
-
-
-def test_a_file_is_found_in_a_folder_that_may_not_be_listed(tmp_path, monkeypatch):
-    (tmp_path / DECOMPOSED).touch()
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert spelled(tmp_path / DECOMPOSED) == tmp_path / DECOMPOSED
 
 
 @pytest.mark.parametrize("other", ["IMG_Ä.jpg", "img_a\u0308.JPG", "IMG_A\u0308.JPG"])

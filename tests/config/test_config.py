@@ -3,14 +3,10 @@
 import json
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
-from pathlib import Path
-from typing import get_args
 
 import pytest
 
-import nerfmac
 from nerfmac import Config, InputError
-from nerfmac.app.cli.shared_options import Preset
 from nerfmac.app.run.configuration import facts_of
 from nerfmac.config import (
     PRESET_NAMES,
@@ -27,9 +23,7 @@ from nerfmac.config.presets import PRESETS, flattened, preset
 from nerfmac.geometry import Bounds, Camera, Lens
 from nerfmac.training.resolve import SceneFacts, for_pace, resolve, settled
 
-PACKAGE = Path(nerfmac.__file__).parent
 PARTS = [each.name for each in fields(Config) if is_dataclass(getattr(Config(), each.name))]
-RECORDS = (Config, *(type(getattr(Config(), part)) for part in PARTS))
 NUMBERS = [
     (part, each.name)
     for part in PARTS
@@ -154,16 +148,6 @@ def test_auto_chooses_by_device_and_memory(device, memory, name):
     assert for_pace(preset("auto", device, memory)) == PRESETS[name]
 
 
-def test_an_unknown_preset_is_refused_with_the_ones_there_are():
-    with pytest.raises(InputError, match=r"^preset is 'huge'; expected one of: auto, base, big"):
-        preset("huge", "cpu", 0)
-    with pytest.raises(
-        InputError, match=r"^preset is 'huge'; expected one of: auto, base, big, small"
-    ):
-        Config(preset="huge")
-    assert set(PRESET_NAMES) == PRESETS.keys() == set(get_args(Preset)) - {"auto"}
-
-
 def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
     schedule = OptimizerConfig(rate=0.02, hold=0.25, final_rate=0.01)
     assert [schedule.factor_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [1.0] * 3
@@ -196,18 +180,6 @@ def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
-def test_a_thin_fog_is_for_transparent_images_only():
-    config = override(Config(), networks={"density_bias": 2})
-    for has_alpha, density_bias in ((True, 2), (False, 0)):
-        ready = resolve(config, SceneFacts(Bounds(1.0), has_alpha))
-        assert ready.networks.density_bias == density_bias
-
-
-def test_what_follows_from_the_settings():
-    assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
-    assert [MarchConfig(near=near).near_plane for near in (0.0, 0.7)] == [0.0, 0.7]
-
-
 def test_the_finest_level_has_five_cells_for_four_pixels_unless_it_is_given():
     def finest(pixels_per_unit, **grid):
         lens = Lens(40, 30, 2.0 * pixels_per_unit, 2.0 * pixels_per_unit, 20.0, 15.0)
@@ -238,27 +210,3 @@ def test_a_resolved_configuration_has_no_automatic_setting_and_is_not_resolved_a
     assert resolve(ready, facts, views) == settled(ready, scene.bounds) == ready
     known = dict(flattened(settled(PRESETS["tiny"], scene.bounds).to_json()))
     assert None not in known.values()
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"trian": {"steps": 9}}, "setting is 'trian'"),
-        ({"train": {"step": 9}}, "setting of train is 'step'"),
-        ({"seed": {"steps": 9}}, "seed is {'steps': 9}"),
-    ],
-)
-def test_a_setting_that_does_not_exist_is_refused(changes, words):
-    with pytest.raises(InputError, match=words):
-        override(Config(), **changes)
-
-
-def test_the_text_of_a_configuration_names_what_differs_from_its_preset():
-    assert repr(PRESETS["small"]) == "Config(preset small)"
-    changed = override(PRESETS["small"], seed=7, grid={"levels": 4})
-    lines = repr(changed).splitlines()
-    assert lines[0] == "Config(preset small with"
-    assert [line.split() for line in lines[1:]] == [
-        ["seed", "7,", "not", "0"],
-        ["grid.levels", "4,", "not", "8)"],
-    ]

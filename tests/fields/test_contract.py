@@ -154,15 +154,6 @@ def test_a_density_that_depends_on_features_is_compared_with_parameters_that_mat
         Run.begin(scene, CONFIG, method=Method(field=Half))
 
 
-def test_a_density_of_another_shape_is_refused(scene):
-    class Column(Wrapped):
-        def density(self, parameters, samples, rays):
-            return self.base.density(parameters, samples, rays)[:, None]
-
-    with pytest.raises(InputError, match=r"Column\.density .*\(64, 1\); expected \(64,\)"):
-        Run.begin(scene, CONFIG, method=Method(field=Column))
-
-
 class Known(nerfmac.Field):
     """A dense ball that returns what it knows about its rays and samples."""
 
@@ -257,20 +248,6 @@ def test_a_subclass_of_the_hash_grid_is_rendered_as_it_is_trained(scene):
     assert np.abs(want - image(Method(), large)).max() > 0.05
 
 
-def test_a_loss_may_penalize_parameters(scene):
-    def total_variation(rays, target):
-        table = rays.parameters["table"]
-        return mx.broadcast_to(1e3 * mx.square(table[1:] - table[:-1]).mean(), rays.opacity.shape)
-
-    def table(losses):
-        method = Method(extra_losses=losses)
-        run = nerfmac.train(scene, CONFIG, Goal(steps=20), method=method, progress=False)
-        values = run.state.parameters["table"]
-        return mx.square(values[1:] - values[:-1]).mean().item()
-
-    assert table([total_variation]) < 0.2 * table([])
-
-
 def test_points_of_the_occupancy_grid_are_seen_from_the_nearest_camera(scene):
     seen = []
 
@@ -301,10 +278,3 @@ def test_points_of_the_occupancy_grid_are_seen_from_the_nearest_camera(scene):
     np.testing.assert_allclose(samples.width, steps, rtol=1e-5)
     assert float(rays.train_frac) == pytest.approx(0.7)
     assert set(np.array(rays.view).tolist()) == {-1}
-
-
-def test_parts_that_are_not_what_they_should_be_are_refused(scene):
-    with pytest.raises(InputError, match="the field is 3"):
-        Run.begin(scene, CONFIG, method=Method(field=lambda config, bounds: 3))
-    with pytest.raises(InputError, match="the sampler is "):
-        Run.begin(scene, CONFIG, method=Method(sampler=lambda config, bounds, field: field))

@@ -7,24 +7,10 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac import Bounds, EncodedField
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS, vanilla
-from nerfmac.fields.encodings import Frequencies, encoding_of
-from nerfmac.fields.vanilla import VanillaField
+from nerfmac.fields.encodings import Frequencies
 from nerfmac.ops.networks import MlpShape, uniform_by_layer
-from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
-
-FIELDS = {
-    "hash": lambda: EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks),
-    "frequency": lambda: EncodedField(
-        encoding_of(override(CONFIG, encoding="frequency"), Bounds(1.0)), CONFIG.networks
-    ),
-    "vanilla": lambda: VanillaField(vanilla(PRESETS["tiny"]).vanilla, Bounds(1.0)),
-}
-
 
 ROUNDOFF = 2.0**-24
 EDGES = np.array([[1.0, -1.0, 0.0], [-1.0, 0.5, 2.0**-12]])

@@ -161,11 +161,6 @@ def test_a_scene_of_another_size_is_the_same_to_the_networks():
     assert_matches(other[1], one[1], rel=TOLERANCE, name="color")
 
 
-def test_the_papers_network_has_as_many_parameters_as_the_authors():
-    shapes = shapes_of(VanillaField(VanillaConfig(), Bounds(1.0)).parameter_specs)
-    assert sum(np.prod(shape) for shape in shapes.values()) == 595_844
-
-
 def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
     field = VanillaField(replace(CONFIG, width=64), Bounds(1.0))
     parameters = field.init(mx.random.key(0))

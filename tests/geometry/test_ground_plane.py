@@ -81,20 +81,6 @@ def test_a_far_point_may_miss_the_plane_by_more():
     assert spread[1] > 1.2 * spread[0]
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        room(49, 0, 0),
-        np.column_stack([np.arange(50.0), np.zeros(50), np.zeros(50)]),  # a line
-        room(0, 500, 0),
-        RANDOM.uniform(-3.0, 3.0, (500, 3)),
-    ],
-    ids=["few", "line", "wall", "strewn"],
-)
-def test_there_may_be_no_ground_plane(points):
-    assert ground_plane(points, np.full(len(points), 0.01), UP) is None
-
-
 def test_the_nearest_distance_is_the_smallest_over_all_cameras():
     points, eyes = RANDOM.normal(size=(30, 3)), RANDOM.normal(size=(4, 3))
     want = np.linalg.norm(points[:, None] - eyes, axis=2).min(axis=1)

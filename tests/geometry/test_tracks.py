@@ -15,8 +15,6 @@ from tests.app.scenes.scene_files import (
     HEIGHT,
     WIDTH,
     matrix,
-    pixels,
-    save,
     write_json,
     write_transforms,
 )
@@ -69,24 +67,6 @@ def test_smaller_and_fewer_images_have_the_tracks_at_their_own_pixels(tmp_path):
     assert_right(scene.tracks, scene.splits["train"], [0, 1, 3, 5, 6, 8])
 
 
-def test_images_half_the_size_of_the_models_have_the_tracks_at_their_own_pixels(tmp_path):
-    folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
-    for index in range(COUNT):
-        save(folder / f"images/{index:03d}.png", pixels(index, 3, WIDTH // 2, HEIGHT // 2))
-    scene = load_scene(folder, split="none")
-    assert_right(scene.tracks, scene.splits["train"], range(COUNT))
-
-
-def test_points_that_too_few_training_images_show_have_no_track(tmp_path):
-    shown = {index: [one for one in SHOWN[index] if one[2] != 1] for index in range(COUNT)}
-    for index in (0, 1, 2):
-        shown[index] = SHOWN[index]
-    scene = load_scene(write_colmap(tmp_path, COUNT, shown=shown), split=5)
-    np.testing.assert_allclose(scene.tracks.error, [ERRORS[0], ERRORS[2]])
-    one = {index: shown[index][:2] for index in (0, 1)}
-    assert load_scene(write_colmap(tmp_path / "one", COUNT, shown=one)).tracks is None
-
-
 def turned(index: int) -> list[list[float]]:
     """The camera of `matrix` in coordinates that are turned, scaled and moved."""
     turn = np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]])
@@ -101,11 +81,6 @@ def beside(folder, pose_of):
     frame = {index: {"transform_matrix": pose_of(index)} for index in range(COUNT)}
     lens = dict(zip(("k1", "k2", "p1", "p2"), OPENCV[4:], strict=True))
     return write_transforms(folder, COUNT, frame=frame, **lens)
-
-
-def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_path):
-    scene = load_scene(beside(tmp_path, turned), split=4)
-    assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
 
 
 @pytest.mark.parametrize("with_tracks", [True, False])
@@ -124,25 +99,6 @@ def test_a_transforms_json_has_the_points_of_the_model_that_it_was_made_of(tmp_p
     write_json(path, values | {"ply_file_path": "own.ply"})
     own = load_scene(path, split="none")
     np.testing.assert_allclose(own.points, own.placement.to_scene(listed), atol=1e-6)
-
-
-def test_an_image_that_was_cut_since_has_no_tracks(tmp_path):
-    beside(tmp_path, turned)
-    save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
-    values = json.loads((tmp_path / "transforms.json").read_text())
-    values["frames"][3]["w"] = WIDTH // 2
-    write_json(tmp_path / "transforms.json", values)
-    tracks = load_scene(tmp_path, split="none").tracks
-    assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
-
-
-def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path, caplog):
-    beside(tmp_path, turned)
-    images = tmp_path / "sparse/0/images.bin"
-    images.write_bytes(images.read_bytes()[:-30])
-    assert load_scene(tmp_path).tracks is None
-    assert "images.bin" in caplog.text
-    assert "without its sparse points" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["mouse_colmap", "phone_beer/sparse/0"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.metal.trials import ADD, HELD, PLAIN, THREADGROUP, Pair, Trial
 
-RACES = {
+PAIRS = {
     "race between threadgroups": Pair(
         Trial("out[i % 32] = 1;", size=32, group=32),
         r"race: out\[0\] is written by thread \(32, 0, 0\) of threadgroup \(1, 0, 0\) and was "
@@ -22,11 +22,6 @@ RACES = {
         r"lanes of simdgroup 0 of threadgroup \(0, 0, 0\)",
         Trial(ADD, size=1, zeroed=True, atomic=True),
     ),
-}
-
-
-PAIRS = {
-    **RACES,
     "unwritten output": Pair(
         Trial("out[i] = out[i] + in[i];"),
         r"unwritten memory read: out\[0\] is read by thread \(0, 0, 0\)",

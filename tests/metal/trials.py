@@ -1,4 +1,4 @@
-"""Small kernels for the executor to run, and what right ones give."""
+"""Small kernels for the executor to run."""
 
 from __future__ import annotations
 
@@ -58,47 +58,6 @@ class Trial:
         if self.zeroed:
             call["init_value"] = 0
         return kernel, call
-
-
-SHARED = "threadgroup float shared[64];\nshared[i % 64] = in[i];\n"
-
-# Simdgroup 1 of the 40 threads is partial: it has 8 lanes.
-RIGHT = {
-    "sum over a partial simdgroup": (
-        Trial("out[i] = simd_sum(in[i]);", grid=40, size=40, group=40),
-        np.repeat([COUNT[:32].sum(), COUNT[32:40].sum()], [32, 8]),
-    ),
-    "sum over the lanes that have not returned": (
-        Trial("out[i] = 0; if (i % 2) return; out[i] = simd_sum(in[i]);", size=32, grid=32),
-        np.where(np.arange(32) % 2, 0, COUNT[:32:2].sum()),
-    ),
-    "prefix sum": (
-        Trial("out[i] = simd_prefix_exclusive_sum(in[i]);"),
-        np.concatenate([np.cumsum(part) - part for part in (COUNT[:32], COUNT[32:])]),
-    ),
-    "reduction over a threadgroup": (
-        Trial(
-            SHARED + THREADGROUP + "for (uint step = 32; step > 0; step /= 2) {\n"
-            "if (i < step) shared[i] += shared[i + step];\n" + THREADGROUP + "}\n"
-            "if (i == 0) out[0] = shared[0];", size=1,
-        ),
-        [COUNT.sum()],
-    ),
-    "floats below the normal ones, which are zero": (
-        Trial("out[i] = in[i] * 1e-30f * 1e9f;", given=COUNT * np.float32(1e-15)),
-        np.zeros(64),
-    ),
-    "precise functions are the same in all kernels, and exact where Metal's are": (
-        Trial("out[i] = precise::sqrt(in[i]);", given=COUNT * COUNT), COUNT,
-    ),
-    "sum in device memory": (
-        Trial(
-            "atomic_fetch_add_explicit(&out[i % 3], in[i], memory_order_relaxed);",
-            size=3, zeroed=True, atomic=True, group=16,
-        ),
-        [COUNT[k::3].sum() for k in range(3)],
-    ),
-}  # fmt: skip
 
 
 @dataclass

@@ -87,15 +87,6 @@ def test_results_are_the_rendering_equations_sums(thickness):
         assert_matches(got, want, rel=4 * 33 * ROUNDOFF, name=name)
 
 
-def test_splitting_every_interval_in_two_changes_nothing():
-    values = scene(0.05)  # thin enough that no ray ends early
-    halves = {name: np.repeat(each, 2, axis=0) for name, each in values.items()}
-    halves["widths"] = halves["widths"] / 2
-    halves["ray_start"] = 2 * values["ray_start"]
-    for name, got, want in zip(RESULTS, run(halves), run(values), strict=True):
-        assert_matches(got, want, rel=4 * 66 * ROUNDOFF, name=name)
-
-
 @pytest.mark.parametrize("place", [0, 9, 16])
 def test_an_opaque_wall_hides_what_is_behind_and_its_distance_is_the_depth(place):
     values = scene(0.0, counts=(17,))
@@ -115,24 +106,6 @@ def test_an_empty_ray_sees_nothing_at_all():
         for name, got in zip(RESULTS, run(scene(counts=counts)), strict=True):
             assert (got[empty] == 0).all(), name
             assert (got[~empty] != 0).all(), name
-
-
-def test_opacity_is_what_the_optical_thickness_leaves():
-    values = scene(0.1)
-    thickness = (values["density"] * values["widths"])[: sum(COUNTS)]
-    assert thickness.sum() < 9.0, "a ray may end early"
-    ray = np.repeat(np.arange(len(COUNTS)), COUNTS)
-    want = 1 - np.exp(-np.bincount(ray, thickness, minlength=len(COUNTS)))
-    assert_matches(run(values)[1], want, rel=4 * 33 * ROUNDOFF, name="opacity")
-
-
-@pytest.mark.parametrize("thickness", [0.05, 4.0])
-def test_weights_sum_to_opacity(thickness):
-    values = scene(thickness)
-    values["color"][:], values["distances"][:] = 1.0, 1.0
-    color, opacity, depth = run(values)
-    assert_matches(color, opacity[:, None].repeat(3, 1), rel=4 * 33 * ROUNDOFF, name="color")
-    assert_matches(depth, opacity, rel=4 * 33 * ROUNDOFF, name="depth")
 
 
 def test_matter_that_lets_no_light_through_has_no_gradient_in_its_density():
@@ -306,13 +279,3 @@ def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
     for got, want in zip(slopes(dirty), slopes(clean), strict=True):
         assert (got == want).all()
         assert not got[sum(COUNTS) :].any()
-
-
-def test_rays_do_not_see_each_other():
-    values = scene(0.2)
-    other = {name: each.copy() for name, each in values.items()}
-    other["density"][1:18] *= 3.0  # the third ray's
-    other["color"][1:18] *= 0.5
-    for name, got, want in zip(RESULTS, run(other), run(values), strict=True):
-        assert (got[2] != want[2]).all(), name
-        assert (np.delete(got, 2, axis=0) == np.delete(want, 2, axis=0)).all(), name

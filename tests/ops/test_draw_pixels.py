@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import InputError, Lens
+from nerfmac import Lens
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import rays_through
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
@@ -144,25 +144,3 @@ def test_the_last_fraction_chooses_a_pixel_of_the_images():
     for view, row, column in zip(*told_from(color), strict=True):
         width, height = SIZES[view]
         assert (row, column) in ((0, 0), (height - 1, width - 1))
-
-
-@pytest.mark.parametrize(
-    ("stack", "complaint"),
-    [
-        (mx.zeros((VIEWS * HEIGHT * WIDTH, 3)), "pixels is float32"),
-        (mx.zeros(((VIEWS - 1) * HEIGHT * WIDTH, 3), mx.uint8), "pixels has shape"),
-        (mx.zeros((VIEWS, HEIGHT, WIDTH, 3), mx.uint8), "pixels has shape"),
-        (mx.zeros((VIEWS * HEIGHT * WIDTH, 2), mx.uint8), "channels of pixels is 2"),
-    ],
-)
-def test_pixels_that_do_not_match_the_cameras_are_refused(stack, complaint):
-    with pytest.raises(InputError, match=complaint):
-        draw_pixels(stack, cameras(), mx.zeros(4, mx.int32))
-
-
-def test_more_pixels_than_an_index_can_number_are_refused():
-    lens = Lens(2**16, 2**15, 1.0, 1.0, 0.0, 0.0)
-    one = Cameras.stack([Camera(lens, np.eye(3, 4))])
-    too_few = mx.zeros((4, 3), mx.uint8)
-    with pytest.raises(InputError, match="pixels of all views"):
-        draw_pixels(too_few, one, mx.zeros(4, mx.int32))

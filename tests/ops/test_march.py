@@ -175,18 +175,6 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis, cascade):
         assert abs(got["width"][:own].sum() - side / cells) < 2 * geometry.cone * 1.1 * side
 
 
-def test_rays_along_axes_cross_the_whole_cube(geometry):
-    half = geometry.bounds.extent / 2
-    directions = np.concatenate([np.eye(3), -np.eye(3)])
-    origins = 0.5 - directions * (half + 0.3) + 0.37 * half * (np.roll(directions, 1, axis=1) + 0.1)
-    got = run((origins, directions, np.full(6, 0.5)), grid(geometry, 1.1), geometry)
-    for ray in range(6):
-        width = got["width"][slice(*got["ray_start"][ray : ray + 2])].sum()
-        enter, leave = chord(origins[ray], directions[ray], geometry)
-        assert leave - enter > 0.9 * geometry.bounds.extent
-        assert abs(width - (leave - enter)) <= max(geometry.step, geometry.cone * leave) * 1.001
-
-
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_ray_along_a_face_is_inside_just_before_the_face_and_outside_behind_it(geometry, axis):
     half, direction = geometry.bounds.extent / 2, np.eye(3)[axis]
@@ -207,40 +195,6 @@ def test_a_ray_that_misses_the_cube_has_no_samples(geometry):
     assert got["wanted"].tolist() == [0, 0, 0]
     assert got["ray_start"].tolist() == [0, 0, 0, 0]
     assert got["fits"].all()
-
-
-def test_an_empty_grid_has_no_samples(geometry):
-    got = run(some_rays(geometry), grid(geometry, 0.0), geometry)
-    assert not got["wanted"].any()
-    assert not got["position"].any()
-
-
-def test_jitter_moves_samples_forwards_inside_their_intervals(geometry):
-    _, directions, _ = some_rays(geometry)
-    # From inside: where a ray enters the cube, roundoff decides about a sample on the border.
-    origins = 0.5 + 0.2 * geometry.bounds.extent * np.random.default_rng(1).uniform(-1, 1, (150, 3))
-    shifted = [
-        run((origins, directions, np.full(150, jitter)), grid(geometry, 1.1), geometry)
-        for jitter in (0.0, 0.25, 0.75, 0.999)
-    ]
-    compared = 0
-    for ray in range(150):
-        parts = [slice(*each["ray_start"][ray : ray + 2]) for each in shifted]
-        count = min(each["wanted"][ray] for each in shifted)
-        # The last intervals' samples leave the cube one by one as they move.
-        assert max(each["wanted"][ray] for each in shifted) <= count + 1
-        begin, *later = (
-            each["distance"][part][:count] for each, part in zip(shifted, parts, strict=True)
-        )
-        width = shifted[0]["width"][parts[0]][:count]
-        rounding = 512 * ROUNDOFF * geometry.bounds.extent
-        before = begin - rounding
-        for moved in later:
-            assert (moved > before).all()
-            assert (moved < begin + width + rounding).all()
-            before = moved
-        compared += count
-    assert compared > 2000
 
 
 def test_counting_alone_agrees_with_marching(geometry):

@@ -24,11 +24,6 @@ def arrays(**changes):
     return (given | changes).values()
 
 
-def test_the_lengths_of_the_named_axes_are_told():
-    assert PACKED.check(*arrays()) == {"slots": 4, "rays": 2}
-    assert PACKED.check(*arrays(), slots=4, rays=2) == {"slots": 4, "rays": 2}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -106,15 +101,3 @@ def test_the_kernel_or_the_reference_runs_with_the_same_result_and_gradient(disa
     assert float(value) == 36.0
     np.testing.assert_allclose(np.array(gradient), [3.0, 12.0, 27.0])
     assert calls == (["reference"] if disabled else ["kernel", "gradient"])
-
-
-@pytest.mark.parametrize(
-    ("outputs", "count"), [([1.0], None), ([1.0, 2.0], 2)], ids=["one output", "two outputs"]
-)
-def test_a_list_of_outputs_becomes_an_array_or_a_tuple(outputs, count):
-    @operation("march", lambda x: x)
-    def launch(x):
-        return [x * output for output in outputs]
-
-    result = launch(mx.ones(2))
-    assert isinstance(result, mx.array) if count is None else len(result) == count

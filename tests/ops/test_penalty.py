@@ -87,16 +87,6 @@ def test_a_loss_without_its_array_is_zero(missing, name):
         np.testing.assert_array_equal(one, other)
 
 
-def test_there_may_be_more_rays_than_slots():
-    few = samples(RAY[:5], DISTANCE[:5])
-    weights = PenaltyWeights(0.7, 0.31, 0.4, 0.6)
-    known = map(mx.array, (TRACKS, GROUND, SENSOR))
-    got = penalties(few, mx.array(0.13), weights, *known)
-    sample, ray = by_hand(0.13, weights)
-    np.testing.assert_allclose(np.array(got.sample), sample[:5], atol=32 * ROUNDOFF)
-    np.testing.assert_allclose(np.array(got.ray), ray, atol=16 * ROUNDOFF)
-
-
 def test_no_gradient_flows_to_distances():
     weights = PenaltyWeights(0.7, 0.3, 0.4)
 

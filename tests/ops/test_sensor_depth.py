@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import InputError, Lens
+from nerfmac import Lens
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.ops.sensor_depth import sensor_depth
@@ -98,17 +98,3 @@ def test_a_plane_is_reproduced_between_pixels():
     got = np.array(sensor_depth(stacked, cameras((90, 160)), index, mx.zeros(RAYS, mx.int32)))
     want = 1.0 / (0.3 + 0.05 * y + 0.2 * x)
     np.testing.assert_allclose(got[:, 0], want, rtol=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("name", "arrays"),
-    [
-        ("index", {"index": mx.zeros(5)}),
-        ("view_of", {"view": mx.zeros(4, mx.int32)}),
-        ("view_of", {"view": mx.zeros(5)}),
-    ],
-)
-def test_a_wrong_shape_or_type_is_refused_by_name(name, arrays):
-    given = {"index": mx.zeros(5, mx.int32), "view": mx.zeros(5, mx.int32)} | arrays
-    with pytest.raises(InputError, match=f"{name} "):
-        sensor_depth(DepthMaps.stack(maps()), cameras(*IMAGES), **given)

@@ -18,7 +18,6 @@ from nerfmac.refine.refinement import (
     LENSES,
     POSES,
     CameraRefinement,
-    align_cameras,
     align_poses,
     moved_poses,
 )
@@ -228,16 +227,6 @@ def test_a_color_map_follows_the_exposure_and_changes_no_background():
     np.testing.assert_allclose(same, given.color + 0.6 * (1.0 - opacity[:, None]), atol=1e-6)
 
 
-@pytest.mark.parametrize("config", [RefineConfig(), ALL])
-def test_there_are_parameters_for_what_is_refined_alone(config):
-    refinement = CameraRefinement(config, cameras())
-    shapes = {}
-    if config == ALL:
-        shapes = {POSES: (3, 6), LENSES: (2, 3), EXPOSURES: (3, 3), COLORS: (3, 12)}
-    assert refinement.shapes == shapes == {n: v.shape for n, v in refinement.init().items()}
-    assert set(refinement.rates(0, 1.0, 0.0)) == set(shapes)
-
-
 def test_rates_fall_with_the_fields_and_by_their_own_factor():
     config = replace(ALL, pose_rate=2e-3, exposure_rate=5e-3, final_rate=0.04)
     rates = CameraRefinement(config, cameras()).rates(257, 0.5, 0.5)
@@ -302,13 +291,6 @@ def test_what_all_cameras_moved_by_on_their_own_moves_no_other():
     refined = np.array(moved_poses(mx.array(given.astype(np.float32)), moves)).astype(float)
     others = poses(5)
     assert np.abs(align_poses(others, given, refined) - others).max() < 0.01
-
-
-def test_cameras_follow_others_that_stay(scene):
-    cameras, train = scene.views("test").cameras, scene.views("train").cameras
-    aligned = align_cameras(cameras, train, train)
-    np.testing.assert_allclose(aligned.poses, cameras.poses, atol=1e-5)
-    assert mx.array_equal(aligned.intrinsics, cameras.intrinsics)
 
 
 def points_of(views: Cameras) -> np.ndarray:

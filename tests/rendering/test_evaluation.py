@@ -94,24 +94,6 @@ class SlowGray:
         return gray(rays, width)
 
 
-def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch):
-    slow = SlowGray(0.0, monkeypatch)
-    assert next(evaluate(partial(Renderer, slow), views)).name == "view 0"
-    # The second view confirms the first one, and the device already renders the third one.
-    assert slow.pixels == [WIDTH * HEIGHT] * 3
-
-
-@pytest.mark.parametrize("limit", [1, 2, 7, VIEWS])
-def test_a_limit_takes_the_same_views_spread_evenly(views, limit):
-    outcomes = list(evaluate(partial(Renderer, gray), views, limit=limit))
-    assert len(outcomes) == limit
-    assert outcomes == list(evaluate(partial(Renderer, gray), views, limit=limit))
-    places = sorted(views.names.index(outcome.name) for outcome in outcomes)
-    assert np.diff([*places, VIEWS]).max() <= 2 * VIEWS / limit
-    more = evaluate(partial(Renderer, gray), views, limit=min(limit + 1, VIEWS))
-    assert {view.name for view in outcomes} <= {view.name for view in more}
-
-
 def drawing(tracer):
     return lambda camera: Renderer(tracer).pixels(camera, (1.0, 1.0, 1.0))
 
@@ -123,17 +105,6 @@ def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch)
     quick = SlowGray(1e-5, monkeypatch)
     assert seconds_per_pixel(drawing(quick), [views.cameras[0]]) == pytest.approx(1e-5)
     assert quick.pixels[-1] == WIDTH * HEIGHT
-
-
-def test_a_short_interruption_does_not_change_the_pace(views, monkeypatch):
-    slow = SlowGray(1e-3, monkeypatch)
-
-    def interrupted(rays, width=None):
-        slow.now += 60.0 * (len(slow.pixels) == 1)  # During the first measured trial.
-        return slow(rays, width)
-
-    pace = seconds_per_pixel(drawing(interrupted), [views.cameras[0]])
-    assert pace == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 22, 64, 200])

@@ -82,12 +82,6 @@ def test_between_anchors_colors_change_evenly(name):
     assert got == pytest.approx(on_map(values, MAPS[name]), abs=1e-5)
 
 
-def test_turbo_is_warm_at_the_upper_end_and_cold_at_the_lower():
-    red, _, blue = np.array(TURBO).T
-    assert (red[10:] > blue[10:] + 0.4).all()
-    assert (blue[1:5] > red[1:5] + 0.3).all()
-
-
 def test_depth_errors_are_relative_to_the_true_distance_and_have_no_sign():
     distance = np.concatenate([np.full(50, 2.0), np.full(50, 40.0)])
     planted = np.tile([-0.01, 0.02, 0.03, -0.04, 0.5], 20)

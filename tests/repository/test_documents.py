@@ -22,9 +22,6 @@ import nerfmac
 from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.parsing import given_by
-from nerfmac.app.scenes.images import SUPPORTED
-from nerfmac.app.scenes.readers.camera_models import READ as COLMAP_MODELS
-from nerfmac.app.scenes.readers.pose_files import FORMATS
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
 from tests.scene_factory import FLAGS, nerfmac as run_nerfmac, write_scene
@@ -167,36 +164,6 @@ def test_each_link_leads_to_a_file_and_to_a_heading_that_is_there(path):
         assert not anchor or anchor in anchors(there), link
 
 
-def test_a_quoted_message_is_one_of_the_programs():
-    source = "".join(
-        re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
-        for path in sorted((ROOT / "nerfmac").rglob("*.py"))
-    )
-    rows = []
-    for path in (README, ROOT / "docs" / "troubleshooting.md"):
-        rows += re.findall(r'^\| .*?"([^"|]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(rows) >= 20
-    assert [row for row in rows if row not in source] == []
-
-
-def test_every_public_name_has_its_place_in_the_reference():
-    told = re.findall(r"^::: nerfmac\.(?:app\.viewer\.widget\.)?(\w+)$", REFERENCE, re.MULTILINE)
-    assert sorted(told) == sorted({*nerfmac.__all__} - {"__version__"})
-
-
-REFERENCE = "".join(
-    page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("python*.md"))
-)
-
-
-def test_names_that_guides_import_are_in_the_reference():
-    text = "".join(body for page in PAGES for body in blocks(page, "python"))
-    imports = re.findall(r"^ *from nerfmac[\w.]* import (.+)$", text, re.MULTILINE)
-    names = {name for line in imports for name in line.split(", ")}
-    assert {"render_video", "extract_mesh", "working_dtype"} <= names
-    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", REFERENCE)] == []
-
-
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
@@ -254,31 +221,3 @@ def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, image, siz
     scene = nerfmac.load_scene(tmp_path, split="none")
     (frame,) = scene.splits["train"]
     assert frame.camera.lens.width == size[0]
-
-
-def sentence_with(path: Path, words: str) -> str:
-    """The text from `words` to the next full stop."""
-    text = " ".join(path.read_text(encoding="utf-8").split())
-    assert words in text
-    return text.split(words, 1)[1].split(". ", 1)[0]
-
-
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("docs/formats.md", "Images can be "),
-        ("SECURITY.md", "nerfmac decodes only "),
-        ("CHANGELOG.md", "to the scene folder, and images to "),
-    ],
-)
-def test_the_image_formats_are_listed_as_the_program_reads_them(path, words):
-    listed = sentence_with(ROOT / path, words).split("images,")[0]
-    assert set(re.findall(r"\b[A-Z][A-Za-z]*\b", listed)) == set(SUPPORTED)
-
-
-def test_the_formats_of_scenes_are_listed_as_the_program_knows_them():
-    unread = sentence_with(ROOT / "docs/formats.md", "nerfmac recognizes the formats of ")
-    names = re.split(r", (?:and )?", unread.split(", but does")[0])
-    assert sorted(names) == sorted(FORMATS)
-    models = sentence_with(ROOT / "docs/formats.md", "nerfmac supports the COLMAP camera models")
-    assert set(CODE.findall(models)) == set(COLMAP_MODELS)

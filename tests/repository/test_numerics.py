@@ -56,15 +56,6 @@ def test_a_comparison_that_says_nothing_is_rejected(fault, want):
         assert_matches(want, want, rel=1.0, name="empty")
 
 
-def test_one_entry_across_a_jump_is_forgiven_only_on_request():
-    want = gradient()
-    got = want.copy()
-    got[5, 1] += 1.0
-    with pytest.raises(AssertionError, match=r"worst at \(5, 1\)"):
-        assert_matches(got, want, rel=1e-6, name="jump")
-    assert_matches(got, want, rel=1e-6, name="jump", outliers=0.01)
-
-
 def test_outliers_hide_neither_a_nan_nor_a_wrong_array():
     want = gradient()
     with pytest.raises(AssertionError, match="relative error"):
@@ -77,12 +68,6 @@ def test_outliers_hide_neither_a_nan_nor_a_wrong_array():
     lone = np.eye(1, 100, 7)
     with pytest.raises(AssertionError, match="all zero"):
         assert_matches(0.0 * lone, lone, rel=1e-3, name="lone", outliers=0.01)
-
-
-def test_noise_is_no_bias():
-    want = gradient()
-    noise = np.random.default_rng(4).normal(scale=0.03, size=want.shape)
-    assert_unbiased(want * (1.0 + noise), want, name="noise")
 
 
 @pytest.mark.parametrize(

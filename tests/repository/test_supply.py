@@ -40,12 +40,3 @@ def test_each_package_that_is_brought_is_listed_with_what_it_is_for_and_its_lice
         if not any("license" in field.lower() for field in filter(None, fields)):
             fields.append(declared.get_payload())  # The description of OpenEXR names its license.
         assert re.split(r"[-']", license)[0] in " ".join(filter(None, fields)), name
-
-
-def test_every_released_version_in_the_changelog_has_its_day():
-    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    first, *released = re.findall(r"^## (.+)$", text, re.MULTILINE)
-    assert first == "[Unreleased]"
-    assert released
-    for heading in released:
-        assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - 20\d\d-\d\d-\d\d", heading), heading

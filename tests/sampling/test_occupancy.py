@@ -73,22 +73,6 @@ def test_values_are_the_optical_thickness_of_a_shortest_step():
     assert np.array(occupancy.values) == pytest.approx(7.0 * CUBE.step * inside, rel=1e-6)
 
 
-def test_values_decay_by_the_same_factor_at_every_update():
-    grid, occupancy = grid_of(decay=0.8)
-    occupancy = updated(grid, occupancy, box((0.5, 0.0, 0.0), (1.0, 1.0, 1.0)), times=1)
-    start = np.array(occupancy.values)
-    after = updated(grid, occupancy, box((2.0, 2.0, 2.0), (3.0, 3.0, 3.0)), times=5)
-    assert start.max() > 0
-    assert np.array(after.values) == pytest.approx(start * 0.8**5, rel=1e-5)
-
-
-def test_a_larger_estimate_replaces_a_decayed_value_and_a_smaller_one_does_not():
-    grid, occupancy = grid_of(decay=0.5)
-    for density, want in ((8.0, 8.0), (3.0, 4.0), (3.0, 3.0), (5.0, 5.0)):
-        occupancy = updated(grid, occupancy, lambda p, d=density: mx.full((len(p),), d), times=1)
-        assert np.array(occupancy.values) == pytest.approx(want * CUBE.step, rel=1e-6)
-
-
 def test_matter_that_goes_away_is_forgotten_while_other_matter_stays():
     stays, goes = box((0.0, 0.0, 0.0), (1.0, 1.0, 0.5)), box((0.0, 0.5, 0.75), (0.25, 1.0, 1.0))
     grid, occupancy = grid_of(decay=0.5)
@@ -138,29 +122,6 @@ def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
     x, y, z = np.minimum((position * CELLS).astype(int), CELLS - 1).T
     order = in_bricks(np.arange(CELLS**3).reshape(1, CELLS, CELLS, CELLS))
     return np.argsort(order)[(z * CELLS + y) * CELLS + x]
-
-
-def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():
-    grid, occupancy = grid_of()
-    asked = visits(grid, occupancy, warmup=True, key=0)
-    # A point within roundoff of a face may count as the neighbor's.
-    assert (asked == np.arange(CELLS**3)).mean() > 0.999
-
-
-def test_a_part_of_a_warm_up_update_visits_one_cell_in_each_stratum():
-    grid, occupancy = grid_of(warmup_fraction=0.25)
-    counts = np.zeros(CELLS**3)
-    for key in range(40):
-        asked = visits(grid, occupancy, warmup=True, key=key)
-        assert len(asked) == CELLS**3 // 4
-        assert (asked // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
-        np.add.at(counts, asked, 1)
-    # Each of a stratum's four cells is drawn 40 / 4 times, give or take the binomial's 2.7.
-    within = counts.reshape(-1, 4)
-    assert within.mean() == 10.0
-    assert 0.9 < counts.std() / np.sqrt(40 * 0.25 * 0.75) < 1.1
-    # 1024 strata: the means of their four places are equal to 5 standard errors.
-    assert np.abs(within.mean(axis=0) - 10.0).max() < 5 * 2.74 / np.sqrt(1024)
 
 
 def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():

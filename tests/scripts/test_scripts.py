@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.app.capture import corner
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 SCRIPTS = ROOT / "scripts"
@@ -21,15 +21,14 @@ ELSEWHERE = {
     "viewer_image.py": "tests/app/viewer/notebook/test_scripts.py",
     "blender_cameras.py": "tests/app/export/test_points.py",
     "check_install.sh": "tests/repository/test_wheel.py",
-    "compare_torch.py": "tests/scripts/test_torch_peer.py",
+    "compare_torch.py": "CONTRIBUTING.md",
     "compile_metal.py": "scripts/first_mac.sh",
     "crash.py": "tests/trust/test_full_disk.py",
     "documentation.py": "mkdocs.yml",
     "field_comments.py": "mkdocs.yml",
     "first_mac.sh": "tests/repository/test_first_mac.py",
     "local_ranks.py": "tests/ranks/test_ranks.py",
-    "model_curves.py": "tests/scripts/test_model_curves.py",
-    "pose_differences.py": "tests/scripts/test_pose_differences.py",
+    "pose_differences.py": "scripts/judge_captures.py",
     "probe_metal.py": "scripts/first_mac.sh",
     "prose_check.py": "Makefile",
     "rendered_captures.py": "scripts/judge_captures.py",
@@ -42,8 +41,8 @@ ELSEWHERE = {
     "trials.py": "scripts/judge.py",
 }
 """The file that names and runs each script that is not run here: a test, another script that a test
-runs, the configuration of the site, which a test builds, or the Makefile, whose target `lint` is a
-part of CI."""
+runs, the configuration of the site, which a test builds, the Makefile, whose target `lint` is a
+part of CI, or the guide that describes how to run the tests of the script."""
 CPU = ("--device", "cpu")
 RUNS = {
     "bench_scaling.py": (1, "--scene", "SCENE", "--seconds", 1, *CPU, "--preset", "tiny"),
@@ -52,11 +51,11 @@ RUNS = {
     "judge.py": ("SCENE:seconds=1", "--seeds", 1, "--preset", "tiny", *CPU),
     "judge_captures.py": ("PHOTOS:matching=exhaustive,focal_35mm=28",),
     "make_scene.py": ("--out", "OUT", "--size", 16, "--views", 1, 0, 0),
+    "model_curves.py": ("SCENE", "--seconds", 1, *CPU, "--preset", "tiny"),
     "render_video.py": ("RUN", "--frames", 2, "--size", "32x24", "--out", "OUT.mp4", *CPU),
     "train.py": ("SCENE", *FLAGS, "--steps", 4, "--no-video", "--out", "OUT"),
 }
 """Arguments with which each script is run here. Upper-case words are replaced by paths."""
-SLOW = {"bench_scaling.py", "bench_session.py", "fuzz.py", "judge.py", "judge_captures.py"}
 INSTALL = ("install_chromium.sh", "install_clang.sh")
 """Scripts that install programs; here they find one, or refuse one."""
 
@@ -81,17 +80,15 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "script",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(RUNS)],
+    "script", daily_but(RUNS, "fuzz.py", "make_scene.py", "render_video.py", "train.py")
 )
 def test_a_script_runs(script, places, tmp_path):
     if script == "judge_captures.py":
         pytest.importorskip("pycolmap")
         places["PHOTOS"].mkdir()
-        sheets = corner.papers()
         for number, camera in enumerate(corner.cameras(6)):
             photo = places["PHOTOS"] / f"{number}.png"
-            Image.fromarray(corner.seen(camera, sheets)).save(photo)
+            Image.fromarray(corner.seen(camera)).save(photo)
     words = [str(word) for word in RUNS[script]]
     for name, path in {**places, "OUT": tmp_path / "out"}.items():
         words = [word.replace(name, str(path)) for word in words]
@@ -115,15 +112,3 @@ def test_a_script_that_installs_refuses_a_program_that_is_none(script, tmp_path)
     named = {variable[script]: str(tmp_path / "none")}
     said = ran("bash", SCRIPTS / script, cwd=tmp_path, code=1, **named)
     assert f"{script}: {variable[script]}={tmp_path / 'none'} is no" in said.stderr
-
-
-def test_chromium_is_tried_before_anything_is_installed(tmp_path):
-    browser = tmp_path / "browser"
-    browser.write_text("#!/bin/sh\necho '<p>it serves</p>'\n")
-    browser.chmod(0o755)
-    named = {"NERFMAC_CHROMIUM": str(browser)}
-    said = ran("bash", SCRIPTS / "install_chromium.sh", cwd=tmp_path, **named)
-    assert said.stdout.startswith(f"{browser} serves")
-    browser.write_text("#!/bin/sh\necho no window >&2\n")
-    said = ran("bash", SCRIPTS / "install_chromium.sh", cwd=tmp_path, code=1, **named)
-    assert f"{browser} is here, but shows no page: no window" in said.stderr

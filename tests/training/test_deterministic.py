@@ -104,7 +104,7 @@ def loss(density, distance, start, ray, color, progress):
     return (penalty + given.ray).sum()
 
 
-for rays in (64, 96, 128):
+for rays in (64, 128):
     each = SLOTS // rays
     start = mx.array([each * ray for ray in range(rays + 1)], mx.int32)
     ray = mx.array([slot // each for slot in range(SLOTS)], mx.int32)
@@ -125,6 +125,6 @@ def test_another_number_of_rays_needs_no_other_fused_kernels(tmp_path):
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    first, *others = map(int, done.stdout.split())
+    first, other = map(int, done.stdout.split())
     assert first > 2
-    assert others == [first, first]
+    assert other == first

@@ -37,7 +37,3 @@ def test_between_two_broadcasts_the_time_is_extrapolated(monkeypatch):
     ranks.first = 7.4
     assert exchange.seconds(16, 99.0, must_agree=True) == 7.4
     assert exchange.seconds(20, 99.0) == pytest.approx(7.4 + 4 * 0.2)
-
-
-def test_a_single_rank_uses_its_own_clock():
-    assert Exchange(Two(size=1)).seconds(3, 1.25, must_agree=True) == 1.25

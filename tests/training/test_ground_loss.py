@@ -6,14 +6,12 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Samples
+from nerfmac import Samples
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
-from nerfmac.training.priors import penalty_weights
-from nerfmac.training.resolve import settled
 from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -59,20 +57,6 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
     assert abs(float(slope[1] - slope[0])) < 0.1 * float(slope[2])
     missed = mx.grad(lambda density: loss_of([1.0, 2.0], density, FAR_DISTANCE).sum())(mx.ones(2))
     assert (missed == 0.0).all()
-
-
-def test_the_weight_of_the_configuration_multiplies_the_ground_loss():
-    weights = penalty_weights(settled(override(CONFIG, train={"ground": 0.7}), Bounds(1.0)).train)
-    ground = mx.array([GROUND])
-    got = penalties(samples_at([1.8]), mx.array(0.0), weights, ground=ground).sample
-    assert float(got) == pytest.approx(0.07, abs=1e-6)
-    disabled = settled(override(CONFIG, train={"ground": 0.0}), Bounds(1.0)).train
-    assert not any(penalty_weights(disabled))
-
-
-def test_without_a_plane_it_is_zero():
-    got = penalties(samples_at([0.5, 1.0]), mx.array(0.0), PenaltyWeights(ground=1.0))
-    assert got.sample.tolist() == [0.0, 0.0]
 
 
 def floor() -> GroundPlane:

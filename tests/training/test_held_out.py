@@ -9,12 +9,10 @@ import pytest
 from nerfmac import Goal, InputError
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.run.refinement_report import refinement_summary
-from nerfmac.config import REFINED, RefineConfig, override
+from nerfmac.config import REFINED, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses
-from nerfmac.training import held_out
 from nerfmac.training.held_out import aligned_views, optimize_poses
-from nerfmac.training.step import StepFlags
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
@@ -71,16 +69,6 @@ def test_poses_and_lenses_are_learned_in_every_eighth_step_and_the_rest_in_all(r
         assert changed == (others if state.step % 8 else after.parameters.keys())
         state = after
     assert trainer.traces.needless == 0
-
-
-def test_steps_with_all_flags_are_tried_before_training(run):
-    config = run.config.refine
-    first = StepFlags.at(0, config)
-    assert first == StepFlags(learns_cameras=True)
-    assert StepFlags.later(first, config) == [StepFlags()]
-    assert StepFlags.later(StepFlags(), config) == [first]
-    assert StepFlags.later(StepFlags.at(0, RefineConfig()), RefineConfig()) == []
-    assert StepFlags.at(0, replace(config, poses=False, lenses=False)) == StepFlags()
 
 
 def test_a_run_says_by_how_much_it_corrected_its_views(run):
@@ -158,19 +146,3 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales,
     before = np.linalg.norm(seen(moved) - seen(views.cameras), axis=1)
     after = np.linalg.norm(seen(found) - seen(views.cameras), axis=1)
     assert np.median(after) < left * np.median(before), f"{before} before, {after} after"
-
-
-@pytest.mark.parametrize("progress", [False, True])
-def test_looking_for_test_cameras_shows_a_bar_unless_there_is_to_be_none(
-    run, monkeypatch, progress
-):
-    bars = []
-
-    def bar(steps, _label, **how):
-        bars.append(how["disable"])
-        return steps
-
-    monkeypatch.setattr(held_out, "tqdm", bar)
-    monkeypatch.setattr(run, "_aligned", {})
-    run.evaluate("test", progress=progress)
-    assert bars == [None if progress else True]

@@ -182,15 +182,6 @@ def test_own_losses_on_weights_are_added_to_the_color_loss(scene):
         assert name == "color" or np.abs(still[name] - values).max() > 1e-3, name
 
 
-def test_a_step_measures_the_squared_error_of_the_colors(scene):
-    def loss(rays, target):
-        return mx.square(rays.color - target)
-
-    (got, error, *_), _ = first_step(scene, CONFIG, loss=loss)
-    assert error == pytest.approx(got, rel=1e-5)
-    assert error > 1e-3
-
-
 def test_a_color_loss_may_be_on_weights_too(scene):
     def loss(rays, target):
         color = huber(rays.color, target, CONFIG.train.huber)

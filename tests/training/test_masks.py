@@ -63,15 +63,3 @@ def test_what_is_covered_counts_for_no_figure(scene, kept):
     assert [view.psnr for view in noisy] == pytest.approx([view.psnr for view in clean], abs=1e-3)
     without = list(evaluate(partial(Renderer, gray), painted(replace(views, kept=None), kept)))
     assert without[0].psnr != pytest.approx(clean[0].psnr, abs=0.1)
-
-
-def test_a_mask_that_covers_nothing_changes_no_figure(scene):
-    views = scene.views("train")
-    whole = replace(views, kept=mx.ones(views.pixels.shape[0], dtype=mx.bool_))
-    for one, other in zip(
-        evaluate(partial(Renderer, gray), views),
-        evaluate(partial(Renderer, gray), whole),
-        strict=True,
-    ):
-        assert one.psnr == pytest.approx(other.psnr, abs=1e-4)
-        assert one.ssim == pytest.approx(other.ssim, abs=1e-5)

@@ -9,7 +9,6 @@ import nerfmac.config.presets
 from nerfmac import Bounds, FieldOutput, Goal, Method, ParameterSpec, Run
 from nerfmac.app.run import Training, resume
 from nerfmac.backend import working_dtype
-from nerfmac.fields.vanilla import VanillaField
 from nerfmac.training.losses import huber_loss
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, initial, trainer_of
@@ -198,54 +197,6 @@ def test_an_output_that_is_not_declared_is_refused(scene, field, complaint):
         resume(run, Goal(steps=1), progress=False)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"field": "ball"},
-        {"field": Ball(None, None)},
-        {"sampler": Even(None, None, None)},
-        {"loss": "l1"},
-        {"extra_losses": ["l1"]},
-    ],
-)
-def test_what_is_no_part_is_refused_by_its_name(parts):
-    (name,) = parts
-    with pytest.raises(nerfmac.InputError, match=f"^{name} is "):
-        Method(**parts)
-
-
-def test_the_vanilla_sampler_owns_its_coarse_network_whatever_the_field(scene):
-    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    run = Run.begin(scene, config, method=Method(field=Ball))
-    before = dict(run.state.parameters)
-    assert {name.partition(".")[0] for name in before} == {"center", "radius", "color", "coarse"}
-    resume(run, Goal(steps=2), progress=False)
-    moved = [not mx.array_equal(before[name], run.state.parameters[name]) for name in before]
-    assert all(moved), "the field and the sampler are trained"
-
-
-def test_parameters_of_a_field_and_a_sampler_have_different_names(scene, tmp_path):
-    config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
-    coarse = VanillaField(config.vanilla, Bounds(1.0), "coarse")
-    with pytest.raises(nerfmac.InputError, match=r"VanillaField .*coarse\.0\.bias.*rename"):
-        nerfmac.train(scene, config, method=Method(field=lambda *_: coarse), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
-    def interrupt(_report):
-        raise KeyboardInterrupt
-
-    settings = {"method": METHODS["all"], "goal": Goal(steps=40), "progress": False}
-    whole = nerfmac.train(scene, config=CONFIG, **settings)
-    stopped = nerfmac.train(scene, config=CONFIG, out=tmp_path, on_report=interrupt, **settings)
-    assert 0 < stopped.state.step < 40
-    run = nerfmac.resume(tmp_path, scene=scene, **settings)
-    assert run.state.step == 40
-    for name, values in whole.state.parameters.items():
-        assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
-
-
 def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
     seen = []
 
@@ -264,12 +215,6 @@ def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
         assert np.array_equal(np.array(values), np.array(own.state.parameters[name])), name
 
 
-def test_a_loss_of_samples_is_refused(scene):
-    run = Run.begin(scene, CONFIG, method=Method(extra_losses=[lambda rays, _: rays.weights]))
-    with pytest.raises(nerfmac.InputError, match=r"a loss has shape .*expected"):
-        resume(run, Goal(steps=1), progress=False)
-
-
 def test_several_losses_of_a_ray_count_as_their_mean(scene):
     def several(seen, target):
         return mx.square(seen.color - target)
@@ -280,12 +225,6 @@ def test_several_losses_of_a_ray_count_as_their_mean(scene):
     ]
     reports = [next(Training(run).fit(Goal(steps=5))) for run in runs]
     assert reports[0].loss == pytest.approx(reports[1].loss, rel=1e-5)
-
-
-def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
-    Run.begin(scene, CONFIG).save(tmp_path)
-    with pytest.raises(nerfmac.InputError, match="with the configured sampler, not with Even"):
-        Run.load(tmp_path, method=Method(sampler=Even))
 
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
@@ -335,16 +274,6 @@ class Waves(nerfmac.Encoding):
     def __call__(self, parameters, samples, rays):
         waves = mx.sin(self.bounds.to_unit(samples.position) @ parameters["directions"])
         return waves.astype(working_dtype())
-
-
-@pytest.mark.parametrize("outputs", [144, 256])
-def test_an_encoding_with_more_outputs_than_a_mac_has_memory_for_is_refused(scene, outputs):
-    encoding = Waves(Bounds(scene.extent))
-    encoding.outputs = outputs
-    with pytest.raises(nerfmac.InputError, match=f"{outputs} outputs; expected at most 128"):
-        nerfmac.EncodedField(encoding, CONFIG.networks)
-    encoding.outputs = 128
-    nerfmac.EncodedField(encoding, CONFIG.networks)
 
 
 def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):

@@ -84,15 +84,6 @@ def test_ten_steps_are_kingmas_and_bas_with_bias_correction():
             assert_matches(kept[1], second[name], rel=2e-4, name=f"second {step}")
 
 
-def test_the_first_step_moves_each_parameter_by_the_rate_against_its_gradient():
-    slopes = {name: each * 1e-3 for name, each in gradients(1).items()}
-    got = stepped(fresh(start()), slopes, 1, 0.03, replace(CONFIG, l2=0.0))
-    for name, before in start().items():
-        rate = 0.03 * (0.4 if name != "table" else 1.0)
-        want = before - rate * np.sign(slopes[name])
-        assert_matches(got.parameters[name], want, rel=16 * ROUNDOFF, name=name)
-
-
 def test_the_average_weighs_the_past_by_its_age():
     # If a step does not update the average, the next update includes the weight of the step.
     taken = [1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32]
@@ -120,17 +111,6 @@ def test_after_the_first_step_the_average_is_the_parameters_and_not_their_start(
     for name, values in parameters.items():
         assert_matches(got[name], values, rel=4 * ROUNDOFF, name=name)
         assert np.array_equal(after_skip[name], begun[name])
-
-
-def test_l2_pulls_on_the_networks_only():
-    zero = {name: np.zeros_like(each) for name, each in start().items()}
-    got = stepped(fresh(start()), zero, 1, 0.03)
-    before = start()
-    table = np.array(got.parameters["table"])
-    assert (table == before["table"].astype(np.float32)).all()
-    for name in ("density", "color"):
-        want = before[name] - 0.4 * 0.03 * np.sign(before[name])
-        assert_matches(got.parameters[name], want, rel=16 * ROUNDOFF, name=name)
 
 
 def test_an_entry_that_never_had_a_gradient_does_not_move():

@@ -1,14 +1,13 @@
 """The settings of a run with the preset `auto` follow from the speed of the device."""
 
 import pytest
-from slow_gpu import GPUS, slow_gpu, step_seconds
+from slow_gpu import slow_gpu, step_seconds
 
-from nerfmac.app.run import Run
 from nerfmac.app.run.start import beginning, drained
 from nerfmac.config import AUTO, PRESETS, override
-from nerfmac.config.presets import preset
 from nerfmac.training.goal import Goal
-from nerfmac.training.resolve import for_pace, settled
+from nerfmac.training.resolve import for_pace
+from tests.conftest import daily_but
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 UNKNOWN = override(PRESETS["base"], preset=AUTO)
@@ -34,54 +33,30 @@ def test_the_choice_is_the_preset_base_and_keeps_what_the_user_set(steps):
         assert {name: getattr(getattr(chosen, group), name) for name in changes} == changes
 
 
-def test_without_a_known_speed_the_preset_is_base(scene):
-    assert settled(UNKNOWN, scene.bounds) == settled(PRESETS["base"], scene.bounds)
-    large = 2**34
-    assert preset(AUTO, "metal", large).preset == AUTO
-    assert preset(AUTO, "cuda", large) == PRESETS["base"]
-    assert preset(AUTO, "cpu", large) == PRESETS["small"]
-    assert preset(AUTO, "metal", large, "vanilla").model == "vanilla"
-    assert preset(AUTO, "metal", large, "vanilla").preset == "base"
-
-
 # Few cells and levels: the stand-in charges a step by its samples and its table only.
 SMALL = override(UNKNOWN, occupancy={"resolution": 16}, grid={"levels": 4, "features": 4})
 
 
+CHOSEN = {
+    ("M1", 15): (2**14, 16),
+    ("M1", 60): (2**15, 17),
+    ("M1", 180): (2**17, 19),
+    ("M2 Pro", 7): (2**14, 16),
+    ("M2 Pro", 15): (2**15, 17),
+    ("M4 Max", 60): (2**17, 19),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("gpu", "seconds", "chosen"),
-    [
-        ("M1", 15, (2**14, 16)),
-        ("M1", 60, (2**15, 17)),
-        ("M1", 180, (2**17, 19)),
-        ("M2 Pro", 7, (2**14, 16)),
-        ("M2 Pro", 15, (2**15, 17)),
-        ("M4 Max", 60, (2**17, 19)),
-    ],
-)
-def test_the_speed_is_measured_and_told_and_decides(scene, caplog, gpu, seconds, chosen):
+@pytest.mark.parametrize("case", daily_but(CHOSEN, ("M1", 15), ("M4 Max", 60)))
+def test_the_speed_is_measured_and_told_and_decides(scene, caplog, case):
+    gpu, seconds = case
     caplog.set_level("INFO", "nerfmac")
     with slow_gpu(gpu):
         run = drained(beginning(scene, SMALL, Goal(seconds=seconds), progress=False))
-    assert sizes(run.config) == chosen
+    assert sizes(run.config) == CHOSEN[case]
     assert run.config.preset == "base"
     assert run.state.step == 0
     steps = seconds / step_seconds(PRESETS["base"], gpu)
     (line,) = [line for line in caplog.messages if "override with --preset base" in line]
     assert float(line.split()[4]) == pytest.approx(steps, rel=0.02)
-
-
-def test_a_run_without_a_time_limit_is_begun_as_base(scene):
-    run = drained(beginning(scene, SMALL, Goal(steps=9), progress=False))
-    assert run.config == Run.begin(scene, override(SMALL, preset="base")).config
-
-
-def test_the_stand_in_ends_with_its_context(scene):
-    assert set(GPUS) == {"M1", "M2 Pro", "M4 Max"}
-    with slow_gpu("M1"):
-        inside = drained(beginning(scene, SMALL, Goal(steps=1), progress=False))
-    assert inside.state.train_seconds == 0.0
-    from nerfmac.training import clock
-
-    assert clock.time.perf_counter() != clock.time.perf_counter()

@@ -7,7 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Goal, load_scene
+from nerfmac import Goal, load_scene
 from nerfmac.common.constants import EMPTY_IN_WARMUP
 from nerfmac.config import override
 from nerfmac.geometry.rays import camera_rays
@@ -15,8 +15,7 @@ from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.march import cell_of
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.training.priors import penalty_weights
-from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve, settled
+from nerfmac.training.resolve import SENSOR_WEIGHT, SceneFacts, resolve
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views, map_of
 from tests.scene_factory import CONFIG, initial, trainer_of
@@ -60,14 +59,6 @@ def test_a_transparent_ray_has_the_loss_of_a_wrong_depth():
     assert float(loss_of([2.0], mx.array([0.0]))[0]) == 1.0
     half = float(mx.log(mx.array(2.0))) / 0.01
     assert float(loss_of([2.0], mx.array([half]))[0]) == pytest.approx(0.5, abs=1e-5)
-
-
-def test_the_weight_of_the_configuration_multiplies_it():
-    weights = penalty_weights(settled(override(CONFIG, train={"sensor": 0.7}), Bounds(1.0)).train)
-    known = mx.array([[MEASURED, 0.5]])
-    given = penalties(samples_at([1.9]), mx.array(0.9), weights, sensor=known)
-    assert float(given.ray[0]) == pytest.approx(0.35, abs=1e-6)
-    assert float(given.sample[0]) == pytest.approx(-0.175, abs=1e-6)
 
 
 @pytest.fixture(scope="module")

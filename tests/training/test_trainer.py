@@ -68,13 +68,6 @@ def test_a_first_step_is_the_same_with_and_without_kernels(scene, monkeypatch):
     assert float(with_kernels.state.samples_per_ray) == float(without.state.samples_per_ray)
 
 
-def test_another_seed_gives_another_field(scene):
-    one, other = (trained(trainer_for(scene, seed=seed), 3)[-1].state for seed in (0, 1))
-    for name, values in arrays(one).items():
-        if name.startswith(("parameters", "average", "moments")):
-            assert not np.array_equal(values, arrays(other)[name]), f"{name} is the same"
-
-
 def test_training_makes_images_of_unseen_views_better(scene):
     quality = []
     for seed in range(2):  # seeds differ by 1.5 dB: the images are few and tiny
@@ -110,13 +103,6 @@ def test_an_interruption_at_any_report_changes_no_bit(scene, uninterrupted, tmp_
     assert_same(list(second.train(loaded, Goal(steps=steps)))[-1].state, uninterrupted)
 
 
-def test_a_finished_run_is_trained_no_further(scene):
-    trainer = trainer_for(scene)
-    last = trained(trainer, 5)[-1].state
-    assert list(trainer.train(last, Goal(steps=5))) == []
-    assert list(trainer.train(last, Goal(seconds=last.train_seconds / 2))) == []
-
-
 def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     traced, step = [], Step.__call__
 
@@ -132,16 +118,6 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     used = {report.state.rays for report in trained(trainer, 60)} | {CONFIG.train.rays}
     assert sorted(traced) == sorted(used)
     assert len(used) > 2
-
-
-def test_a_step_is_traced_once_after_a_checkpoint_too(scene, tmp_path):
-    trainer, path = trainer_for(scene), tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, trained(trainer, 20)[-1].state, {})
-    again = trainer_for(scene)
-    state, _ = load_checkpoint(path, again.model.shapes)
-    deque(again.compile(state), maxlen=0)
-    deque(again.train(state, Goal(steps=40)), maxlen=0)
-    assert again.traces.needless == 0
 
 
 def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
@@ -259,14 +235,6 @@ def test_the_goals_rate_scales_the_learning_rate(scene):
         return np.linalg.norm(new - old)
 
     assert moved(0.5) == pytest.approx(0.5 * moved(1.0), rel=1e-3)
-
-
-def test_the_goals_limit_holds_the_number_of_rays(scene):
-    trainer = trainer_for(scene)
-    free = max(report.state.rays for report in trained(trainer, 40))
-    limit = free // 3
-    reports = list(trainer.train(replace(initial(trainer), rays=limit), Goal(40, max_rays=limit)))
-    assert 16 <= max(report.state.rays for report in reports) <= limit
 
 
 def test_training_without_an_end_keeps_the_rate_that_a_finished_run_has_reached(scene, monkeypatch):

@@ -1,6 +1,7 @@
 import pytest
 
 from nerfmac.app.run import train
+from nerfmac.backend import watchdog
 from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
@@ -11,3 +12,9 @@ def trained(scene, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
     train(scene, config=CONFIG, goal=Goal(steps=10), out=out, progress=False)
     return out
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(watchdog, "_is_relaxed", False)
+    monkeypatch.setattr(watchdog, "PAUSE", 0.0)

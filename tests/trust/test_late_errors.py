@@ -13,12 +13,9 @@ from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, t
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
-from nerfmac.app.viewer.worker import Worker
-from nerfmac.backend import watchdog
-from nerfmac.backend.watchdog import note, resumed
+from nerfmac.backend.watchdog import note
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.rendering import evaluation
-from nerfmac.training import trainer as trainer_module
 from tests.app.viewer.conftest import Page
 from tests.backend.test_watchdog import ON_METAL
 from tests.scene_factory import CONFIG
@@ -63,12 +60,6 @@ class LateGpu:
 def recycled(values):
     """The bytes of an array in the reverse order, which are as finite as they were."""
     return mx.contiguous(values.reshape(-1)[::-1].reshape(values.shape))
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", False)
-    monkeypatch.setattr(watchdog, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -157,18 +148,6 @@ def test_training_goes_on_after_an_error_that_drawing_raises(scene, good, monkey
         assert time.monotonic() < end, page.session.training.status()
     assert gpu.has_raised
     assert_good([page.session.run.state], good)
-
-
-def test_a_task_of_the_viewer_that_fails_is_noted():
-    def fail():
-        raise RuntimeError(FAILURE)
-
-    worker, before = Worker(), watchdog._failures
-    try:
-        assert isinstance(worker.submit(fail).exception(), RuntimeError)
-    finally:
-        worker.end()
-    assert watchdog._failures == before + 1
 
 
 @pytest.fixture(scope="module")
@@ -280,34 +259,3 @@ def test_values_that_are_not_finite_are_a_failure_of_the_gpu_if_it_has_failed(
     assert gpu.has_raised
     assert run.state.step == STEPS
     assert_good([run.state], good)
-
-
-def test_the_number_of_samples_is_read_from_an_evaluated_array(scene, good, monkeypatch):
-    convert, count = trainer_module.to_numpy, Counter()
-
-    def failing(array):
-        count["calls"] += 1
-        if count["calls"] == 3:
-            raise RuntimeError(FAILURE)
-        return convert(array)
-
-    monkeypatch.setattr(trainer_module, "to_numpy", failing)
-    run = Run.begin(scene, CONFIG)
-    resume(run, Goal(steps=STEPS), progress=False)
-    assert count["calls"] > 3
-    assert_good([run.state], good)
-
-
-def test_an_item_is_yielded_after_the_next_one_or_a_check(monkeypatch):
-    order = []
-
-    def items(_done):
-        for item in range(3):
-            order.append(f"compute {item}")
-            yield item
-
-    monkeypatch.setattr(mx, "synchronize", lambda: order.append("check"))
-    for item in resumed(items):
-        order.append(f"got {item}")
-    computed = "compute 0", "compute 1", "got 0", "compute 2", "got 1", "check", "got 2"
-    assert order == [*computed]

@@ -1,6 +1,5 @@
 """Training, evaluation, videos, and the viewer continue after macOS has ended the GPU's work."""
 
-import time
 from collections import Counter
 from math import ceil
 
@@ -29,12 +28,6 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 FAILURE = ON_METAL[0]  # the others have the same effect
 (IGNORED,) = (text for text in ON_METAL if "Ignored" in text)
 STEPS = 24
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", False)
-    monkeypatch.setattr(watchdog, "PAUSE", 0.0)
 
 
 def fail_at(monkeypatch, owner, name, calls):
@@ -155,26 +148,6 @@ def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
     assert count["trial"] >= 3
 
 
-def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
-    monkeypatch.setattr(watchdog, "_is_relaxed", True)
-    awaited = []
-    monkeypatch.setattr(mx, "eval", awaited.append)
-    queue = StepQueue()
-    for number in range(4):
-        queue.add(trained.state)
-        assert len(awaited) == number
-
-
-def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):
-    training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
-    run = training.run
-    fail_at(monkeypatch, StepQueue, "add", set(range(20, 99)))
-    with pytest.raises(RuntimeError, match="Impacting"):
-        training.train(Goal(steps=STEPS), progress=False)
-    assert 0 < run.state.step < 20
-    assert Run.load(tmp_path / "run").state.step == run.state.step
-
-
 @pytest.mark.parametrize("calls", [{1}, {5}, {4, 5, 6}])
 def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, calls):
     want = trained.evaluate("train", progress=False)
@@ -226,16 +199,3 @@ def test_the_viewer_draws_again(trained, monkeypatch):
     assert len(failed) == 2
     assert page.images()[-1][0]["still"]
     assert page.session.notice is None
-
-
-def test_the_viewer_trains_on(scene, monkeypatch):
-    page = Page(Run.begin(scene, CONFIG))
-    page.session.training.goal = Goal(steps=STEPS)
-    fail_at(monkeypatch, StepQueue, "add", {20})
-    page.session.training.start()
-    end = time.monotonic() + 300
-    while page.session.training.is_running:
-        page.loop.work()
-        assert time.monotonic() < end
-    assert page.session.run.state.step == STEPS
-    assert page.session.training.failure is None

@@ -38,6 +38,11 @@ def photos():
     return [World(table(0.3, 1.5), 0.004).render(camera)[0] for camera in cameras]
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, photos):
+    return matched(tmp_path_factory.mktemp("plain"), photos, NAMES["plain"])
+
+
 def matched(folder, photos, names):
     """Return the number of matches of each pair, keyed by the indices of the photos."""
     index = {}
@@ -60,8 +65,7 @@ def matched(folder, photos, names):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in NAMES if kind != "plain"])
-def test_photos_are_matched_whatever_they_are_called(tmp_path, photos, kind):
-    plain = matched(tmp_path / "plain", photos, NAMES["plain"])
+def test_photos_are_matched_whatever_they_are_called(tmp_path, photos, plain, kind):
     assert len(plain) == COUNT
     found = matched(tmp_path / "named", photos, NAMES[kind])
     assert found.keys() == plain.keys()

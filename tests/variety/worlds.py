@@ -13,7 +13,7 @@ from PIL import Image
 
 from nerfmac.geometry.cameras import Camera
 
-SHEETS, SHEET = 12, 1024
+SHEETS, SHEET = 12, 512
 """Number of textures, and their size in texels."""
 EPSILON = 1e-6
 
@@ -118,7 +118,7 @@ def _textures() -> np.ndarray:
             Image.fromarray(random.integers(0, 255, (size, size, 3), np.uint8)).resize(
                 (SHEET, SHEET), Image.Resampling.BICUBIC
             )
-            for size in (16, 64, 200, 400)
+            for size in (8, 32, 100, 200)
         ]
         mean = np.mean([np.asarray(layer, np.float32) for layer in layers], axis=0)
         sheets.append(np.clip(128 + 2.2 * (mean - mean.mean()), 0, 255))

@@ -32,7 +32,8 @@ def is_available() -> bool:
 
 def _browser() -> Path | None:
     """Return the path of the browser that is a part of WebKitGTK."""
-    found = sorted(Path("/usr").glob("lib*/**/webkit2gtk-4.*/MiniBrowser"))
+    names = "webkit2gtk-4.*/MiniBrowser", "*/webkit2gtk-4.*/MiniBrowser"
+    found = sorted(path for name in names for path in Path("/usr").glob(f"lib*/{name}"))
     return found[-1] if found else None
 
 

@@ -71,6 +71,7 @@ def test_the_exported_page_shows_its_still_and_says_what_webgpu_needs(exported):
         scene_on(page)
 
 
+@pytest.mark.daily
 def test_the_exported_page_says_how_to_open_it_where_no_script_runs(exported):
     with webkit("--enable-javascript=false") as page:
         page.open(exported)
@@ -93,6 +94,7 @@ def test_the_viewer_shows_the_run_and_follows_the_mouse(address):
         assert np.abs(after.astype(float) - before).mean() > 1
 
 
+@pytest.mark.daily
 def test_each_panel_of_the_viewer_opens(address):
     with webkit() as page:
         page.open(address)

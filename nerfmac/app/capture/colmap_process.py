@@ -8,6 +8,8 @@ parent process. The stages are:
     features  Extracts SIFT features (Lowe 2004) of each image.
     matches   Matches the features of the image pairs in the plan. The matches that fit an epipolar
               geometry are written to `FOLDER/matches.npz`.
+    similar   Compares the features of all images, without matching them. The similarity of all
+              pairs of images is written to `FOLDER/similar.npz`.
     mapping   Runs incremental mapping (Schönberger and Frahm 2016) or global mapping (Pan et al.
               2024). The model is written to the subfolder of `FOLDER` that the key `model` of the
               plan specifies.
@@ -59,13 +61,17 @@ def main(stage: str, folder: Path) -> None:
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
+    if stage == "similar":  # Only this stage imports the package, which takes a second.
+        from nerfmac.app.capture.similarity import compare
+
+        return compare(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,
         "mapping": map_cameras,
         "points": triangulate,
     }
-    stages[stage](pycolmap, folder, plan, names)
+    return stages[stage](pycolmap, folder, plan, names)
 
 
 class Names:

@@ -20,8 +20,8 @@ FARTHER = (5, 6, 7, 8)
 SHARPER = 1.5
 """Minimum ratio of the median number of matches of consecutive images and of images that are
 farther apart, if the name order is the order of capture."""
-WINDOW, LONG_WINDOW = 10, 40
-"""Number of next images to match, for `--matching sequential` and `--matching window`."""
+WINDOW = 10  # Number of next images to match, for `--matching sequential`.
+SIMILAR = 25  # Number of similar images to match with each image, for `--matching similar`.
 NEAREST = 12  # Maximum number of nearby cameras that each camera is additionally paired with.
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the maximum angle between viewing axes for reliable SIFT matches."""
@@ -69,11 +69,21 @@ def in_space(poses: Mapping[str, Float64Array], radius: float, known: Pairs) -> 
     return sorted(pairs)
 
 
-def is_walk(names: Sequence[str], counts: Counts) -> bool:
-    """Return whether the name order is probably the order of capture.
+def most_similar(names: Sequence[str], similarity: Float64Array) -> Pairs:
+    """Return the sorted pairs of each image with the `SIMILAR` images of the largest `similarity`
+    (n, n)."""
+    np.fill_diagonal(similarity, -np.inf)
+    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, : min(SIMILAR, len(names) - 1)]
+    return sorted(
+        {sorted_pair(names[one], names[other]) for one, row in enumerate(nearest) for other in row}
+    )
 
-    In this order, most consecutive images match, and they have more matches than images that are
-    farther apart.
+
+def why_no_walk(names: Sequence[str], counts: Counts) -> str:
+    """Return why the name order is probably not the order of capture, or an empty text if it is.
+
+    In the order of capture, most consecutive images match, and they have more matches than images
+    that are farther apart.
     """
     near = np.array([_count(pair, counts) for pair in in_sequence(names, 1)])
     far = [
@@ -81,9 +91,12 @@ def is_walk(names: Sequence[str], counts: Counts) -> bool:
         for gap in FARTHER
         for index in range(len(names) - gap)
     ]
-    if not len(near) or (near >= VERIFIED).mean() < WALKED:
-        return False
-    return not far or float(np.median(near)) >= SHARPER * float(np.median(far))
+    matched = int((near >= VERIFIED).sum())
+    if matched < max(WALKED * len(near), 1):
+        return f"only {matched} of {len(near)} pairs of consecutive images match"
+    if far and float(np.median(near)) < SHARPER * float(np.median(far)):
+        return "images that are far apart in the order of their names match as well as neighbors"
+    return ""
 
 
 def linked(names: Sequence[str], counts: Counts) -> int:

@@ -3,6 +3,7 @@ resumed."""
 
 import logging
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -25,14 +26,14 @@ from nerfmac.app.capture.focal import (
 )
 from nerfmac.app.capture.inputs import CapturedImage, advice
 from nerfmac.app.capture.pairs import (
-    LONG_WINDOW,
     Counts,
     Pairs,
     in_sequence,
     in_space,
-    is_walk,
     linked,
+    most_similar,
     sorted_pair,
+    why_no_walk,
 )
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
@@ -40,15 +41,13 @@ from nerfmac.app.capture.verdict import judge, opposing_pairs, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common import appearing, make_folder, read_json, write_json
+from nerfmac.common import appearing, duration, make_folder, read_json, write_json
 from nerfmac.geometry import Camera
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
-ALL_BELOW = 100
-"""Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 REPAIR_WINDOWS = (3, 2, 4)
 """Numbers of next images whose matches are tried if the cameras contradict the order of capture.
@@ -123,6 +122,7 @@ class Solver:
         }
         self._trial: Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
+        self._seconds_per_pair: float | None = None  # Measured by the last call of `_match`.
 
     def solve(self, matching: str) -> Structure:
         """Estimate the cameras. `matching` specifies the pairs to match, as in `capture_scene`.
@@ -131,7 +131,7 @@ class Solver:
         """
         self.run("features", len(self._names))
         try:
-            if matching in ("exhaustive", "window"):
+            if matching in ("exhaustive", "similar"):
                 structure = self._solve_unordered(matching)
             else:
                 self._match(in_sequence(self._names))
@@ -170,14 +170,20 @@ class Solver:
         images have a camera. If the cameras contradict the order, more pairs would contain more
         wrong matches. Otherwise, the result with more images is returned. The choice is logged.
         """
-        is_walked = self._is_ordered
+        reason = "" if self._is_video else why_no_walk(self._names, self._counts)
+        is_walked = not reason
         # If the sequence of matching images is interrupted, sequential matching cannot find all
         # cameras. In this case, sequential matching is used only after the fallback.
-        is_broken = linked(self._names, self._counts) < MISSING * len(self._names)
+        connected, total = linked(self._names, self._counts), len(self._names)
+        is_broken = connected < MISSING * total
+        if is_walked and is_broken:
+            reason = f"the matches of neighbors connect only {connected} of {total} images"
         ordered = self._if_any() if is_walked and not is_broken else None
         if ordered is not None and (ordered.verdict.is_refused or self._is_whole(ordered)):
             log.info("using sequential matching, because the names follow the order of capture")
             return ordered
+        if ordered is not None:
+            reason = f"sequential matching found {ordered.trusted} of {total} cameras"
         # The fallback uses another folder, because its matches must not affect a resumed sequential
         # mapping.
         fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
@@ -185,14 +191,14 @@ class Solver:
         if not (fallback.folder / DATABASE).exists():
             with appearing(fallback.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
-        matching = "exhaustive" if len(self._names) < ALL_BELOW else "window"
+        log.info("matching more pairs, because %s", reason or "sequential matching failed")
+        fallback._seconds_per_pair = self._seconds_per_pair
         fallback._trial, fallback._is_mapping = self._trial, self._is_mapping
-        other = fallback._solve_unordered(matching)
+        other = fallback._solve_unordered("similar")
         self._trial = fallback._trial
         if is_walked and is_broken and not self._is_whole(other):
             ordered = self._if_any()
         if ordered is None:
-            log.info("using %s matching, because the names do not follow the capture", matching)
             return other
         chosen, rejected = sorted((ordered, other), key=_trusted, reverse=True)
         log.info(
@@ -242,9 +248,17 @@ class Solver:
         return best._replace(tried=tuple(tried))
 
     def _solve_unordered(self, matching: str) -> Structure:
-        every = matching == "exhaustive"
-        names = self._names
-        self._match(list(combinations(names, 2)) if every else in_sequence(names, LONG_WINDOW))
+        if matching == "exhaustive":
+            pairs = list(combinations(self._names, 2))
+        else:
+            shown = "comparing images" if self._is_mapping else "matches"
+            self.run("similar", len(self._names), shown)
+            with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
+                pairs = most_similar(stored["names"].tolist(), stored["similarity"])
+        if self._seconds_per_pair is not None:
+            seconds = self._seconds_per_pair * len(pairs)
+            log.info("matching up to %d pairs, which takes about %s", len(pairs), duration(seconds))
+        self._match(pairs)
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
@@ -263,8 +277,10 @@ class Solver:
 
     def _match(self, pairs: Pairs) -> None:
         self._plan["pairs"] = pairs
+        began = time.monotonic()
         # The steps never go back: matching after the first mapping is a part of the last step.
         self.run("matches", len(pairs), "matching more images" if self._is_mapping else "")
+        self._seconds_per_pair = (time.monotonic() - began) / max(len(pairs), 1)
         self.__dict__.pop("_matches", None)
 
     @cached_property
@@ -277,7 +293,7 @@ class Solver:
 
     @property
     def _is_ordered(self) -> bool:
-        return self._is_video or is_walk(self._names, self._counts)
+        return self._is_video or not why_no_walk(self._names, self._counts)
 
     def _map(self, matching: str, to: str = "sparse", kept: Pairs | None = None) -> Structure:
         """Estimate the cameras with incremental mapping, and judge them."""

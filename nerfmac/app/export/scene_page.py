@@ -46,7 +46,7 @@ crops an image to the aspect ratio of the window. Both images are therefore as w
 the screens of phones."""
 STILL_QUALITY = 85  # JPEG quality of the still images.
 ROOM = 1.15  # Ratio of the visible width to the diameter of the subject.
-SHOWN = 0.75
+SHOWN = 0.6
 """Minimum width of a narrow image, relative to the shorter side of a photo. Beyond the edges of the
 photos, a scene with surroundings is not known."""
 

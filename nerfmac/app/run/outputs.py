@@ -18,7 +18,7 @@ from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
 from nerfmac.app.run.refinement_report import refinement_summary
-from nerfmac.app.run.reporting import Scalars, duration, log_memory
+from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.backend import Traces, to_numpy
@@ -26,7 +26,15 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import Float64Array, InputError, appearing, read_fields, read_json, write_json
+from nerfmac.common import (
+    Float64Array,
+    InputError,
+    appearing,
+    duration,
+    read_fields,
+    read_json,
+    write_json,
+)
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config.scenes import described
 from nerfmac.geometry import (

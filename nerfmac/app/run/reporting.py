@@ -53,15 +53,6 @@ def postfix(report: Report) -> str:
     return f"{report.psnr:.1f} dB, {report.rays_per_second / 1e3:.0f}k rays/s"
 
 
-def duration(seconds: float) -> str:
-    """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
-    if seconds < 90:
-        return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
-    if seconds < 5400:
-        return f"{round(seconds / 60)} minutes"
-    return f"{seconds / 3600:.1f} hours"
-
-
 def log_backends(build_seconds: float) -> None:
     """Log the backend, the operations without a kernel, and the memory use after compiling."""
     log.debug("backend %s; compiling kernels took %.1f s", backend(), build_seconds)

@@ -47,9 +47,8 @@ class Measured(NamedTuple):
     def ratios(self, points: Float64Array) -> Float64Array:
         """Return the ratio of the depth of each point (n, 3) that is in the view to the measured
         depth there."""
-        height, width = self.depth.shape
         pose = np.asarray(self.pose, np.float64)
-        is_seen, pixel = project(points, pose, self.lens.scaled(width, height))
+        is_seen, pixel = project(points, pose, self.lens.scaled(*self.depth.shape[::-1]))
         column, row = pixel[is_seen].astype(int).T
         is_known = self.confidence[row, column] > 0
         local = (points[is_seen][is_known] - pose[:, 3]) @ pose[:, :3]

@@ -121,8 +121,9 @@ def project(points: Float64Array, pose: Float64Array, lens: Lens) -> tuple[BoolA
     if lens.is_fisheye:
         radius = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-9)
         direction = direction * np.arctan(radius) / radius
-    bent = np.array(distort(mx.array(direction, mx.float32), mx.array([lens.distortion])))
-    pixel = bent.astype(np.float64) * (lens.fl_x, lens.fl_y) + (lens.cx, lens.cy)
+    if lens.is_distorted:
+        direction = np.array(distort(mx.array(direction, mx.float32), mx.array([lens.distortion])))
+    pixel = direction.astype(np.float64) * (lens.fl_x, lens.fl_y) + (lens.cx, lens.cy)
     is_inside = np.all((pixel >= 0) & (pixel < (lens.width, lens.height)), axis=1)
     return is_inside & (local[:, 2] > 0), np.nan_to_num(pixel)
 

@@ -17,12 +17,11 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
-from nerfmac.app.run.reporting import duration
 from nerfmac.app.video import encoding, series
 from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
-from nerfmac.common import InputError, check_replaceable, locked, user_path
+from nerfmac.common import InputError, check_replaceable, duration, locked, user_path
 from nerfmac.common.awake import awake
 from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
 from nerfmac.geometry import Camera, Lens

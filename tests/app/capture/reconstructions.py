@@ -8,7 +8,6 @@ import numpy as np
 from nerfmac.app.scenes.readers.colmap_model import ColmapCamera, ColmapImage, ColmapModel
 
 WIDTH, HEIGHT, FOCAL = 800, 600, 700.0
-TO_OPENCV = np.array([1.0, -1.0, -1.0])
 
 
 class Captured(NamedTuple):

@@ -11,7 +11,6 @@ import pytest
 from nerfmac import CaptureOptions, InputError, load_scene
 from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
 from nerfmac.app.capture.findings import Finding, Verdict
-from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.structures import ring_of, write_images
@@ -129,32 +128,6 @@ def test_a_refused_video_is_captured_again_with_more_frames(tmp_path, judged):
         )
 
 
-def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
-    photos, tmp_path, solved, monkeypatch, capsys
-):
-    solve = Solver.solve
-
-    def refuse_unknown(self, matching):
-        assert not (self.folder / "database.db").exists(), "its cameras have another focal length"
-        (self.folder / "database.db").touch()
-        (self.folder / "more").mkdir()
-        if not self.images[0].focal:
-            raise UnknownFocalError(f"unknown; {ADVICE}")
-        return solve(self, matching)
-
-    monkeypatch.setattr(Solver, "solve", refuse_unknown)
-    scene = tmp_path / "scene"
-    asked = "capture", photos, "--out", scene
-    assert nerfmac(*asked) == 2
-    assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    assert nerfmac(*asked, "--focal-35mm", 26) == 0
-    report = json.loads((scene / "capture.json").read_text())
-    assert (report["given"], report["focal_35mm"]) == (12, 26)
-    capsys.readouterr()
-    refused(capsys, tmp_path, *asked, "--focal-35mm", 30, names=["with other options"])
-
-
 def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
     photos, tmp_path, solved, monkeypatch, capsys
 ):
@@ -173,67 +146,6 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
         *(capsys, tmp_path, "capture", photos, "--out", tmp_path / "t", "--focal-35mm", 1),
         names=["--focal-35mm is 1"],
     )
-
-
-def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photos, solved, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    folder = captured(photos)
-    assert str(folder) == "captures/garden"
-    assert "garden is a folder of photos;" in caplog.text
-    assert captured(photos) == folder
-    assert len(solved["calls"]) == 1
-    assert "already contains this capture" in caplog.text
-    assert captured(folder) == folder
-    assert captured(photos / "nothing") == photos / "nothing"
-
-
-def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
-    random = np.random.default_rng(1)
-    ground = random.integers(0, 255, (48, 300, 3), np.uint8)
-    path = tmp_path / "walk.mp4"
-    write_video(path, (ground[:, 3 * k : 3 * k + 64] for k in range(40)), fps=20)
-    folder = capture_scene(path, options=CaptureOptions(frames=12), progress=False)
-    assert str(folder) == "captures/walk"
-    assert solved["calls"] == [(12, "sequential")]
-    assert len(list((folder / "images").glob("frame_*.jpg"))) == 12
-
-
-def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
-    photos, tmp_path, solved, monkeypatch
-):
-    solved["cameras"] = 3
-    with pytest.raises(
-        InputError, match="only 3 of 12 images could be registered: move the camera more slowly"
-    ):
-        capture_scene(photos, tmp_path / "scene", progress=False)
-    assert (tmp_path / "scene" / "capture" / "images.json").is_file()
-    assert not (tmp_path / "scene" / "transforms.json").exists()
-    with pytest.raises(InputError, match=f"estimated for {photos}: only 3 of 12"):
-        captured(tmp_path / "scene")
-    solved["cameras"] = 9
-    monkeypatch.setattr(capture.inputs, "take_images", None)  # the images are reused
-    capture_scene(photos, tmp_path / "scene", CaptureOptions(matching="exhaustive"), progress=False)
-    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
-    assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
-
-
-@pytest.mark.parametrize(
-    ("name", "count", "told"),
-    [
-        ("broken", 4, "4 of 4 images cannot be read: "),
-        ("few", 5, "only 2 of 5 images could be registered: this is too few images; take 30"),
-    ],
-)
-def test_photos_that_no_option_helps_leave_no_folder(tmp_path, solved, capsys, name, count, told):
-    write_images(tmp_path / name, NAMES[:count])
-    for path in (tmp_path / "broken").glob("*"):
-        path.write_bytes(path.name.encode())
-    solved["cameras"] = 2
-    assert nerfmac("capture", tmp_path / name) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert "matches are in" not in error
-    assert not (tmp_path / "captures").exists()
 
 
 @pytest.mark.parametrize(
@@ -259,45 +171,6 @@ def test_an_interrupted_capture_says_in_one_line_what_is_kept(
 def test_photos_beside_another_programs_capture_file_are_captured(photos, solved):
     (photos / "capture.json").write_text('{"device": "phone"}')
     assert captured(photos) == Path("captures/garden")
-
-
-def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, capsys):
-    taken = tmp_path / "taken"
-    taken.mkdir()
-    (taken / "thesis.txt").write_text("mine")
-    flags = "--out", taken
-    refused(capsys, tmp_path, "capture", photos, *flags, names=[f"{taken} exists already"])
-    capture_scene(photos, "scene", progress=False)
-    refused(
-        *(capsys, tmp_path, "capture", photos, "--out", "scene", "--longest-side", 640),
-        names=["scene contains a capture of", "garden with other options"],
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [("nowhere", "does not exist"), ("empty", "contains no photo"), ("a.txt", "is neither")],
-)
-def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "a.txt").write_text("words")
-    refused(*(capsys, tmp_path, "capture", tmp_path / name), names=[f"{tmp_path / name} {what}"])
-
-
-def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
-    write_video(tmp_path / "night.mp4", (np.zeros((48, 64, 3), np.uint8),) * 5, fps=10)
-    assert nerfmac("capture", "night.mp4") == 2
-    assert "night.mp4 is empty" in capfd.readouterr().err
-    assert not (tmp_path / "captures").exists()
-
-
-def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr("nerfmac.app.capture.capture.find_spec", lambda name: None)
-    refused(
-        *(capsys, tmp_path, "capture", photos, "--out", tmp_path / "scene"),
-        names=["pycolmap is not installed", "pip install", '"pycolmap>=4.2"'],
-    )
 
 
 @pytest.fixture
@@ -334,47 +207,9 @@ def stage_is(monkeypatch, program):
     return processes
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("SQLite error: database or disk is full", "the disk of .* is full"),
-        ("Check failed: something", "stage matches failed with code 7: Check failed: something"),
-    ],
-)
-def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expected):
-    program = f"import sys; sys.stderr.write({words!r}); sys.exit(7)"
-    stage_is(monkeypatch, program)
-    with pytest.raises(InputError, match=expected):
-        solver.run("matches", 12)
-
-
 def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     processes = stage_is(monkeypatch, "import time; print(1, flush=True); time.sleep(600)")
     solver.is_interrupted = True
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
-
-
-def test_training_reports_a_stored_warning(photos, tmp_path, judged, caplog, on_the_cpu):
-    scene = capture_scene(photos, tmp_path / "scene", progress=False)
-    caplog.clear()
-    flags = "--preset", "tiny", "--steps", 1, "--no-video"
-    assert nerfmac("train", scene, "--out", tmp_path / "run", *flags) == 0
-    assert "07.png is far away" in caplog.text
-
-
-def test_images_without_a_camera_are_reported_once(photos, tmp_path, solved, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    solved["cameras"] = 9
-    capture_scene(photos, tmp_path / "scene", progress=False)
-    (line,) = [line for line in caplog.messages if "no camera" in line]
-    assert line.startswith("3 of 12 images have no camera: ")
-
-
-def test_a_refusal_says_what_it_keeps(photos, tmp_path, solved, capsys):
-    solved["cameras"] = 2
-    assert nerfmac("capture", photos) == 2
-    told = capsys.readouterr().err
-    assert "the images and their matches are in captures/garden; another attempt" in told
-    assert (tmp_path / "captures" / "garden" / "capture" / "images.json").is_file()

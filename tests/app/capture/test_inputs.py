@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac.app.capture.inputs import choose_frames, images_in, is_input, take_frames, take_images
-from nerfmac.app.capture.video import full_frames, open_video
+from nerfmac.app.capture.inputs import choose_frames, take_frames, take_images
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common import name_key
 from nerfmac.common.checks import InputError
@@ -66,14 +64,6 @@ def test_a_photo_lying_on_a_side_is_stored_upright_and_its_focal_length_known(tm
     assert upright[:, 0, 0].mean() > upright[:, -1, 0].mean() + 200, "turned to the right"
 
 
-def test_the_name_of_a_video_may_have_a_colon(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_video(Path("video.mp4"), moving(3), fps=10)
-    name = Path("video.mp4").rename("12:30.mp4")
-    assert open_video(name).frames == 3
-    assert len(list(full_frames(name, [0, 2], 64))) == 2
-
-
 def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
     paths = [photo(tmp_path / "a.jpg", (128, 96), focal=50)]
     paths += [photo(tmp_path / "b.png", (128, 96), mode="RGBA")]
@@ -89,30 +79,6 @@ def test_a_format_that_colmap_does_not_read_is_converted(tmp_path, bar):
     paths = [photo(tmp_path / "a.webp"), photo(tmp_path / "b.png")]
     taken = take_images(paths, tmp_path / "images", 64, bar, {})
     assert [image.name for image in taken] == ["a.jpg", "b.png"]
-
-
-def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
-    paths = [photo(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
-    taken = take_images(paths, tmp_path / "images", 64, bar, {})
-    assert [image.name for image in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
-    (line,) = caplog.messages
-    assert line.startswith("skipping 1 of 3 images")
-    assert line.endswith(f"{paths[1]} and IMG_1.JPG")
-
-
-def test_photos_of_two_cameras_with_the_same_names_are_all_taken(tmp_path, bar, caplog):
-    random = np.random.default_rng(6)
-    paths = []
-    for name in ("IMG_1.jpg", "IMG_1.webp", "front/IMG_1.png", "front/IMG_1.tif", "IMG_2.jpg"):
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8)).save(path)
-        paths.append(path)
-    taken = take_images(paths, tmp_path / "images", 64, bar, {})
-    names = ["IMG_1.jpg", "IMG_1.webp.jpg", "front/IMG_1.png", "front/IMG_1.tif.jpg", "IMG_2.jpg"]
-    assert [image.name for image in taken] == names
-    assert all((tmp_path / "images" / name).is_file() for name in names)
-    assert caplog.messages == []
 
 
 def test_names_that_a_mac_takes_for_the_same_stay_apart(tmp_path, bar):
@@ -139,13 +105,6 @@ def test_an_edited_photo_has_the_time_of_its_original(tmp_path, bar, second, cou
         pixels = random.integers(0, 255, (48, 64, 3), np.uint8)
         Image.fromarray(pixels).save(path, exif=exif)
     assert len(take_images(paths, tmp_path / "images", 64, bar, {})) == count
-
-
-def test_photos_are_in_the_order_of_their_numbers(tmp_path):
-    for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
-        (tmp_path / name).touch()
-    names = [path.name for path in images_in(tmp_path)]
-    assert names == ["IMG_9.jpg", "IMG_9b.jpg", "IMG_10.jpg", "a.png"]
 
 
 def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
@@ -183,18 +142,6 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
     assert small[1:3] == (32, 24)
 
 
-def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog):
-    path = tmp_path / "video.mp4"
-    write_video(path, moving(120, step=3), fps=30)
-    content = path.read_bytes()
-    middle = len(content) // 2
-    path.write_bytes(content[:middle] + bytes(len(content) - middle))
-    numbers = choose_frames(path, 10, bar)
-    assert numbers
-    assert numbers[-1] < 100
-    assert "is truncated" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("ending", "flags", "says"),
     [
@@ -216,16 +163,3 @@ def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, e
     (line,) = caplog.messages
     pattern = rf"of {says} seconds in its header, only ... \((\d+) frames\) can be decoded"
     assert last < int(re.search(pattern, line)[1]) < 90
-
-
-def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
-    assert not is_input(tmp_path)
-    (tmp_path / "notes.txt").write_text("no image")
-    assert not is_input(tmp_path)
-    photo(tmp_path / "images" / "b.jpg")
-    photo(tmp_path / "images" / "a.JPG")
-    assert [path.name for path in images_in(tmp_path)] == ["a.JPG", "b.jpg"]
-    assert is_input(tmp_path)
-    (tmp_path / "video.MOV").write_bytes(b"")
-    assert is_input(tmp_path / "video.MOV")
-    assert not is_input(tmp_path / "notes.txt")

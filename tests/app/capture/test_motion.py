@@ -1,6 +1,5 @@
 """Selection of video frames, and detection of the order of capture."""
 
-import logging
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.capture import video
-from nerfmac.app.capture.pairs import MATCHED, VERIFIED, in_sequence, is_walk
+from nerfmac.app.capture.pairs import MATCHED, VERIFIED, in_sequence, why_no_walk
 from nerfmac.app.capture.video import (
     FrameMeasures,
     measure_frames,
@@ -31,15 +30,6 @@ def ground():
 
 def frame(ground, right, down):
     return ground[100 + down : 100 + down + HEIGHT, 150 + right : 150 + right + WIDTH]
-
-
-@pytest.mark.parametrize("step", [(3, 0), (-2, 5), (14, -9)])
-def test_the_way_grows_by_the_shift_of_each_frame_in_longer_sides(ground, step):
-    frames = [frame(ground, step[0] * number, step[1] * number) for number in range(9)]
-    traveled = measure_frames(frames).traveled
-    assert traveled[0] == 0
-    # Shifts are found in whole pixels of frames of half the size.
-    assert traveled[-1] * WIDTH == pytest.approx(8 * np.hypot(*step), abs=3.0, rel=0.05)
 
 
 def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
@@ -75,16 +65,6 @@ def test_the_sharpest_of_each_stretch_is_taken_near_its_middle():
     assert 279 not in chosen
 
 
-def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
-    sharpness = np.linspace(50, 10, 700)  # what is seen has less and less texture
-    sharpness[300:330] = 2.0
-    caplog.set_level(logging.INFO, "nerfmac")
-    chosen = select_frames(frames(np.linspace(0, 50 * video.SPACING, 700), sharpness))
-    assert not {*chosen} & {*range(300, 330)}
-    assert 45 <= len(chosen) < 50
-    assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text
-
-
 NAMES = [f"{number}.jpg" for number in range(24)]
 """Names in image order. The alphabetical order differs, because 10.jpg follows 9.jpg."""
 
@@ -96,9 +76,9 @@ def alike(reach, count=2 * MATCHED):
 
 
 def test_an_order_is_a_walk_if_most_neighbors_show_the_same():
-    assert is_walk(NAMES, alike(1))
-    assert not is_walk(NAMES[::2] + NAMES[1::2], alike(1))
-    assert not is_walk(NAMES, alike(1, VERIFIED - 1))
+    assert not why_no_walk(NAMES, alike(1))
+    assert why_no_walk(NAMES[::2] + NAMES[1::2], alike(1))
+    assert why_no_walk(NAMES, alike(1, VERIFIED - 1))
     every = {(min(pair), max(pair)): 50 for pair in combinations(NAMES, 2)}
-    assert not is_walk(NAMES, every)
-    assert not is_walk(NAMES[:1], {})
+    assert why_no_walk(NAMES, every)
+    assert why_no_walk(NAMES[:1], {})

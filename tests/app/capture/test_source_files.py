@@ -8,10 +8,9 @@ import pytest
 from PIL import Image
 from tqdm import tqdm
 
-from nerfmac import CaptureOptions, InputError, inspect_scene, load_scene
+from nerfmac import InputError, inspect_scene, load_scene
 from nerfmac.app.capture import capture_scene, captured, colmap_process
 from nerfmac.app.capture.inputs import take_images
-from nerfmac.app.video.encoding import write_video
 from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
 
@@ -28,15 +27,6 @@ def test_a_source_that_is_copied_or_touched_has_not_changed(photos, solved):
     (photos / NAMES[0]).write_bytes(content)
     os.utime(photos / NAMES[1], (1, 1))
     capture_scene(photos, "scene", progress=False)
-    assert len(solved["calls"]) == 1
-
-
-def test_a_source_in_another_spelling_has_not_changed(photos, solved):
-    folder = photos.with_name("Ku\u0308che")
-    photos.rename(folder)
-    others = [folder.with_name(name) for name in ("K\u00fcche", "K\u00dcCHE")]
-    for source in (folder, others[0], *filter(os.path.exists, others)):  # On a Mac, all exist.
-        capture_scene(source, "scene", progress=False)
     assert len(solved["calls"]) == 1
 
 
@@ -72,29 +62,6 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     shutil.rmtree("captures/garden")
     solved["cameras"] = 12 + (how == "added") - (how == "removed")
     assert len(load_scene(captured(photos), split="none").cameras("train")) == solved["cameras"]
-
-
-def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, solved):
-    random = np.random.default_rng(1)
-    for _ in range(2):
-        ground = random.integers(0, 255, (48, 300, 3), np.uint8)
-        write_video(tmp_path / "walk.mp4", (ground[:, 3 * k : 3 * k + 64] for k in range(40)), 20)
-        if not solved["calls"]:
-            capture_scene("walk.mp4", options=CaptureOptions(frames=12), progress=False)
-    with pytest.raises(InputError, match=r"changed since: 1 changed \(walk\.mp4\); to capture it"):
-        capture_scene("walk.mp4", options=CaptureOptions(frames=12), progress=False)
-
-
-def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):
-    solved["cameras"] = 2
-    with pytest.raises(InputError, match="only 2 of 12"):
-        capture_scene(photos, "scene", progress=False)
-    change(photos, "removed")
-    solved["cameras"] = 11
-    capture_scene(photos, "scene", progress=False)
-    assert f"1 removed ({NAMES[3]}); restarting its capture" in caplog.text
-    names = {path.name for path in (photos.parent / "scene/images").iterdir()}
-    assert names == {*NAMES} - {NAMES[3]}
 
 
 @pytest.mark.parametrize("form", ["masks/{0}.png", "dynamic_mask_{1}.png", "{1}_mask.png"])

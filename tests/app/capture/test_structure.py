@@ -1,20 +1,16 @@
 """Sequential matching of ordered images, its fallback, and images without a camera."""
 
-from itertools import pairwise
-from pathlib import Path
+from contextlib import nullcontext
+from itertools import combinations, pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image, ImageFilter
 
-from nerfmac.app.capture import structure
-from nerfmac.app.capture.colmap_process import LENS_MODEL
+from nerfmac.app.capture import pairs, similarity, structure
 from nerfmac.app.capture.findings import Finding, Verdict
-from nerfmac.app.capture.focal import Trial
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
-from nerfmac.app.capture.unregistered import missing_images
-from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
 
 NAMES = [f"{number:02}.png" for number in range(20)]
@@ -49,8 +45,11 @@ def photos(tmp_path, monkeypatch):
         verdict = Verdict((Finding("order", "two sides look alike", "record again"),) * wrong)
         return ring._replace(matching=matching, verdict=verdict)
 
-    def run(self, stage, total):
+    def run(self, stage, total, shown=""):
         done["pairs"].append((self.folder.name, stage))
+        if stage == "similar":
+            similarity = np.random.default_rng(0).uniform(size=(20, 20))
+            np.savez(self.folder / "similar.npz", names=NAMES, similarity=similarity)
 
     stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
     for name, stub in stubs.items():
@@ -65,11 +64,14 @@ def photos(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("neighbors", "matching", "pairs", "told"),
     [
-        (99, "sequential", [("work", 145)], "the names follow the order of capture"),
-        (3, "exhaustive", [("work", 145), ("more", 190)], "the names do not follow the capture"),
+        (99, "sequential", [("work", 145)], "using sequential matching, because the names follow"),
+        (
+            *(3, "similar", [("work", 145), ("more", "similar"), ("more", 190)]),
+            "matching more pairs, because only 0 of 19 pairs of consecutive images match",
+        ),
     ],
 )
-def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
+def test_a_walk_is_compared_in_its_order_alone_and_others_with_similar_images(
     photos, caplog, neighbors, matching, pairs, told
 ):
     caplog.set_level("INFO", "nerfmac")
@@ -77,16 +79,16 @@ def test_a_walk_is_compared_in_its_order_alone_and_what_is_none_each_with_each(
     assert photos["solver"].solve("auto").matching == matching
     assert photos["pairs"] == [("work", "features"), *pairs]
     assert photos["mapped"] == [matching]
-    assert caplog.messages == [f"using {matching} matching, because {told}"]
+    assert caplog.messages[0].startswith(told)
 
 
 @pytest.mark.parametrize(
     ("in_order", "in_any", "chosen"),
     [
-        ((12, 0), (20, 0), "exhaustive"),
+        ((12, 0), (20, 0), "similar"),
         ((18, 0), (20, 1), "sequential"),
         ((18, 0), (18, 0), "sequential"),
-        ((0, 0), (7, 0), "exhaustive"),
+        ((0, 0), (7, 0), "similar"),
     ],
 )
 def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
@@ -97,10 +99,11 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     found = photos["solver"].solve("auto")
     assert found.matching == chosen
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
-    assert photos["mapped"] == ["sequential", "exhaustive"]
-    assert caplog.messages[-1].startswith(
-        (f"using {chosen} matching: ", f"using {chosen} matching, ")
-    )
+    assert photos["mapped"] == ["sequential", "similar"]
+    reason = f"sequential matching found {in_order[0]} of 20 cameras" if in_order[0] else "failed"
+    assert reason in caplog.messages[0]
+    if in_order[0]:
+        assert caplog.messages[-1].startswith(f"using {chosen} matching: ")
 
 
 def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(photos):
@@ -112,80 +115,12 @@ def test_cameras_that_contradict_the_order_are_estimated_again_from_fewer_pairs(
     assert found.tried == tuple(f"matches of the next {n} images only" for n in (3, 2))
 
 
-def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle():
-    images = [CapturedImage("a.jpg", 64, 48, 70.0), CapturedImage("b.jpg", 48, 64, 0.0)]
-    unknown, known = structure._lenses(images)
-    assert unknown == {"images": ["b.jpg"], "parameters": []}
-    assert known["images"] == ["a.jpg"]
-    names = PARAMETERS[LENS_MODEL].split()
-    named = dict(zip(names, known["parameters"], strict=True))
-    assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
-
-
-@pytest.fixture
-def images(tmp_path):
-    random = np.random.default_rng(2)
-    for index, name in enumerate(NAMES):
-        image = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
-        if index in (3, 4, 11):
-            image = image.filter(ImageFilter.GaussianBlur(2))
-        image.save(tmp_path / name)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("count", "is_video", "advice"),
-    [
-        (3, True, "too few images; record a video of at least 20 seconds"),
-        (8, False, "too few images; take 30 photos or more from all sides"),
-        (20, False, "walk slowly around the subject"),
-        (20, True, "walk slowly around the subject"),
-    ],
-)
-def test_few_images_are_not_told_to_walk_slowly(tmp_path, count, is_video, advice):
-    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES[:count]]
-    solver = Solver(tmp_path, tmp_path, images, None, is_video=is_video)
-    assert advice in str(solver._no_cameras())
-
-
-@pytest.mark.parametrize(
-    ("missing", "said", "unsaid"),
-    [
-        ((3, 4), "2 blurred, such as 03.png", "overlaps"),
-        ((3, 7, 8), "1 blurred, such as 03.png", "nothing"),
-        ((3, 7, 8), "2 with too little overlap", "nothing"),
-        ((7, 8), "such as 07.png", "blurred"),
-    ],
-)
-def test_blurred_images_are_called_blurred(images, missing, said, unsaid, caplog):
-    found = {name for index, name in enumerate(NAMES) if index not in missing}
-    assert missing_images(images, NAMES, found) == [NAMES[index] for index in missing]
-    (told,) = caplog.messages
-    assert told.startswith(f"{len(missing)} of 20 images have no camera: ")
-    assert said in told
-    assert unsaid not in told
-
-
-def test_too_few_cameras_do_not_contradict_the_trial_of_the_focal_length(tmp_path):
-    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
-    solver = Solver(tmp_path, tmp_path, images, None)
-    assert "COLMAP found no two of the 20 images that show" in str(solver._no_cameras())
-    solver._trial = Trial(1.2, 1.2, 0.0, 0.0, 1.0, 0.5, 900, 14)
-    assert "COLMAP found only 14 of the 20 images that show" in str(solver._no_cameras())
-
-
-def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
-    photos["neighbors"] = 3
-    monkeypatch.setattr(structure, "ALL_BELOW", 20)
-    assert photos["solver"].solve("auto").matching == "window"
-
-
 @pytest.mark.parametrize(
     ("in_any", "chosen", "mapped"),
     [
-        ((20, 0), "exhaustive", ["exhaustive"]),
-        ((20, 1), "sequential", ["exhaustive", "sequential"]),
-        ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
+        ((20, 0), "similar", ["similar"]),
+        ((20, 1), "sequential", ["similar", "sequential"]),
+        ((18, 0), "similar", ["similar", "sequential"]),
     ],
 )
 def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
@@ -197,36 +132,50 @@ def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_w
     assert photos["mapped"] == mapped
 
 
-@pytest.mark.parametrize("repaired", [(20, 1), (9, 0)])
-def test_the_first_cameras_are_refused_if_no_other_ones_are_better(photos, repaired):
-    photos["sequential"] = 20, 1
-    photos |= dict.fromkeys(("repaired-3", "repaired-2", "repaired-4"), repaired)
-    found = photos["solver"].solve("sequential")
-    assert found.verdict.is_refused
-    assert len(found.model.images) == 20
-    assert len(found.tried) == 3
+def test_each_image_is_paired_with_the_most_similar_images(monkeypatch):
+    monkeypatch.setattr(pairs, "SIMILAR", 2)
+    angles = np.radians([0.0, 40.0, 5.0, 45.0, 180.0])
+    similarity = np.cos(angles[:, None] - angles)
+    found = pairs.most_similar(list("abcde"), similarity)
+    assert ["".join(pair) for pair in found] == ["ab", "ac", "bc", "bd", "be", "cd", "de"]
 
 
-def test_next_images_are_kept_for_a_repair_even_if_their_names_are_not_in_text_order(
-    photos, monkeypatch
-):
-    names = [f"{number}.png" for number in range(7, 13)]
-    solver = Solver(
-        photos["solver"].folder,
-        Path("images"),
-        [CapturedImage(n, 64, 48, 0.0) for n in names],
-        None,
+@pytest.mark.parametrize("size", [2, 5])
+def test_few_images_are_all_paired(size):
+    names = list("abcde")[:size]
+    assert pairs.most_similar(names, np.eye(size)) == list(combinations(names, 2))
+
+
+def test_the_reason_against_an_order_is_what_was_counted():
+    names = list("abcdefghij")
+    walk = dict.fromkeys(pairwise(names), 99)
+    assert pairs.why_no_walk(names, walk) == ""
+    few = dict.fromkeys(list(pairwise(names))[:4], 99)
+    assert pairs.why_no_walk(names, few) == "only 4 of 9 pairs of consecutive images match"
+    alike = dict.fromkeys(combinations(names, 2), 99)
+    assert "far apart" in pairs.why_no_walk(names, alike)
+    assert pairs.why_no_walk(["a"], {}) != ""
+
+
+def test_images_with_the_same_features_are_the_most_similar(tmp_path):
+    """Four images, of which two and two show many of the same features."""
+    random = np.random.default_rng(4)
+    shared = random.uniform(0, 255, (2, 400, 128))
+    others = random.uniform(0, 255, (4, 200, 128))
+    features = [np.concatenate([shared[n % 2], others[n]]).astype(np.uint8) for n in range(4)]
+    features.append(np.zeros((0, 128), np.uint8))  # An image without features.
+    database = SimpleNamespace(
+        read_all_images=lambda: [SimpleNamespace(image_id=n, name=f"{n}.jpg") for n in range(5)],
+        read_descriptors=lambda number: SimpleNamespace(data=features[number]),
     )
-    ring = ring_of(3, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
-    wrong = ring._replace(verdict=Verdict((Finding("order", "two sides", "record again"),)))
-    kept = []
-
-    def mapped(self, matching, to="sparse", pairs=None):
-        kept.append(pairs)
-        return wrong
-
-    monkeypatch.setattr(Solver, "_map", mapped)
-    monkeypatch.setattr(Solver, "_model", lambda *_, **__: (wrong.model, {}))
-    monkeypatch.setattr(Solver, "_counts", {("10.png", "9.png"): 99, ("12.png", "7.png"): 99})
-    solver._repaired(wrong)
-    assert kept == [[("10.png", "9.png")]] * 3
+    pycolmap = SimpleNamespace(Database=SimpleNamespace(open=lambda _: nullcontext(database)))
+    names = SimpleNamespace(given=lambda name: f"photo {name}")
+    similarity.compare(pycolmap, tmp_path, names)
+    with np.load(tmp_path / "similar.npz") as stored:
+        found = stored["similarity"]
+        assert stored["names"].tolist() == [f"photo {n}.jpg" for n in range(5)]
+    assert np.isfinite(found).all()
+    assert np.diag(found)[:4] == pytest.approx(1.0, abs=1e-5)
+    np.fill_diagonal(found, -1.0)
+    assert found.argmax(axis=1)[:4].tolist() == [2, 3, 0, 1]
+    assert min(found[0, 2], found[1, 3]) > found[0, 1] + 0.2

@@ -8,8 +8,8 @@ from PIL import Image
 from tqdm import tqdm
 
 from nerfmac import InputError, load_scene
-from nerfmac.app.capture import capture_scene, captured
-from nerfmac.app.capture.inputs import images_in, report_unused, take_images
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.capture.inputs import images_in, take_images
 from nerfmac.app.capture.video import (
     ffmpeg,
     full_frames,
@@ -18,7 +18,6 @@ from nerfmac.app.capture.video import (
     report_conversions,
 )
 from tests.app.capture.test_capture import solved, somewhere
-from tests.app.scenes.scene_files import pixels, save, write_transforms
 
 __all__ = ["solved", "somewhere"]
 
@@ -51,14 +50,6 @@ def test_photos_of_all_subfolders_are_found_in_order(tmp_path):
     assert names(tmp_path) == expected
 
 
-@pytest.mark.parametrize("folder", [".trash", "@eaDir", "__MACOSX", "masks", "Depth", "images_4"])
-def test_copies_and_other_images_are_no_photos(tmp_path, folder):
-    photo(tmp_path / "images/1.jpg")
-    photo(tmp_path / folder / "1.jpg")
-    photo(tmp_path / "images/1_mask.png")
-    assert names(tmp_path) == ["images/1.jpg"]
-
-
 def test_equal_names_in_two_folders_stay_apart_with_their_masks(tmp_path, bar):
     source, images = tmp_path / "source", tmp_path / "out/images"
     paths = [photo(source / f"{name}.tif", 3) for name in ("1", "a/1", "a/b/1", "c/1")]
@@ -85,45 +76,6 @@ def test_edited_photos_of_an_iphone_are_taken_once(tmp_path, bar, caplog):
     assert line.endswith("IMG_E7.JPG and IMG_7.JPG")
 
 
-def test_videos_and_folders_that_are_not_used_are_counted(tmp_path, caplog):
-    photo(tmp_path / "IMG_1.jpg")
-    for name in ("IMG_1.MOV", "clips/a.mp4"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"video")
-    write_transforms(tmp_path / "done", 3)
-    for index in range(2):
-        save(tmp_path / f"depth/{index}.png", pixels(index))
-        save(tmp_path / f"masks/{index}.png", pixels(index))
-    assert names(tmp_path) == ["IMG_1.jpg"]
-    report_unused(tmp_path)
-    videos, scenes, folders = caplog.messages
-    assert videos.startswith(f"2 videos such as {tmp_path / 'IMG_1.MOV'} are not used; to use")
-    assert scenes.startswith(f"{tmp_path / 'done'} contains a scene or a run")
-    assert folders.startswith(f"the images in {tmp_path / 'depth'} (2) are not used")
-
-
-@pytest.mark.parametrize(
-    ("files", "told"),
-    [
-        (["a.mp4"], r"contains no photos: .*a\.mp4 is not used; to use a video, run `nerfmac capt"),
-        (["x/a.mp4", "x/b.mov"], r"contains no photos: 2 videos such as .*x/a\.mp4"),
-        (
-            ["a/transforms.json"],
-            r"contains no scene, but its folder .*in/a does; pass it",
-        ),
-        (["images_4/a.jpg"], r"contains no photos: the images in .*images_4 \(1\) are not used"),
-        (["raw/a.dng", "raw/b.dng"], r"2 images such as .*raw/a\.dng are in the format camera raw"),
-    ],
-)
-def test_a_folder_without_photos_is_refused_with_what_it_has(tmp_path, files, told):
-    for name in files:
-        photo((tmp_path / "in" / name).with_suffix(".png")).rename(tmp_path / "in" / name)
-    for read in (captured, lambda folder: capture_scene(folder, tmp_path / "out")):
-        with pytest.raises(InputError, match=told):
-            read(tmp_path / "in")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):
     for index in range(12):
         photo(tmp_path / ("in/front", "in/back")[index % 2] / f"{index // 2:02}.png", index)
@@ -135,14 +87,6 @@ def test_a_capture_of_subfolders_becomes_a_scene(tmp_path, solved):
     photo(tmp_path / "in/front/new.png")
     with pytest.raises(InputError, match=r"has changed since: 1 added \(front/new\.png\)"):
         capture_scene(tmp_path / "in", tmp_path / "scene", progress=False)
-
-
-@pytest.mark.parametrize("name", ["VID_1.insv", "GS01.360"])
-def test_a_file_of_a_360_degree_camera_is_refused_with_its_reason(tmp_path, name):
-    (tmp_path / name).write_bytes(b"video")
-    for read in (captured, lambda path: capture_scene(path, tmp_path / "out")):
-        with pytest.raises(InputError, match="contains 360-degree images, but nerfmac"):
-            read(tmp_path / name)
 
 
 @pytest.mark.parametrize(("ratio", "size"), [("2/1", (128, 48)), ("3/4", (64, 64))])

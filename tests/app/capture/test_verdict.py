@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture.findings import Evidence
-from nerfmac.app.capture.two_views import CapturedImage, agreements, turned_share, turned_share_of
+from nerfmac.app.capture.two_views import CapturedImage, turned_share
 from nerfmac.app.capture.verdict import judge
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
-from nerfmac.geometry.cameras import Camera
 from tests.app.capture.reconstructions import (
     FOCAL,
     HEIGHT,
@@ -70,15 +68,6 @@ def test_a_single_wrong_camera_is_reported_and_the_others_are_kept():
     assert not finding.is_refused
 
 
-def test_few_wrong_matches_of_neighbors_are_ignored():
-    captured = around_a_can(30, background=600, alike=False)
-    matches = matches_of(captured, [(i, i + 1) for i in range(29)])
-    weak = np.random.default_rng(1).uniform(0, HEIGHT, (24, 4)).astype(np.float32)
-    matches |= {("03.png", "05.png"): weak}
-    evidence = Evidence(images_of(captured), matches, model_of(captured), True)
-    assert judge(evidence).findings == ()
-
-
 def test_similar_sides_are_reported_if_the_images_are_not_in_order():
     captured = around_a_can(24)
     shuffled = np.random.default_rng(0).permutation(24)
@@ -139,15 +128,6 @@ def test_a_camera_that_turns_in_place_is_refused_and_one_that_walks_is_not():
     assert kinds(turning(0.1), model_of(turning(0.1))) == []
 
 
-def test_the_focal_length_of_a_turning_camera_is_not_needed():
-    captured = turning(0.0)
-    wide = {
-        pair: (some - [WIDTH / 2, HEIGHT / 2] * 2) * 0.6 + [WIDTH / 2, HEIGHT / 2] * 2
-        for pair, some in matches_of(captured).items()
-    }
-    assert turned_share_of(wide, images_of(captured)) > 0.9
-
-
 def test_different_backgrounds_of_nearby_cameras_are_refused():
     captured = around_a_can(24, background=900)
     poses = folded(captured)
@@ -191,34 +171,11 @@ def test_cameras_that_are_far_away_are_reported(times, expected):
     assert not found.is_refused
 
 
-def test_points_behind_a_camera_do_not_change_the_error_of_an_image():
-    captured = around_a_can(20)
-    model = model_of(captured)
-    model.errors[0] = 1e150
-    assert kinds(captured, model) == []
-
-
-def test_images_with_large_errors_are_reported():
-    captured = around_a_can(20)
-    model = model_of(captured)
-    third = model.images[3].points - 1
-    model.errors[third] = 9.0
-    assert "error" in kinds(captured, model)
-
-
 @pytest.mark.parametrize(("times", "expected"), [(1.3, ["focal length"]), (1.1, [])])
 def test_a_focal_length_that_contradicts_exif_is_reported(times, expected):
     captured = around_a_can(20)
     focals = dict.fromkeys(captured.names, FOCAL * times)
     assert kinds(captured, model_of(captured), focals=focals) == expected
-
-
-@pytest.mark.parametrize(("relative", "expected"), [(0.3, ["focal length"]), (0.4, [])])
-def test_a_focal_length_that_no_lens_has_is_reported(relative, expected):
-    captured = around_a_can(20)
-    model = model_of(captured)
-    model.cameras[1].parameters.update(fl_x=relative * WIDTH, fl_y=relative * WIDTH)
-    assert kinds(captured, model, reach=0) == expected
 
 
 @pytest.mark.parametrize(("times", "expected"), [(4 / 3, ["squeezed"]), (1.02, [])])
@@ -227,21 +184,6 @@ def test_images_with_two_focal_lengths_are_squeezed(times, expected):
     model = model_of(captured)
     model.cameras[1].parameters["fl_y"] *= times
     assert kinds(captured, model, reach=0) == expected
-
-
-@pytest.mark.parametrize("half", [0.0, 0.4])
-def test_a_pair_that_contradicts_its_cameras_is_named_if_they_are_near_each_other(half):
-    captured = around_a_can(30, background=600, alike=False, uneven=half * 0.3)
-    matches = matches_of(
-        captured, [(i, j) for i in range(30) for j in range(i + 1, min(i + 9, 30))]
-    )
-    random = np.random.default_rng(1)
-    pair = "11.png", "12.png"
-    matches[pair] = random.uniform(0, HEIGHT, matches[pair].shape).astype(np.float32)
-    found = judge(Evidence(images_of(captured), matches, model_of(captured), True))
-    assert [finding.kind for finding in found.findings] == ["camera"]
-    assert "11.png, 12.png" in found.findings[0].evidence
-    assert not found.is_refused
 
 
 @pytest.mark.parametrize("sides", [2, 4])
@@ -257,17 +199,3 @@ def test_cameras_on_the_wrong_side_of_an_object_are_refused(count, sides):
     model = model_of(captured, poses, groups=[0] * middle + [1] * middle)
     found = verdict(captured, model)
     assert next(finding.kind for finding in found.findings if finding.is_refused) == "order"
-
-
-def test_matches_agree_with_true_cameras_only():
-    captured = around_a_can(20, alike=False)
-    model = model_of(captured)
-    lens = lens_of(model.cameras[1], "camera")
-    cameras = {image.name: Camera(lens, camera_to_file(image)) for image in model.images}
-    matches = matches_of(captured, [(0, 1), (0, 3)])
-    assert min(agreements(matches, cameras).values()) > 0.95
-    pose = cameras["01.png"].pose.copy()
-    pose[:, :3] = pose[:, :3] @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])
-    assert agreements(matches, cameras | {"01.png": Camera(lens, pose)})["00.png", "01.png"] < 0.1
-    behind = {name: Camera(lens, camera.pose * [1, 1, 1, -1]) for name, camera in cameras.items()}
-    assert max(agreements(matches, behind).values()) < 0.05

@@ -10,7 +10,7 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.options import Train
-from nerfmac.app.cli.parsing import SYNONYMS, built, given_by, similar
+from nerfmac.app.cli.parsing import SYNONYMS, built, given_by
 from nerfmac.app.cli.printing import printable
 from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig
@@ -52,12 +52,6 @@ def test_an_option_has_the_value_that_was_typed(words, name, value, monkeypatch)
         given = given_by("train", Train, order)
         assert given[name] == value
         assert given["SCENE"] == Path("scene")
-
-
-def test_the_file_of_a_split_may_be_in_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "names").write_text("3.png\n")
-    assert given_by("train", Train, ["--split", "~/names"])["--split"] == ("3.png",)
 
 
 def test_settings_keep_the_values_that_were_not_typed():
@@ -167,13 +161,6 @@ def desk(scene, run, tmp_path, monkeypatch):
 def test_a_mistake_is_answered_with_what_to_type(desk, capsys):
     for typed, answer in MISTAKES.items():
         refused(capsys, desk, *typed.split(), names=[answer])
-
-
-def test_what_is_far_from_all_that_there_is_gets_no_guess():
-    assert similar("--learning-rate", ["--refine.pose-rate", "--seed"], "none") == "none"
-    assert similar("--gpu", ["--up"], "none") == "none"
-    assert similar("--scene", ["--seed"], "none") == "none"
-    assert similar("--stepz", ["--seed", "--steps"], "none") == "did you mean --steps?"
 
 
 @pytest.mark.parametrize("command", ["train", "inspect", "capture", "render", "eval", "view"])

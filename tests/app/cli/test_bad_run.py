@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import InputError, Run
+from nerfmac import InputError
 from nerfmac.app.capture import capture
 from nerfmac.training.checkpoint import FORMAT
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused, train_refused
 from tests.scene_factory import FLAGS, write_scene
-
-
-def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", run, names=[run, "exists already"])
-    file = tmp_path / "file"
-    file.write_text("mine")
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", file, names=[file, "exists already"])
 
 
 def test_resuming_on_other_views(capsys, tmp_path, run):
@@ -74,33 +67,6 @@ def words(command, folder, tmp_path):
     return command, folder, *([tmp_path / "mesh.ply"] if command == "export" else [])
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "names"),
-    [
-        ("config.json", "{", ["config.json", "not valid JSON"]),
-        ("config.json", '{"girth": 3}', ["config: girth is unknown"]),
-        ("config.json", '{"grid": {"levels": "eight"}}', ['config: grid: levels is "eight"']),
-        ("scene.json", "{", ["scene.json"]),
-        ("scene.json", '{"cameras": [{}]}', ["scene.json"]),
-    ],
-)
-def test_a_configuration_or_scene_record_that_is_broken(capsys, tmp_path, run, file, text, names):
-    (run / file).write_text(text)
-    refused(capsys, tmp_path, "render", run, names=names)
-
-
-def test_a_split_that_is_not_there(capsys, tmp_path, run):
-    refused(capsys, tmp_path, "eval", run, "--split", "val", names=["no 'val' views"])
-    out = tmp_path / "bare"
-    Run.load(run).save(out)
-    bare = write_scene(tmp_path / "scene", train=3)
-    (bare / "transforms_test.json").unlink()
-    record = json.loads((out / "scene.json").read_text())
-    (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
-    refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])
-    refused(capsys, tmp_path, "render", out, "--path", "test", names=["no 'test' views"])
-
-
 @pytest.fixture
 def with_preview(run, monkeypatch, tmp_path):
     """A run with images and a separate video, in the working folder."""
@@ -108,12 +74,6 @@ def with_preview(run, monkeypatch, tmp_path):
     (run / "preview.png").write_bytes((nerfmac.builtin_scene_path() / "test/r_0.png").read_bytes())
     (run / "video.mp4").write_bytes(b"video")
     return run
-
-
-@pytest.mark.parametrize("command", ["render", "export", "resume"])
-def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
-    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
-    refused(capsys, tmp_path, *words(command, scene, tmp_path), names=names)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -160,19 +120,6 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
         nerfmac.Viewer(photos, out=taken)
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
-    out = taken / "thesis.txt" / "run"
-    names = [f"folder {out} cannot be created: {taken / 'thesis.txt'} is not a folder"]
-    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
-
-
-def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, capsys):
-    names = [f"{taken} is not a run"]
-    refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
-    with pytest.raises(InputError, match="taken is not a run"):
-        nerfmac.resume(taken, scene=photos)
-
-
 @pytest.mark.parametrize("command", ["train", "inspect", "capture"])
 def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
@@ -180,8 +127,3 @@ def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     read = {"train": nerfmac.train, "inspect": nerfmac.load_scene, "capture": nerfmac.capture_scene}
     with pytest.raises(nerfmac.InputError, match=f"{with_preview} is a run"):
         read[command](with_preview)
-
-
-def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
-    (run / "checkpoint.safetensors").unlink()
-    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])

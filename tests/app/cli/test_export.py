@@ -104,12 +104,6 @@ def test_an_empty_mesh_and_a_folder_in_the_way_leave_nothing(capfd, tmp_path, ru
     assert everything(tmp_path) == before
 
 
-def test_an_absent_library_is_named_before_the_run_is_read(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "trimesh", None)
-    arguments = ("export", tmp_path / "no run", tmp_path / "m.ply")
-    refused(capsys, tmp_path, *arguments, names=["trimesh is not installed", "trimesh>=4.6"])
-
-
 def test_an_interrupted_export_leaves_nothing(tmp_path, run):
     before = everything(tmp_path)
     command = [sys.executable, "-m", "nerfmac", "export", run, tmp_path / "m.ply"]

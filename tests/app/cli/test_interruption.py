@@ -82,26 +82,25 @@ def with_handler(name, handler):
     return sys.executable, "-c", handled + "os.execv(sys.argv[1], sys.argv[1:])"
 
 
-def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
-    # Shells start background jobs with SIGINT ignored.
-    before = with_handler("SIGINT", "SIG_IGN")
-    process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
-    code, _ = interrupted(process, signal.SIGTERM)
+@pytest.mark.parametrize(
+    ("handler", "stop"),
+    [
+        (("SIGINT", "SIG_IGN"), signal.SIGTERM),  # as shells start background jobs
+        (("SIGHUP", "SIG_DFL"), signal.SIGHUP),  # The tests themselves may run with nohup.
+    ],
+)
+def test_a_run_that_is_terminated_or_whose_terminal_is_closed_is_saved(
+    scene, tmp_path, handler, stop
+):
+    before = with_handler(*handler)
+    code, _ = interrupted(started(scene, tmp_path, "--seconds", 60, before=before), stop)
     assert code == 130
-    assert Run.load(tmp_path / "run").state.step > 0
+    assert Run.load(tmp_path).state.step > 0
 
 
-def test_a_run_whose_terminal_is_closed_is_saved_unless_it_runs_with_nohup(scene, tmp_path):
-    # The tests themselves may run with nohup.
-    before = with_handler("SIGHUP", "SIG_DFL")
-    process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
+def test_a_run_with_nohup_goes_on_after_its_terminal_is_closed(scene, tmp_path):
+    process = started(scene, tmp_path / "kept", "--steps", STEPS, before=("nohup",))
     code, _ = interrupted(process, signal.SIGHUP)
-    assert code == 130
-    assert Run.load(tmp_path / "run").state.step > 0
-    flags = ("--steps", STEPS)
-    code, _ = interrupted(
-        started(scene, tmp_path / "kept", *flags, before=("nohup",)), signal.SIGHUP
-    )
     assert code == 0
     assert Run.load(tmp_path / "kept").state.step == STEPS
 

@@ -3,13 +3,11 @@
 import json
 import logging
 import os
-import re
 import subprocess
 import sys
 
 import pytest
 
-from nerfmac.app.cli.printing import logged
 from nerfmac.app.run import read_scalars, resume
 from nerfmac.training.goal import Goal
 from tests.scene_factory import FLAGS, nerfmac, write_scene
@@ -25,17 +23,6 @@ def trained(tmp_path_factory, balls):
     flags = ("--out", place / "run", "--log-file", place / "all.log")
     assert nerfmac("train", balls, *TINY, *flags) == 0
     return place / "run", (place / "all.log").read_text()
-
-
-def test_the_file_says_what_computes_and_what_was_built_traced_and_taken(trained):
-    run, said = trained
-    metrics = json.loads((run / "metrics.json").read_text())
-    assert (metrics["traces"], metrics["needless_traces"]) == (said.count("DEBUG tracing the "), 0)
-    assert re.search(r"^\d{4}-\d\d-\d\d .* DEBUG device cpu, .+$", said, re.M)
-    assert re.search(r"DEBUG found in the cache .*: nerfmac|INFO compiling ", said)
-    assert "DEBUG tracing the step of 64 rays" in said
-    assert re.search(r"DEBUG memory after training: \d+ MB active, peak \d+ MB", said)
-    assert "a fault" not in said
 
 
 def test_scalars_are_lines_of_json(trained):
@@ -58,16 +45,6 @@ def test_a_resumed_run_drops_lines_after_its_checkpoint(trained, balls, tmp_path
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_log_on_a_full_disk_is_one_message_and_the_command_goes_on(caplog):
-    with caplog.at_level(logging.INFO, "nerfmac"):
-        assert nerfmac("info", "--device", "cpu", "--log-file", "/dev/full") == 0
-    (said,) = [each.getMessage() for each in caplog.records if "/dev/full" in each.getMessage()]
-    assert said == (
-        "cannot write the log file /dev/full: No space left on device; continuing without it"
-    )
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog, monkeypatch):
     from nerfmac.app.run import Run, reporting
 
@@ -81,32 +58,6 @@ def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog
     assert loaded.state.step == 8
     (said,) = [each.getMessage() for each in caplog.records if "cannot write" in each.msg]
     assert "No space left on device; continuing without it" in said
-
-
-def test_a_log_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for words, told in (
-        ((), "--log-file: expected one argument"),
-        (("no/a.log",), "cannot write no/a.log"),
-    ):
-        assert nerfmac("info", "--log-file", *words) == 2
-        (line,) = capsys.readouterr().err.splitlines()
-        assert told in line
-
-
-def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own
-
-    def shown():
-        with logged(tmp_path / "a.log"):
-            log.debug("fine detail")
-            log.info("news")
-        return capsys.readouterr().err
-
-    assert shown() == "nerfmac: news\n"
-    monkeypatch.setenv("NERFMAC_LOG", "debug")
-    assert shown() == "nerfmac: fine detail\nnerfmac: news\n"
-    assert (tmp_path / "a.log").read_text().count("DEBUG fine detail") == 2
 
 
 ESCAPE = "\x1b]0;owned\x07\x1b[31m"
@@ -146,19 +97,6 @@ def test_names_from_files_cannot_steer_the_terminal(hostile, tmp_path, capsys, m
     assert not any(letter in words for words in (*told, *failed) for letter in "\x1b\x07\x9b")
 
 
-def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
-    def say(_):
-        logging.getLogger("nerfmac").warning("%s is odd", hostile.name)
-        return 0
-
-    monkeypatch.setattr("nerfmac.app.cli.info.info", say)
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # remove the handlers of pytest
-    assert nerfmac("info", "--log-file", tmp_path / "log") == 0
-    for words in (capsys.readouterr().err, (tmp_path / "log").read_text()):
-        assert f"balls{QUOTED}" in words
-        assert "\x1b" not in words
-
-
 def test_a_reader_who_leaves_early_sees_no_traceback():
     # yes(1) and head(1) in one: one line is read from far more output than fits in a pipe.
     command = "from nerfmac.app.cli import info, main; info._operation = lambda name: 'x' * 2**20; "
@@ -174,14 +112,3 @@ def test_a_reader_who_leaves_early_sees_no_traceback():
         complaint = process.stderr.read()
     assert "Traceback" not in complaint
     assert process.returncode == 0
-
-
-@pytest.mark.parametrize("words", [[], ["train", "--help-all"], ["info"]])
-def test_no_command_minds_a_reader_who_is_gone(words):
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "nerfmac", *words]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
-    os.close(writer)
-    assert done.stderr == ""
-    assert done.returncode == (0 if words else 2)

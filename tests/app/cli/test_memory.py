@@ -7,17 +7,15 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
-from nerfmac import Bounds, Goal, InputError, Method, ParameterSpec, Trainer, load_scene
+from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.backend import watchdog
 from nerfmac.backend.device import pretended
-from nerfmac.backend.memory import limit_memory, memory_bytes
+from nerfmac.backend.memory import limit_memory
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.fields.vanilla import VanillaField
 from nerfmac.training.model import Model
-from tests.backend.test_watchdog import THREADS
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
 
@@ -58,18 +56,6 @@ def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
         name: size for name, size in large.items() if name != part
     }
     assert small["the images"] == loaded.views("train").pixels.nbytes
-
-
-def test_a_field_of_ones_own_counts(scene):
-    class Large(VanillaField):
-        parameter_specs = {"table": ParameterSpec((2**20, 3))}  # noqa: RUF012
-
-    loaded = load_scene(scene)
-    own = Method(field=lambda *_: Large(CONFIG.vanilla, Bounds(1.0)))
-    configured, large = (needed(CONFIG, loaded, each) for each in (Method(), own))
-    assert large["the model"] > 6 * 4 * 3 * 2**20 > configured["the model"]
-    with pytest.raises(InputError, match="the model 18"):
-        check(CONFIG, loaded, own, 2**24)
 
 
 @pytest.mark.usefixtures("on_the_cpu")
@@ -158,26 +144,6 @@ def test_photos_that_do_not_fit_on_a_mac_are_refused_with_the_scale_that_fits(
     check(PRESETS["base"], scaled, Method(), limit)
 
 
-def test_images_larger_than_the_largest_array_are_refused(on_a, monkeypatch):
-    on_a("Apple M1, 16 GB")
-    info = mx.device_info() | {"max_buffer_length": 2**31}
-    monkeypatch.setattr(mx, "device_info", lambda: info)
-    with pytest.raises(InputError) as refused:
-        check(PRESETS["base"], Photos(100), Method(), limit_memory())
-    assert "the images require 3.41 GiB, but an array on this GPU has at most 2.00 GiB" in str(
-        refused.value
-    )
-    assert str(refused.value).endswith("reduce the images with --downscale 2")
-
-
-@pytest.mark.parametrize(("mac", "fraction"), [("Apple M1", 16), ("Apple M1, 16 GB", 4)])
-def test_the_cache_is_smaller_on_a_small_mac(on_a, mac, fraction):
-    on_a(mac)
-    limit = limit_memory()
-    assert limit == RECORDED[mac][2]
-    assert mx.set_cache_limit(0) == limit // fraction
-
-
 @pytest.mark.parametrize(
     ("flags", "named"),
     [
@@ -211,14 +177,6 @@ def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene,
     assert "training requires at least" in told
     assert "reduce --march.max-samples" in told
     assert not out.exists()
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_a_fraction_limits_mlx_and_what_it_keeps():
-    limit = limit_memory(fraction=0.5)
-    assert limit == memory_bytes() // 2
-    assert mx.set_memory_limit(limit) == limit
-    assert mx.set_cache_limit(0) == limit // 4
 
 
 @pytest.mark.parametrize(
@@ -256,25 +214,3 @@ def test_where_the_gpu_gives_up_the_last_state_is_saved_and_told(
     assert nerfmac("train", scene, *FLAGS, "--steps", 9, "--out", out, "--no-video") == 2
     assert told.format(out=out) in capsys.readouterr().err.splitlines()[-1]
     assert Run.load(out).state.step == 4
-
-
-def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatch, capsys):
-    def fails(error, kind=RuntimeError):
-        def main(_argv):
-            raise kind(error)
-
-        monkeypatch.setattr("nerfmac.app.cli.info.info", main)
-
-    fails(THREADS, ValueError)
-    assert nerfmac("info") == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert THREADS in line
-    fails("could not convert string to float", ValueError)
-    with pytest.raises(ValueError, match="convert"):
-        nerfmac("info")
-    fails("cudaMallocAsync(&data, size, stream) failed: out of memory.")
-    assert nerfmac("info") == 2
-    assert "nerfmac: no memory is left: cudaMallocAsync" in capsys.readouterr().err
-    fails("[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.")
-    with pytest.raises(RuntimeError, match="broadcast"):
-        nerfmac("info")

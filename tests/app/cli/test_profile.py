@@ -1,11 +1,9 @@
 """`nerfmac profile`: output, files, and errors."""
 
 import json
-import sys
 
 import pytest
 
-from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
 
 QUICK = ("--device", "cpu", "--seconds", 0.01)
@@ -68,42 +66,3 @@ def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
     assert {"hash_encode_forward", "networks_gradient", "adam"} <= {each["name"] for each in inside}
     filled = sum(each["dur"] for each in inside)
     assert 0.3 * whole["dur"] < filled <= whole["dur"]
-
-
-def test_without_an_encoder_the_timeline_has_no_video_and_a_line_says_so(
-    run, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)  # as if it were not installed
-    path = tmp_path / "t.json"
-    assert nerfmac("profile", run, *QUICK, "--steps", 1, "--trace", path) == 0
-    told = capsys.readouterr()
-    assert "the timeline has no video: " in told.out
-    assert "Traceback" not in told.err
-    names = {each["name"] for each in json.loads(path.read_text())["traceEvents"]}
-    assert "encode" not in names
-    assert {"step", "step, kernel by kernel", "begin a view"} <= names
-
-
-def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
-    before = {path.name: path.read_bytes() for path in run.iterdir()}
-    flags = ("--steps", 1, "--trace", run.parent / "t.json")
-    assert nerfmac("profile", run, *QUICK, *flags) == 0
-    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
-    events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
-    assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
-    assert "\na step of " in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("flags", "names"),
-    [
-        (("--steps", 0), ["steps", "0"]),
-        (("--seconds", "nan"), ["seconds", "nan"]),
-        (("--gpu-trace", "a.gputrace"), ["Apple GPU"]),
-        (("--trace", "no/t.json"), ["no/t.json"]),
-        (("--preset", "tiny"), ["--preset"]),
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(run, capsys, monkeypatch, flags, names):
-    monkeypatch.chdir(run.parent)
-    refused(capsys, run.parent, "profile", run, "--device", "cpu", *flags, names=names)

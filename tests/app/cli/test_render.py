@@ -10,7 +10,6 @@ from PIL import Image
 from nerfmac import Camera, CameraPath, Goal, Keyframe, Lens, Run, load_scene, train
 from nerfmac.app.video import series
 from nerfmac.rendering.renderer import to_bytes
-from tests.app.cli.refusals import refused
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
 
@@ -36,30 +35,6 @@ def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
     assert frames.shape == (5, HEIGHT, WIDTH, 3)
     assert all(frame.std() > 5 for frame in frames), "a frame shows nothing"
     assert not np.array_equal(frames[0], frames[2])
-
-
-@pytest.mark.parametrize("path", ["orbit", "test"])
-def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
-    folder, tmp_path, path, capsys
-):
-    out = tmp_path / "odd.mp4"
-    flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
-    assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
-    assert decoded(out)[1].shape[1:3] == (20, 32)
-    assert "the video size is 32x20 instead of 33x21, because H.264" in capsys.readouterr().err
-    assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
-    assert "H.264" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("path", ["orbit", "tour.json"])
-def test_images_keep_an_odd_size(folder, tmp_path, path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = Run.load(folder)
-    CameraPath([Keyframe(each.pose, 0.6) for each in run.scene.cameras[:2]]).save("tour.json")
-    flags = ("--path", path, "--frames", 1, "--out", "frames", "--size", "33x21")
-    assert nerfmac("render", folder, *flags) == 0
-    assert {image.shape for image in images(tmp_path / "frames")} == {(21, 33, 3)}
-    assert "H.264" not in capsys.readouterr().err
 
 
 def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(folder, tmp_path):
@@ -144,15 +119,6 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     assert not Path(f"{out}.frames").exists()
 
 
-def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.video.frames.seconds_per_pixel", lambda *_: 0.01)
-    out = tmp_path / "a.mp4"
-    flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
-    assert nerfmac("render", folder, *flags) == 0
-    (line,) = [line for line in caplog.messages if "takes about" in line]
-    assert line == f"rendering 3 frames of 20x16 pixels to {out}, which takes about 38 seconds"
-
-
 def scene_file(folder, **values):
     """A file with three cameras in addition to the cameras of the run, and their poses."""
     poses = [_pose(index, LENS) for index in (20, 21, 22)]
@@ -182,19 +148,6 @@ def test_a_scene_s_file_is_a_path_with_one_frame_for_each_camera(folder, tmp_pat
     assert len(images(tmp_path / "tour")) == 7
 
 
-def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
-    file = tmp_path / "figures.json"
-    assert nerfmac("eval", run, "--split", "train", "--background", "black", "--json", file) == 0
-    told = json.loads(file.read_text())
-    protocol = told["protocol"]
-    assert (protocol["split"], protocol["background"]) == ("train", "black")
-    assert (protocol["size"], protocol["train_views"]) == ([WIDTH, HEIGHT], 3)
-    assert (protocol["steps"], protocol["blend"]) == (2, "srgb")
-    assert "mean of the PSNR of all views" in protocol["psnr"]
-    assert "11x11" in protocol["ssim"]
-    assert protocol["lpips"].startswith("not computed")
-
-
 @pytest.fixture
 def moved(run, scene, tmp_path):
     """The scene of `run`, moved away from the recorded path."""
@@ -214,20 +167,6 @@ def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved
     other = write_scene(tmp_path / "other", test=1, train=3)
     assert nerfmac("eval", run, "--scene", other) == 2
     assert "another camera for" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "names"),
-    [
-        (("--html", "page.pdf"), ["cannot write a page to 'page.pdf'"]),
-        (("--json", "no/figures.json"), ["no/figures.json cannot be written"]),
-        (("--split", "val", "--html", "page.html"), ["no 'val' views"]),
-        (("--background", "gray"), ["--background is 'gray'; expected one of: white, black"]),
-    ],
-)
-def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, monkeypatch, flags, names):
-    monkeypatch.chdir(tmp_path)
-    refused(capsys, tmp_path, "eval", run, *flags, names=names)
 
 
 def test_the_test_split_needs_no_images(tmp_path):

@@ -76,12 +76,6 @@ def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_othe
     assert "specifies" not in caplog.text
 
 
-def test_a_path_with_times_takes_as_long_as_it_says(run, studio, monkeypatch):
-    found = poses(run, monkeypatch, "--path", studio)
-    assert len(found) == 6
-    assert np.allclose(found[2], Run.load(run).scene.cameras[1].pose, atol=1e-4)
-
-
 def test_crop_near_background_and_exposure_reach_the_images(run, tmp_path):
     def color(name, *flags):
         return rendered(run, tmp_path / name, "--frames", 1, *flags)[0]
@@ -95,13 +89,6 @@ def test_crop_near_background_and_exposure_reach_the_images(run, tmp_path):
     brighter = color("bright", "--background", "51,102,153", "--exposure", 1)
     assert (brighter >= plain).all()
     assert brighter.mean() > plain.mean() + 12
-
-
-def test_a_transparent_background_gives_images_alpha(run, tmp_path):
-    flags = ("--background", "transparent", "--frames", 1, "--size", "24x18", "--device", "cpu")
-    assert nerfmac("render", run, *flags, "--out", tmp_path / "out") == 0
-    with Image.open(tmp_path / "out" / "frame_00000.png") as image:
-        assert (image.mode, image.size) == ("RGBA", (24, 18))
 
 
 def test_blur_takes_several_samples_of_itself(run, tmp_path):
@@ -154,13 +141,3 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
 def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatch, flags, names):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, "render", run, *flags, names=names)
-
-
-@pytest.mark.parametrize("flags", [(), ("--output", "depth", "--format", "exr", "--out", "frames")])
-def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch, flags):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/true")
-    refused(capsys, tmp_path, "render", run, *flags, names=["/bin/true has no encoder"])
-    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "absent"))
-    refused(capsys, tmp_path, "render", run, *flags, names=["ffmpeg not found"])
-    assert not (tmp_path / "frames").exists()

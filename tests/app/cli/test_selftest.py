@@ -1,20 +1,16 @@
 """`nerfmac selftest`: output, files, and errors."""
 
 import json
-import sys
 
 import mlx.core as mx
 import pytest
 
-from nerfmac.app.measure.selftest import Case, cases
-from nerfmac.app.measure.selftest.comparison import Compared, compared
-from nerfmac.app.measure.selftest.specializations import launched_and_missed, specializations
-from nerfmac.backend import device, kernel, runs_kernel
+from nerfmac.app.measure.selftest import cases
+from nerfmac.app.measure.selftest.specializations import specializations
+from nerfmac.backend import kernel, runs_kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
-from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
-from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
 
 # One operation and one device: the whole takes half a minute.
@@ -66,49 +62,6 @@ def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
         assert comment.endswith("\n")
         assert " x ".join(map(str, launch.grid)) in comment
         assert sum(line.startswith("// buffer ") for line in lines) == text.count("[[buffer(")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--dump-metal", "full"), "full"),
-        (("--dump-metal", "new", "--device", "cpu"), "--dump-metal"),
-        (("--dump-metal", "new", "--report", "new.json"), "--dump-metal"),
-        (("--device", "cpu", "--operation", "sing"), "sing"),
-        (("--device", "cpu", "--report", "full"), "full"),
-        (("--device", "cpu", "--report", "nowhere/new.json"), "nowhere/new.json"),
-    ],
-)
-def test_what_cannot_be_done_is_refused_before_anything_is_written(
-    arguments, told, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").write_text("kept")
-    refused(capsys, tmp_path, "selftest", *arguments, names=[told])
-    assert [path.name for path in tmp_path.rglob("*")] == ["full", "file"]
-
-
-def test_kernels_that_are_switched_off_are_not_called_right(monkeypatch, capsys):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
-    assert nerfmac(*QUICK) == 2
-    assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in capsys.readouterr().err
-
-
-def test_the_report_holds_the_machine_and_the_counts(tmp_path, capsys):
-    path = tmp_path / "selftest.json"
-    assert nerfmac(*QUICK, "--report", path) == 0
-    said = capsys.readouterr().out
-    assert str(path) in said
-    report, only, failed = found(path)
-    assert report["complete"]
-    assert report["mlx_version"] == mx.__version__
-    assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
-    assert report["system"].split()[0] in said
-    assert (only["device"], only["passed"], only["running"]) == ("cpu", True, None)
-    assert (only["cases"], only["arrays"], failed) == (3, 6, {})
-    assert "compiler" in only["details"]
-    assert all(name in said for name in names("spherical_harmonics"))
 
 
 @pytest.mark.parametrize("wrong", [lambda y: 1.01 * y, lambda y: mx.full(y.shape, mx.inf)])
@@ -176,27 +129,3 @@ def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
     assert only["cases"] == 2
     assert only["running"] == "spherical_harmonics-257"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
-
-
-def test_on_metal_the_specializations_that_a_case_launches_are_noted():
-    case = next(case for case in cases() if case.operation == "composite")
-    with recorded() as launches:
-        mx.eval(case.run())
-    with device.pretended("metal"):
-        outcome = compared(case)
-    if not mx.metal.is_available():
-        assert "No Metal back-end" in outcome.fault
-    assert outcome.launched
-    assert set(outcome.launched) <= {launch.specialization for launch in launches.values()}
-
-
-def test_a_specialization_that_no_case_ran_is_not_called_run(texts):
-    first, second, *others = texts
-    case = Case("march", "any", dict, 1)
-    comparisons = [
-        Compared(case, [], None, [first, "not_reachable"]),
-        Compared(case, [], "RuntimeError: refused", [first, second]),
-    ]
-    ran, not_run = launched_and_missed(comparisons)
-    assert ran == [first]
-    assert not_run == [second, *others]

@@ -3,16 +3,12 @@ announces how long they take."""
 
 import json
 import logging
-from dataclasses import replace
 
 import imageio_ffmpeg
 import pytest
 
-from nerfmac import Lens, choose_device, load_scene
-from nerfmac.app.cli import train as command
 from nerfmac.app.run import HeldOut, Run, headline
-from nerfmac.app.video import frames, rendering, video_size
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5
 
@@ -56,10 +52,6 @@ def measured(run, known=None):
             return end.value
 
 
-def said(messages, start):
-    return [message for message in messages if message.startswith(start)]
-
-
 def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, tmp_path, few):
     video = tmp_path / "run" / "video.mp4"
     told, _ = train("--steps", 9)
@@ -72,23 +64,6 @@ def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, t
     assert again["steps"] == 10
 
 
-def test_more_views_are_never_replaced_by_fewer(train, few):
-    told, messages = train("--steps", 2, "--no-video", "--all-views")
-    assert told["test_measured"] == "5 test views"
-    told, messages = train("--resume", "--steps", 3, "--no-video")
-    assert told["test_measured"] == "5 test views"
-    assert len(said(messages, "evaluating 5 test views, which takes about 1 second")) == 1
-
-
-def test_the_views_of_the_figure_and_its_time_are_announced(train, few, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.run.headline.seconds_per_pixel", lambda *_: 0.01)
-    _, messages = train("--steps", 2, "--no-video")
-    seconds = f"{round(0.01 * 2 * WIDTH * HEIGHT)} seconds"
-    (line,) = said(messages, "evaluating")
-    expected = f"evaluating 2 of 5 test views, which takes about {seconds}; --all-views evaluates"
-    assert line == f"{expected} all"
-
-
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
     first = measured(loaded)
@@ -97,70 +72,3 @@ def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(
     for known in (first._replace(step=1), first._replace(views=1)):
         assert measured(loaded, known) == first
     assert HeldOut.read(run, 2) == first
-
-
-def test_a_film_that_takes_too_long_is_left_and_an_earlier_one_kept(
-    train, tmp_path, monkeypatch, capsys
-):
-    video = tmp_path / "run" / "video.mp4"
-    train("--steps", 2)
-    before = video.read_bytes()
-    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: 1.0)
-    _, messages = train("--resume", "--steps", 3)
-    hours = f"{96 * WIDTH * HEIGHT / 3600:.1f} hours"
-    (line,) = said(messages, "video.mp4 is not rendered")
-    assert f"because this would take about {hours}; run `nerfmac render" in line
-    assert video.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("photo", "size"),
-    [
-        ((1280, 720), (720, 404)),
-        ((720, 1280), (404, 720)),
-        ((4032, 3024), (720, 540)),
-        ((300, 201), (300, 201)),
-        ((720, 720), (720, 720)),
-    ],
-)
-def test_a_film_on_a_cpu_has_the_shape_of_the_photos(photo, size, monkeypatch):
-    choose_device("cpu")
-    lens = Lens.from_fov(0.6, *photo)
-    assert video_size(lens) == size
-    monkeypatch.setattr(rendering, "current_device", lambda: "metal")
-    assert video_size(lens) == photo
-
-
-@pytest.mark.parametrize(
-    ("pace", "text"),
-    [
-        (1e-5, "takes about 87 seconds"),
-        (3e-5, "takes about 4 minutes"),
-        (1e-4, "takes about 15 minutes; with --size 326x184, it takes about 3 minutes"),
-    ],
-)
-def test_a_smaller_film_is_offered_if_it_takes_long(
-    balls, tmp_path, monkeypatch, caplog, pace, text
-):
-    choose_device("cpu")
-    run = Run.begin(load_scene(balls), CONFIG, progress=False)
-    monkeypatch.setattr(frames.FrameRenderer, "seconds_per_pixel", lambda *_: pace)
-    caplog.set_level(logging.INFO, "nerfmac")
-    joined = frames.SideBySide([run], frames.RenderOptions())
-    camera = replace(run.scene.cameras[0], lens=Lens.from_fov(0.6, 720, 405))
-    rendering.announce(tmp_path / "a.mp4", joined, [[camera]] * 30)
-    (line,) = said(caplog.messages, "rendering 30 frames of 720x405 pixels")
-    assert line.endswith(text)
-
-
-def test_the_last_line_names_the_video_and_the_next_command(train, tmp_path, capsys):
-    train("--steps", 2)
-    out = tmp_path / "run"
-    *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"the turntable video is {out / 'video.mp4'}")
-    assert f"`nerfmac view {out}`" in last
-    (out / "video.mp4").unlink()
-    train("--resume", "--steps", 3, "--no-video")
-    *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"render a video with `nerfmac render {out}`")
-    assert command.TURNTABLE_FPS >= 24

@@ -80,7 +80,7 @@ def test_a_run_holds_its_files_and_tells_all_its_figures(folder):
     assert told["background"] == "white"
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]
-    assert told["peak_memory_bytes"] > 2**20
+    assert told["peak_memory_bytes"] > 2**25, "of the whole process on a CPU"
 
 
 def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
@@ -92,15 +92,6 @@ def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
     alpha = photo[..., 3:] / 255
     over_white = photo[..., :3] * alpha + 255 * (1 - alpha)
     assert np.abs(preview[:, WIDTH:] - over_white).max() < 2
-
-
-def test_a_scene_without_test_views_is_trained_and_says_so(tmp_path, capsys):
-    scene, out = write_scene(tmp_path / "balls", test=0), tmp_path / "run"
-    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--out", out, "--no-video") == 0
-    assert "no test views" in capsys.readouterr().out
-    told = metrics(out)
-    assert (told["psnr_test"], told["ssim_test"], told["test_views"]) == (None, None, 0)
-    assert (out / "preview.png").is_file()
 
 
 def test_the_seconds_asked_for_end_a_run_and_without_a_name_it_is_under_runs(

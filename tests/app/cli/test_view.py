@@ -3,17 +3,13 @@
 import ast
 import json
 import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import nerfmac.app.cli.view as view_command
-from nerfmac import Goal, Run, builtin_scene_path, load_scene, train
-from nerfmac.common.installing import install
+from nerfmac import Goal, Run, load_scene, train
 from tests.app.cli.refusals import everything
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -115,13 +111,6 @@ def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was
     assert everything(made) == before
 
 
-def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
-    view(tmp_path)
-    (notebook,) = tmp_path.iterdir()
-    assert notebook.name == f"{builtin_scene_path().name}-view.ipynb"
-    assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
-
-
 def test_the_first_cell_says_in_a_large_line_how_to_start_the_viewer(view, tmp_path):
     view(tmp_path)
     (notebook,) = tmp_path.iterdir()
@@ -129,23 +118,6 @@ def test_the_first_cell_says_in_a_large_line_how_to_start_the_viewer(view, tmp_p
     (output,) = first["outputs"]
     assert output["data"] == {"text/html": "<h1>Press Shift+Enter to start the viewer</h1>"}
     assert not any(cell.get("outputs") for cell in others)
-
-
-def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
-    pytest.importorskip("jupyterlab")
-    (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
-    command = [sys.executable, "-P", "-m", "nerfmac", "view"]
-    command += ["--lab", str(made / NAME), "--", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)
-
-
-@pytest.mark.parametrize(("uid", "times"), [(0, 1), (1000, 0)])
-def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, uid, times):
-    monkeypatch.setattr(os, "geteuid", lambda: uid)
-    assert view(tmp_path, run).started.count("--allow-root") == times
-    assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])
@@ -172,31 +144,6 @@ def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view,
         f"{NAME}-view.ipynb already exists",
         tmp_path / "other",
     )
-
-
-def test_a_path_that_is_neither_a_run_nor_a_scene_is_refused(view, run, tmp_path):
-    (tmp_path / "empty").mkdir()
-    (run / "scene.json").write_text("{")
-    before = everything(tmp_path)
-    for path, why in (("empty", "is empty"), ("nowhere", "does not exist")):
-        named = (f"{path} is neither a run", why)
-        refused(view(tmp_path, path), tmp_path, before, *named)
-    refused(view(tmp_path, "run"), tmp_path, before, "run/scene.json", "not valid JSON")
-
-
-@pytest.mark.parametrize("missing", [("jupyterlab",), ("jupyterlab", "anywidget")])
-def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
-    view, run, tmp_path, monkeypatch, missing
-):
-    monkeypatch.setattr(view_command, "find_spec", lambda name: None if name in missing else name)
-    before = everything(tmp_path)
-    ended = view(tmp_path, run)
-    assert (ended.code, ended.started) == (2, None)
-    told = ended.err
-    assert " and ".join(missing) + " not installed; the viewer requires" in told
-    assert install("notebook") in told
-    assert "jupyterlab>=4.2" in told
-    assert everything(tmp_path) == before
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from nerfmac.app.datasets import catalog, fetch
-from nerfmac.app.datasets.catalog import COLLECTIONS, Collection, File, find
+from nerfmac.app.datasets.catalog import Collection, File
 from nerfmac.common.checks import InputError
 from tests.app.datasets.server import serving
 from tests.scene_factory import nerfmac
@@ -85,13 +85,6 @@ def test_a_broken_download_leaves_nothing_and_starts_again(
     assert "zips.zip is kept" in said
 
 
-def test_an_archive_that_was_changed_is_downloaded_again(monkeypatch, tmp_path, server):
-    publish(monkeypatch, server, CONTENT)
-    (tmp_path / "zips").mkdir()
-    (tmp_path / "zips" / "zips.zip").write_bytes(b"x" * 10)
-    assert (fetch("ball", tmp_path, progress=False) / "a.png").read_bytes() == IMAGES
-
-
 def test_a_wrong_checksum_is_refused_and_nothing_is_kept(monkeypatch, capsys, tmp_path, server):
     publish(monkeypatch, server, CONTENT, checksum="wrong")
     assert nerfmac("data", "ball", "--out", tmp_path) == 2
@@ -158,16 +151,6 @@ def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, ser
     assert files_in(tmp_path) == []
 
 
-def test_the_listing_names_every_scene_size_license_and_source(capsys):
-    assert nerfmac("data") == 0
-    listing = capsys.readouterr().out
-    for collection in COLLECTIONS:
-        for part in (*collection.scenes, collection.size, collection.page):
-            assert part in listing
-    prose = [line for line in listing.splitlines() if "http" not in line]
-    assert max(map(len, prose)) <= catalog.WIDTH
-
-
 @pytest.mark.parametrize(
     ("name", "named"),
     [
@@ -180,13 +163,3 @@ def test_a_name_that_no_scene_or_several_have_is_refused(capsys, tmp_path, name,
     assert nerfmac("data", name, "--out", tmp_path) == 2
     assert named in capsys.readouterr().err
     assert files_in(tmp_path) == []
-
-
-def test_checksums_are_whole_and_scenes_are_found():
-    for collection in COLLECTIONS:
-        for scene in collection.scenes:
-            assert find(f"{collection.name}/{scene}") == (collection, scene)
-        for file in collection.files:
-            assert file.url.startswith("https://")
-            if file.checksum:
-                assert len(bytes.fromhex(file.checksum.removeprefix("sha256:"))) == 32

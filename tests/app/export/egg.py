@@ -8,8 +8,9 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.run import Run
-from nerfmac.fields.field import Field, FieldOutput
+from nerfmac.fields.field import FieldOutput
 from nerfmac.training.method import Method
+from tests.app.viewer.analytic import Known
 from tests.scene_factory import CONFIG
 
 MIDDLE = np.array([0.53, 0.46, 0.51])
@@ -22,15 +23,7 @@ ON_SURFACE = 100.0  # density per scene unit
 STEEPNESS = 30.0
 
 
-class Egg(Field):
-    parameter_specs = {}  # noqa: RUF012 - no parameters
-
-    def __init__(self, *_):
-        pass
-
-    def init(self, key):
-        return {}
-
+class Egg(Known):
     def density_at(self, parameters, position):
         size = size_of(position, mx)
         crumb = 1.0 - mx.linalg.norm(position - mx.array(CRUMB, mx.float32), axis=-1) / CRUMB_RADIUS

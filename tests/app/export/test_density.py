@@ -20,14 +20,6 @@ def grid(run):
     return extract_density(run, resolution=30, crop=CROP, progress=False)
 
 
-def test_the_lattice_covers_the_box_with_cubic_cells(grid):
-    assert grid.spacing == pytest.approx(1.2 / 30)
-    assert grid.origin == pytest.approx(CROP[0])
-    x, y, z = grid.density.shape
-    assert (x, y, z) == (31, 21, 14)
-    assert -0.4 + grid.spacing * (z - 1) >= 0.1
-
-
 def test_the_density_is_the_fields_per_unit_of_the_files(grid, run):
     placement = run.scene.placement
     index = np.stack(np.indices(grid.density.shape), axis=-1)
@@ -50,11 +42,6 @@ def test_where_nothing_is_occupied_the_density_is_zero(scene, run):
     bare.state.sampling["bits"] = mx.zeros(bits.shape, mx.uint32)
     with pytest.raises(InputError, match="occupancy grid of the run is empty"):
         extract_density(bare, progress=False)
-
-
-def test_a_density_is_a_volume_only(grid, tmp_path):
-    with pytest.raises(InputError, match=r"density.npz': the file extension must be \.vdb"):
-        grid.save(tmp_path / "density.npz")
 
 
 def test_slabs_make_no_difference(grid, run, monkeypatch):

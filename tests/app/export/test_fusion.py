@@ -12,7 +12,8 @@ from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import DepthView, depth_views, fused
 from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.geometry.placement import Placement
-from tests.app.export.egg import Egg, distance_to, egg_run, size_of
+from tests.app.export.egg import Egg, distance_to, egg_run
+from tests.pinhole import pixel_rays, sphere_hits
 
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
@@ -29,14 +30,7 @@ RESOLUTION = 60
 def ball_view(eye, *, floater: float | None = None) -> DepthView:
     """The exact depth of a ball from a position; a `floater` is a surface at this distance."""
     camera = Camera.look_at(eye, CENTER, (0.1, 0.2, 1.0), LENS)
-    row, column = np.mgrid[: LENS.height, : LENS.width] + 0.5
-    x, y = (column - LENS.cx) / LENS.fl_x, (LENS.cy - row) / LENS.fl_y
-    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ camera.pose[:, :3].T.astype(float)
-    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
-    offset = camera.pose[:, 3] - CENTER
-    along = direction @ offset
-    inside = along**2 - offset @ offset + RADIUS**2
-    depth = np.where(inside > 0, -along - np.sqrt(np.maximum(inside, 0.0)), np.inf)
+    depth = sphere_hits(*pixel_rays(camera), CENTER, RADIUS)
     if floater is not None:
         depth[10:30, 20:50] = floater
     return DepthView(camera, depth.astype(np.float32))
@@ -125,26 +119,6 @@ def test_the_mesh_of_a_scene_is_what_its_cameras_see(mesh, surrounded):
     corner = mesh.vertices[mesh.faces]
     facing = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
     assert (np.einsum("ij,ij->i", facing, outwards[mesh.faces[:, 0]]) > 0).mean() > 0.98
-
-
-def test_a_line_says_how_the_mesh_was_made_and_another_how_good_it_is(surrounded, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    random = np.random.default_rng(3)
-    direction = random.normal(size=(4000, 3)) * [0.21, 0.13, 0.16]
-    middle = np.array([0.53, 0.46, 0.51])
-    reach = direction / size_of(middle + direction)[:, None]
-    on_egg = middle + reach[direction[:, 2] > 0][:500]  # the cameras look down
-    points = np.concatenate([on_egg, on_egg + [0.0, 0.0, 0.08]])  # 2 % of the cameras' distance
-    surrounded.source = replace(surrounded.source, points=points)
-    arguments = {"resolution": RESOLUTION, "crop": CROP, "progress": False}
-    extract_mesh(surrounded, **arguments)
-    assert "rendered depth of the training cameras" in caplog.text
-    (told,) = (line for line in caplog.messages if "sparse points" in line)
-    share = int(told.split(" %")[0])
-    assert 35 < share < 65
-    caplog.clear()
-    extract_mesh(surrounded, **arguments, threshold=100.0)
-    assert "rendered depth" not in caplog.text
 
 
 def test_a_scene_in_which_nothing_is_seen_has_no_mesh(scene):

@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 from importlib.util import find_spec
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
@@ -14,11 +13,8 @@ from nerfmac.geometry.placement import Placement
 from tests.app.export.egg import (
     HOLLOW,
     MIDDLE,
-    ON_SURFACE,
-    Egg,
     color_of,
     distance_to,
-    egg_run,
     size_of,
     slope_of,
 )
@@ -107,29 +103,6 @@ def test_a_crop_that_cuts_the_egg_closes_it_there(run, placement):
     assert solid(mesh).is_watertight
     spacing = 1.23 / RESOLUTION
     assert 0.1 <= mesh.vertices[:, 0].max() <= 0.1 + 2 * spacing
-
-
-class Overflowing(Egg):
-    """Egg with infinite density inside and NaN outside."""
-
-    def density_at(self, parameters, position):
-        density = super().density_at(parameters, position)
-        inside = mx.where(density > 3 * ON_SURFACE, float("inf"), density)
-        return mx.where(density < 1e-3 * ON_SURFACE, float("nan"), inside)
-
-
-def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
-    run = egg_run(scene, Overflowing)
-    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
-    assert solid(mesh).is_watertight
-    assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)
-
-
-def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
-    with pytest.raises(
-        InputError, match=r"empty: .* threshold 1e\+06; the maximum density is 4.03e\+04"
-    ):
-        extract_mesh(run, resolution=24, crop=CROP, threshold=1e6, progress=False)
 
 
 def test_a_resolution_that_does_not_fit_in_memory_is_refused_before_it_is_tried(run, monkeypatch):

@@ -1,16 +1,14 @@
 """Points of a field with a known surface, and cameras that are read again where they were."""
 
 import json
-from dataclasses import replace
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import InputError, Run, load_scene
+from nerfmac import Run, load_scene
 from nerfmac.app.export import extract_cameras, extract_points
 from scripts import blender_cameras
-from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
+from tests.app.export.egg import color_of, distance_to, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms
 from tests.scene_factory import CONFIG, nerfmac
 
@@ -68,40 +66,6 @@ def test_a_crop_leaves_out_the_rest(run):
     assert np.ptp(points.positions[:, 0]) > 0.4
 
 
-@pytest.mark.parametrize("count", [0, 1.5, 2e8])
-def test_a_count_out_of_range_is_refused(run, count):
-    with pytest.raises(InputError, match="count is"):
-        extract_points(run, count=count)
-
-
-def test_where_nothing_is_seen_there_are_no_points(run):
-    with pytest.raises(InputError, match="no points: the training cameras see no surface"):
-        extract_points(run, crop=((1.3, 1.3, 1.3), (1.4, 1.4, 1.4)), progress=False)
-
-
-class Haze(Egg):
-    """An egg that some light passes, thin at its rim."""
-
-    def density_at(self, parameters, position):
-        return mx.where(size_of(position, mx) < 1.0, 12.0, 0.0)
-
-
-class Pair(Haze):
-    """Two walls across x, the nearer one half transparent; between them there is nothing."""
-
-    def density_at(self, parameters, position):
-        x = position[:, 0]
-        wall = mx.where((x > 0.6) & (x < 0.62), 35.0, 0.0)
-        return mx.where((x > 0.2) & (x < 0.4), 1000.0, wall)
-
-
-def test_between_two_surfaces_there_are_no_points(scene):
-    run = egg_run(scene, Pair)
-    points = extract_points(run, count=500, progress=False)
-    x = run.scene.placement.to_scene(points.positions)[:, 0]
-    assert ((x < 0.41) | (np.abs(x - 0.61) < 0.012)).all()
-
-
 @pytest.fixture
 def capture(tmp_path, on_the_cpu):
     """A folder with a distorted lens and a custom placement, and a run on it."""
@@ -122,37 +86,6 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
     for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
         assert frame.camera.lens == camera.lens
         assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
-
-
-def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu):
-    run = egg_run(replace(scene, placement=None, path=None), Egg)
-    pose = np.array(extract_cameras(run)["frames"][1]["transform_matrix"])[:3]
-    assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
-
-
-def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
-    _, run = capture
-    want = extract_cameras(run)
-    run.scene = replace(run.scene, placement=None)
-    assert extract_cameras(run) == want
-    run.source, run.scene = None, replace(run.scene, path="/nowhere")
-    with pytest.raises(InputError, match=r"the placement of the scene is unknown: .*/nowhere"):
-        extract_cameras(run)
-
-
-def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
-    write_transforms(tmp_path, 4, offset=[0.4, 0.6, 0.55])
-    path = tmp_path / "transforms.json"
-    values = json.loads(path.read_text())
-    for frame in values["frames"]:
-        frame["transform_matrix"][2] = [-each for each in frame["transform_matrix"][2]]
-    path.write_text(json.dumps(values))
-    run = Run.begin(load_scene(tmp_path, split="none"), CONFIG)
-    written = extract_cameras(run)
-    assert written["offset"] == pytest.approx([0.4, 0.6, 0.55])
-    assert written["frames"][2]["transform_matrix"] == pytest.approx(
-        np.array(values["frames"][2]["transform_matrix"]), abs=1e-5
-    )
 
 
 def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.export import evaluate_to_page
-from nerfmac.common.checks import InputError
 from tests.scene_factory import HEIGHT, WIDTH
 
 
@@ -69,14 +68,6 @@ def test_names_are_shown_as_they_are(run, tmp_path, monkeypatch):
     text = (tmp_path / "a.html").read_text()
     assert "&lt;b&gt;&amp;test/r_0" in text
     assert "<b>" not in text
-
-
-def test_another_ending_and_an_absent_folder_are_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"page to '.*a\.pdf': .* must be \.html"):
-        evaluate_to_page(run, tmp_path / "a.pdf")
-    with pytest.raises(InputError, match="cannot be written: No such file"):
-        evaluate_to_page(run, tmp_path / "no" / "a.html")
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_page_asks_for_nothing_and_forbids_it(quality):

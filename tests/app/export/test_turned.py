@@ -98,18 +98,3 @@ def test_matter_is_in_the_cells_that_are_occupied_and_not_around_them(cell):
     for axis in range(3):
         for steps, is_there in ((-0.51, False), (-0.49, True), (0.49, True), (0.51, False)):
             assert there.hold(center + steps * side * np.eye(3)[axis]) == is_there
-
-
-def test_outside_of_the_scenes_cube_there_is_nothing():
-    bits = mx.full(GEOMETRY.cells // 32, 2**32 - 1, mx.uint32)
-    x = np.array([-1.06, -1.04, 0.5, 2.04, 2.06])
-    everywhere = OccupiedCells(Occupied(GEOMETRY, bits), GEOMETRY.bounds.extent)
-    position = np.stack([x, np.full(5, 0.4), np.full(5, 0.7)], axis=1)
-    assert everywhere.hold(position).tolist() == [False, *[True] * 3, False]
-
-
-def test_the_innermost_box_holds_the_occupied_cells_of_the_unit_cube():
-    low, high = matter((0, 3, 7, 12), (0, 5, 7, 2), (2, 0, 0, 0)).innermost()
-    assert low.tolist() == [3 / 16, 7 / 16, 2 / 16]
-    assert high.tolist() == [6 / 16, 8 / 16, 13 / 16]
-    assert matter((2, 0, 0, 0)).innermost() is None

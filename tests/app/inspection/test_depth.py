@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.inspection.depth import depth_report
 from nerfmac.app.scenes import load_scene
 from tests.app.scenes import depth_scenes
@@ -39,27 +38,3 @@ def test_a_wrong_unit_is_corrected(factor, tmp_path, caplog):
     assert findings == ""
     assert "100% of the depths agree" in fact
     assert f"are read with all depths multiplied by {1 / factor:.4g}: 100% of" in caplog.messages[0]
-
-
-def test_depth_beyond_the_sensors_range_is_reported(tmp_path):
-    views = [view._replace(depth=view.depth * 20) for view in VIEWS]
-    fact, findings = reported(tmp_path, views, depth_scenes.polycam)
-    assert fact.endswith("0% known")
-    assert "their unit may be wrong" in findings
-
-
-@pytest.mark.parametrize("axes", ["opencv", "rotated"])
-def test_swapped_axes_are_reported_when_training_starts_too(axes, tmp_path):
-    factors = (1.0, -1.0, -1.0, 1.0)
-    if axes == "opencv":
-        views = [view._replace(pose=view.pose * factors) for view in VIEWS]
-    else:
-        views = [view._replace(depth=view.depth[::-1, ::-1]) for view in VIEWS]
-    scene = load_scene(depth_scenes.nerfstudio(tmp_path, views, LENS))
-    (finding,) = [line for line in training_findings(scene) if "depth" in line]
-    assert "or the axes or the unit of the depth images, are wrong" in finding
-    assert finding in str(inspect_scene(scene, progress=False))
-
-
-def test_a_scene_without_depth_images_has_no_line(scene):
-    assert depth_report(scene) == ([], [])

@@ -33,17 +33,3 @@ def blurred(image):
 def test_a_blurred_image_is_named():
     (line,) = findings(c=blurred(texture(2)))
     assert line.startswith("c is blurred")
-
-
-def test_many_findings_of_one_kind_are_counted_and_a_few_named():
-    video = {name: texture(0) for name in "abcdefgh"}
-    (line,) = findings(**video)
-    assert line.startswith("7 images are the same as an earlier one, such as: b is the same")
-    assert "d is the same" in line
-    assert "e shows" not in line
-    few = {name: texture(0) for name in "abcdef"}
-    assert len(findings(**few)) == 5
-    noise = np.random.default_rng(0).integers(-2, 3, (64, 96, 3))
-    noisy = np.clip(texture(1).astype(int) + noise, 0, 255).astype(np.uint8)
-    assert findings(g=noisy) == ["g is the same image as b"]
-    assert findings() == []

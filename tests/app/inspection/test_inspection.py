@@ -1,29 +1,14 @@
 """Output and diagram of `nerfmac inspect`."""
 
-import json
-import re
-from dataclasses import replace
-
 import numpy as np
-import pytest
 from PIL import Image
 
-from nerfmac import inspect_scene, load_scene
+from nerfmac import inspect_scene
 from nerfmac.app.scenes.diagram import (
-    CUBE,
-    MARGIN,
-    PANEL,
-    UPWARDS,
     camera_lines,
-    cube_line,
-    scene_image,
-    shown,
-    up_line,
 )
-from nerfmac.config.rendering import box
 from tests.app.capture.structures import write_images
-from tests.app.cli.refusals import refused
-from tests.app.scenes.scene_files import save, write_json, write_transforms
+from tests.app.scenes.scene_files import save, write_transforms
 from tests.scene_factory import nerfmac
 
 
@@ -45,19 +30,6 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
         assert drawn.size == (1280, 640)
 
 
-@pytest.mark.parametrize("named", ["the folder", "the file"])
-def test_findings_name_the_users_files(tmp_path, named):
-    path = write_transforms(tmp_path, 6)
-    values = json.loads(path.read_text())
-    for frame in values["frames"]:
-        frame["file_path"] = f"C:/Users/someone/scene/{frame['file_path']}"
-    write_json(path, values)
-    save(tmp_path / "images/004.png", np.full((16, 24, 3), 5, np.uint8))
-    found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
-    assert any(line.startswith("images/004.png is blurred") for line in found)
-    assert "someone" not in " ".join(found)
-
-
 def test_a_camera_is_drawn_where_it_stands_with_its_image_before_it(scene):
     lines = camera_lines(scene)
     frames = sorted(
@@ -73,63 +45,6 @@ def test_a_camera_is_drawn_where_it_stands_with_its_image_before_it(scene):
     assert (110, 110, 110) in colors, "those held out"
 
 
-@pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
-def test_everything_is_drawn_along_up(scene, up):
-    turned, before = replace(scene, up=up), replace(scene, up=(0.0, 0.0, 1.0))
-    for (_, line), (_, there) in zip(camera_lines(turned), camera_lines(before), strict=True):
-        assert line[0, 2] - 0.5 == pytest.approx((there[0] - 0.5) @ up, abs=1e-6)
-        ahead, ahead_there = (each[1] - each[0] for each in (line, there))
-        cosine = ahead_there @ up / np.linalg.norm(ahead_there)
-        assert ahead[2] / np.linalg.norm(ahead) == pytest.approx(cosine, abs=1e-5)
-    heights = (cube_line(before) - 0.5) @ up
-    np.testing.assert_allclose(cube_line(turned)[:, 2] - 0.5, heights, atol=1e-6)
-    start, tip = up_line(turned)[:2]
-    np.testing.assert_allclose((tip - start)[:2], 0.0)
-    assert tip[2] > start[2]
-    drawn = np.abs(np.asarray(scene_image(turned)).astype(int) - UPWARDS).max(axis=2) < 60
-    rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
-    assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
-
-
-def framed(scene, extent):
-    scene = replace(scene, extent=extent)
-    drawn = np.asarray(scene_image(scene)).astype(int)
-    ink = np.abs(drawn - CUBE).max(axis=2) < 40
-    ink[-40:] = False  # the words
-    ink[:110, -340:] = False  # the legend
-    return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
-
-
-@pytest.mark.parametrize("extent", [1.0, 2.0, 3.5])
-def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
-    middle, half = shown(replace(scene, extent=extent))
-    scale = (1 - MARGIN) * PANEL / 2 / half
-    for across in framed(scene, extent):
-        assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
-        center = PANEL / 2 + scale * (0.5 - middle[0])
-        assert (across[0] + across[-1]) / 2 == pytest.approx(center, abs=3)
-
-
-def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
-    assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
-    assert all(len(across) == 0 for across in framed(scene, 100.0))
-
-
-def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
-    path = write_transforms(tmp_path / "yard", 6)
-    monkeypatch.chdir(tmp_path)
-    flags = ("--extent", 33, "--up", "-y", "--split", 0.5, "--max-images", 2)
-    assert nerfmac("inspect", path, *flags) == 0
-    told = capsys.readouterr().out
-    assert "cube       side 33" in told
-    assert "it contains 100% of the cameras" in told
-    assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
-    assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
-    assert nerfmac("inspect", path, "--extent", 0.25) == 0
-    assert "it contains 0% of the cameras" in capsys.readouterr().out
-    refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
-
-
 def test_photos_alone_are_captured_first(tmp_path, monkeypatch):
     write_images(tmp_path / "pile", ["a.png", "b.png", "c.png"])
     asked = []
@@ -142,25 +57,3 @@ def test_photos_alone_are_captured_first(tmp_path, monkeypatch):
     inspection = inspect_scene(tmp_path / "pile", progress=False)
     assert asked == [tmp_path / "pile"]
     assert inspection.scene.name == "found"
-
-
-def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(tmp_path):
-    path = write_transforms(tmp_path, 6)
-    values = json.loads(path.read_text())
-    for key in ("aabb_scale", "w", "h"):
-        values.pop(key)
-    for frame in values["frames"]:
-        for row, shift in zip(
-            frame["transform_matrix"], (500123.0, 4649876.0, 214.0, 0.0), strict=True
-        ):
-            row[3] += shift
-    path.write_text(json.dumps(values))
-    scene = load_scene(path, split="none")
-    (cube,) = [
-        fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
-    ]
-    (text,) = re.findall(r"--crop (\S+);", cube)
-    low, high = np.array(box(text))
-    middle, side = scene.placement.to_file([0.5] * 3), scene.extent / scene.placement.scale
-    np.testing.assert_allclose((low + high) / 2, middle, rtol=0, atol=0.01 * side)
-    np.testing.assert_allclose(high - low, side, rtol=0.02)

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.measure.launches import Work, by_kernel, launches, recorded_launches, total, unseen
+from nerfmac.app.measure.launches import by_kernel, launches, recorded_launches, total, unseen
 from nerfmac.backend import using
 from nerfmac.config import PRESETS, override
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -27,13 +27,6 @@ def table_gradient(points, *, chosen="float"):
     with using(hash_encode_gradient=chosen):
         found = launches(lambda: mx.vjp(encode, [table], [mx.ones((points, 16))]))
     return next(each for each in found if each.name.startswith("hash_encode_table_"))
-
-
-def test_a_time_is_that_of_the_scarcer_resource():
-    some = Work(cached=100, uncached=400, operations=1000)
-    assert some.seconds(100.0, 1e9) == 4.0
-    assert some.seconds(100.0, 1e9, cached=True) == 1.0
-    assert some.seconds(1e9, 100.0) == some.seconds(1e9, 100.0, cached=True) == 10.0
 
 
 def test_a_gradient_s_atomics_are_one_for_each_point_level_corner_and_feature():

@@ -155,18 +155,6 @@ def test_cameras_are_even_in_time_and_a_closed_path_does_not_repeat_its_first():
     assert np.allclose(only.pose, KEYFRAMES[0].pose)
 
 
-def test_keyframes_are_added_removed_and_replaced_in_a_new_path():
-    first, second, third = KEYFRAMES[:3]
-    tour = CameraPath([first], closed=True).added(second)
-    assert tour.keyframes == (first, second)
-    assert tour.replaced(1, third).keyframes == (first, third)
-    assert tour.replaced(0, third).keyframes == (third, second)
-    assert tour.removed(0).keyframes == (second,)
-    assert tour.removed(1).removed(0).keyframes == ()
-    assert tour.keyframes == (first, second)
-    assert tour.removed(0).closed
-
-
 @pytest.mark.parametrize(
     ("ask", "fault"),
     [

@@ -10,7 +10,6 @@ from nerfmac import Camera, Composited, Lens, Renderer
 from nerfmac.app.paths import center_of, figure_of_eight, orbit, spiral, tour
 from nerfmac.app.paths.curve import logarithm, quaternions
 from nerfmac.app.paths.rig import look_at_point
-from nerfmac.geometry.bounds import Sphere
 from tests.app.paths.test_orbit import CENTER, LENS, UPS, rig, seen_from
 
 MOVES = {orbit: 5.0, spiral: 10.0, figure_of_eight: 6.0, tour: 10.0}
@@ -144,14 +143,3 @@ def test_a_move_turns_about_the_center_that_it_is_given(move):
     for camera in move(swung_rig([-40, -10, 0, 25, 40]), up=UP, frames=8, center=center):
         away = center - camera.pose[:, 3]
         assert -camera.pose[:, 2] @ away == pytest.approx(np.linalg.norm(away), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("degrees", "opacity"), [(range(0, 360, 40), 1.0), (range(-40, 40, 20), 0.2)]
-)
-def test_from_all_sides_or_in_fog_the_axes_tell_it_unless_the_subject_is_known(degrees, opacity):
-    cameras, subject = swung_rig(list(degrees)), Sphere((0.1, 0.2, 0.3), 0.4)
-    assert look_at_point(seeing(WALL, opacity), cameras, UP) is None
-    assert look_at_point(seeing(WALL, opacity), cameras, UP, subject) == pytest.approx(
-        subject.center
-    )

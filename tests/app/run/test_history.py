@@ -9,8 +9,6 @@ import pytest
 
 from nerfmac import choose_device, load_scene
 from nerfmac.app.run.history import MOST_POINTS, History
-from nerfmac.training.clock import Clock
-from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.trainer import StepQueue
 from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 
@@ -18,14 +16,6 @@ from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 def report(step, loss, psnr):
     state = SimpleNamespace(step=step, train_seconds=0.5 * step)
     return SimpleNamespace(state=state, loss=loss, psnr=psnr)
-
-
-def test_few_reports_are_kept_one_by_one():
-    history = History([])
-    for step in (3, 5, 9):
-        history.add(report(step, 1.0 / step, float(step)))
-    assert history.points == [(3, 1.5, 1 / 3, 3.0), (5, 2.5, 0.2, 5.0), (9, 4.5, 1 / 9, 9.0)]
-    assert history.generation == 0
 
 
 def test_many_reports_are_merged_and_their_mean_stays():
@@ -54,45 +44,6 @@ def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_do
     assert 50 <= len(curve) <= 100
     assert curve[-1][0] == 253
     assert curve[0] == (3, 1.5, 2.0)
-
-
-@pytest.fixture
-def pass_time(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr("nerfmac.training.clock.time.perf_counter", lambda: now[0])
-
-    def go_by(seconds):
-        now[0] += seconds
-
-    return go_by
-
-
-def test_a_lap_is_over_after_its_own_seconds(pass_time):
-    clock = Clock(7.0)
-    assert not clock.is_over(1.0)
-    for _ in range(2):
-        pass_time(0.75)
-        clock.read()
-        assert not clock.is_over(1.0)
-        pass_time(0.25)
-        assert not clock.is_over(1.0), "not read yet"
-        clock.read()
-        assert clock.is_over(1.0)
-        clock.lap()
-    pass_time(1e6)
-    clock.read()
-    assert not clock.is_over(None)
-
-
-def test_rays_follow_the_samples_per_ray():
-    slots, most = CONFIG.march.max_samples, CONFIG.train.max_rays
-    numbers = [RayBudget.of(CONFIG).rays(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
-    assert numbers == sorted(numbers, reverse=True)
-    assert numbers[0] == numbers[1] <= most
-    assert numbers[-1] == 16
-    for samples, rays in zip((2.0, 3.7, 20.0), numbers[2:], strict=False):
-        assert rays % 16 == 0
-        assert 0.8 * slots < samples * rays <= slots, f"{samples} samples a ray, {rays} rays"
 
 
 def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):

@@ -1,22 +1,18 @@
 """Each model and encoding trains, is saved, and is looked at; one that does not learn warns."""
 
 import logging
-from dataclasses import replace
 
-import mlx.core as mx
 import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac import Bounds, Goal, Run
+from nerfmac import Goal, Run
 from nerfmac.app.export import extract_density, extract_mesh
 from nerfmac.app.run import reporting, resume
-from nerfmac.app.run.reporting import constant_psnr
 from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, vanilla
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
-from nerfmac.fields.encodings import encoding_of
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
@@ -84,16 +80,6 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
             assert shape == (camera.lens.height, camera.lens.width, 3)
 
 
-def test_no_two_vertices_of_a_dense_grid_share_an_entry_and_a_level_more_would():
-    for name in PRESETS:
-        config = override(PRESETS[name], encoding="dense")
-        levels = encoding_of(config, Bounds(1.7)).levels
-        assert not any(map(levels.is_hashed, range(levels.levels)))
-        vertices, _, _ = levels.shapes[-1]
-        assert (vertices + 2) ** 3 > 2**config.grid.log2_entries
-        assert levels.shapes[0][0] == config.grid.coarsest
-
-
 def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
     monkeypatch.setattr(reporting, "CHECKED_AT", 150)
     run = Run.begin(scene, override(CONFIG, **changes), progress=False)
@@ -110,17 +96,3 @@ def test_a_field_that_learns_nothing_is_said_once_with_what_to_try(scene, caplog
 
 def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
     assert warned(scene, caplog, monkeypatch, 220) == []
-
-
-def opaque(views, colors):
-    return replace(views, pixels=mx.array(colors.astype(np.uint8)))
-
-
-def test_a_constant_images_psnr_is_that_of_the_colors_variance(scene):
-    views = scene.views("train")
-    drawn = np.random.default_rng(5).integers(0, 2, (views.pixels.shape[0], 1))
-    colors = np.where(drawn, [[200, 40, 120]], [[100, 60, 20]])
-    variance = ((np.array([100, 20, 100]) / 255 / 2) ** 2).mean()
-    assert constant_psnr(opaque(views, colors), "srgb") == pytest.approx(
-        -10 * np.log10(variance), abs=0.1
-    )

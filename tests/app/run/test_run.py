@@ -2,18 +2,15 @@
 
 import itertools
 import json
-import os
 import time
-from dataclasses import replace
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-import nerfmac
-from nerfmac import Goal, InputError, Method, load_scene
-from nerfmac.app.run import Run, Training, read_history, resume, train
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac as command, write_scene
+from nerfmac import Goal, InputError, load_scene
+from nerfmac.app.run import Run, resume, train
+from tests.scene_factory import CONFIG, FLAGS, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}
 
@@ -30,16 +27,6 @@ def made(scene):
     return train(scene, goal=Goal(steps=40), **SETTINGS)
 
 
-def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    made = nerfmac.train(scene, goal=nerfmac.Goal(seconds=0.1), **SETTINGS)
-    camera = made.orbit(frames=3)[1]
-    rendered = made.render(camera)
-    assert rendered.color.shape == (HEIGHT, WIDTH, 3)
-    assert list(tmp_path.iterdir()) == []
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
     made.save(str(tmp_path / "deep" / "run"))
     loaded = Run.load(tmp_path / "deep" / "run")
@@ -50,22 +37,6 @@ def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
     assert np.array_equal(camera.pose, loaded.orbit(frames=4)[1].pose)
     for got, want in zip(loaded.render(camera), made.render(camera), strict=True):
         assert np.array_equal(got, want)
-
-
-def test_images_are_of_the_averaged_parameters(made, scene):
-    camera = scene.splits["test"][0].camera
-    averaged = made.render(camera).color
-    last = made.model.renderer(replace(made.state, average=made.state.parameters)).render(camera)
-    assert not np.array_equal(averaged, last.color)
-
-
-def test_each_report_is_handed_on(scene):
-    seen = []
-    made = train(scene, goal=Goal(steps=20), on_report=seen.append, **SETTINGS)
-    assert [report.state.step for report in seen] == [4, 8, 12, 16, 20]
-    assert made.state.step == 20
-    assert all(report.rays_per_second > 0 for report in seen)
-    assert all(report.samples_per_second > 0 for report in seen)
 
 
 def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
@@ -102,32 +73,6 @@ def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
     assert Run.load(tmp_path / "run").state.step == 8
 
 
-def test_an_interrupted_run_is_saved_and_goes_on_to_the_same_bits(scene, tmp_path):
-    out = tmp_path / "run"
-    whole, training = Run.begin(scene, CONFIG), Training.begin(Run.begin(scene, CONFIG), out)
-    halved = training.run
-    resume(whole, Goal(steps=30), progress=False)
-    with pytest.raises(KeyboardInterrupt):
-        training.train(Goal(steps=30), progress=False, on_report=interrupt_at(8))
-    assert halved.state.step == 8
-    assert Run.load(out).state.step == 8, "it is saved before anybody else hears of it"
-    training.train(Goal(steps=30), progress=False)
-    for name, values in whole.state.arrays().items():
-        assert np.array_equal(np.array(values), np.array(halved.state.arrays()[name])), name
-    assert [point[0] for point in halved.curve] == [point[0] for point in whole.curve]
-
-
-def test_a_copy_and_its_original_train_apart(scene, tmp_path):
-    training = Training.begin(Run.begin(scene, CONFIG), tmp_path)
-    training.train(Goal(steps=5), progress=False)
-    run = training.run
-    copy = run.copy()
-    resume(copy, Goal(steps=12), progress=False)
-    assert (run.state.step, copy.state.step) == (5, 12)
-    assert len(run.curve) < len(copy.curve)
-    assert Run.load(tmp_path).state.step == 5
-
-
 def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
     seen = set()
 
@@ -159,35 +104,3 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
     with pytest.raises(InputError, match="is not a run"):
         resume(out, scene=scene)
     assert not out.exists()
-
-
-class Misfit(Method):
-    def components(self, config, bounds):
-        raise InputError(f"nothing fits a cube of {bounds.extent:g}")
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [({"method": Misfit()}, "nothing fits a cube of 1"), ({"out": "run"}, "no permission")],
-)
-def test_what_does_not_fit_is_refused_before_images_are_decoded(
-    tmp_path, monkeypatch, given, words
-):
-    path = write_scene(tmp_path / "balls", train=3)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setattr("nerfmac.app.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
-    with pytest.raises(InputError, match=words):
-        train(path, goal=Goal(steps=1), **SETTINGS, **given)
-    assert [each.name for each in tmp_path.iterdir()] == ["balls"]
-
-
-def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):
-    assert read_history(tmp_path, 30) is None
-    lines = [
-        {"step": step, "seconds": step / 10, "rays": 8, "loss": 1 / step, "psnr": 20.0 + step}
-        for step in (10, 20, 40)
-    ]
-    (tmp_path / "scalars.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    history = read_history(tmp_path, 30)
-    assert [*map(tuple, history.points)] == [(10, 1.0, 0.1, 30.0), (20, 2.0, 0.05, 40.0)]

@@ -11,7 +11,7 @@ import nerfmac
 from nerfmac import Goal, InputError, load_scene
 from nerfmac.app.run import Run, Training, load_path, resume, train
 from tests.app.cli.refusals import refused
-from tests.app.paths.test_camera_path import KEYFRAMES, turned
+from tests.app.paths.test_camera_path import turned
 from tests.killed import held
 from tests.scene_factory import CONFIG, nerfmac as command_line, write_scene
 
@@ -162,13 +162,3 @@ def test_a_scene_of_another_format_has_nothing_applied(tmp_path, monkeypatch):
     flags = ("--path", path, "--frames", 3, "--fps", 2, "--size", "20x16")
     assert command_line("render", saved, *flags, "--device", "cpu", "--out", tmp_path / "out") == 0
     assert np.allclose(found[2].pose, run.scene.cameras[2].pose, atol=1e-4)
-
-
-def test_without_the_file_positions_are_the_scenes_and_that_is_said(scene, tmp_path, caplog):
-    path = studio_files(tmp_path, [each.pose for each in KEYFRAMES[:2]])
-    (tmp_path / "dataparser_transforms.json").unlink()
-    run = Run.begin(scene, CONFIG)
-    want = MOVED @ square(KEYFRAMES[1].pose)
-    want[:, 3] *= SCALE
-    assert np.allclose(load_path(run, path).keyframes[1].pose, want, atol=1e-6)
-    assert "no dataparser_transforms.json next to" in caplog.text

@@ -8,9 +8,7 @@ import pytest
 
 from nerfmac import InputError, load_scene
 from tests.app.scenes.scene_files import (
-    HEIGHT,
     LENS,
-    WIDTH,
     matrix,
     pixels,
     save,
@@ -34,18 +32,6 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     poses = "do not contain camera poses", "nerfmac capture"
     refused(tmp_path, f"{tmp_path} contains no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
-
-
-@pytest.mark.parametrize("name", ["transforms.json", "transforms_train.json"])
-def test_broken_json_is_refused_with_its_line(tmp_path, name):
-    (tmp_path / name).write_text('{\n "frames": [\n  {"file_path": }\n]}')
-    refused(tmp_path, f"{name}, line 3: not valid JSON")
-
-
-@pytest.mark.parametrize("frames", [[], {}, "many", None])
-def test_no_frames_are_refused(tmp_path, frames):
-    path = write_transforms(tmp_path, 1, frames=frames)
-    refused(path, f"{path}: frames is {json.dumps(frames)}; expected a list with at least one")
 
 
 def test_missing_keys_are_refused(tmp_path):
@@ -118,25 +104,6 @@ def test_a_matrix_that_is_no_pose_is_refused_with_its_frame(tmp_path, name, plac
         del content["aabb_scale"]
         write_json(path, content)
     refused(path, f"{path}, frame 1 (images/001.png)", *parts)
-
-
-def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):
-    nothing = {"is_fisheye": False, "rolling_shutter": [0.0, 0.0, 0.0, 0.0], "mask_path": ""}
-    more = {"applied_transform": [[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]], "ply_file_path": "a"}
-    depth = {1: {"depth_file_path": "depth/001.png"}}
-    assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
-
-
-def test_no_image_at_all_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 4, absent=range(4))
-    refused(path, f"none of the 4 images of {path} exist", "'images/000.png'")
-
-
-def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):
-    path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
-    refused(path, "000.png has 24x16 pixels", "frame 0 (images/000.png)", "are for 24x32")
-    path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
-    refused(path, "000.png has 24x16 pixels", "are for 16x24")
 
 
 def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path, monkeypatch):

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac import InputError, builtin_scene_path, load_scene
+from nerfmac import InputError, load_scene
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, write_blender, write_json
 
 
@@ -79,32 +79,6 @@ def folder(real_scenes, name):
     if not path.is_dir():
         pytest.skip(f"no {name} in {real_scenes}")
     return path
-
-
-def test_the_built_in_scene_is_there_with_views_to_train_on_and_to_test():
-    scene = load_scene(builtin_scene_path())
-    views = scene.views("test")
-    assert len(scene.splits["train"]) > len(views.names) > 0
-    assert views.pixels.shape[1] == (4 if scene.has_alpha else 3)
-    assert np.array(views.pixels).std() > 10, "nothing to see"
-
-
-def test_the_fox_loads_without_the_images_it_lacks(real_scenes, caplog):
-    scene = load_scene(folder(real_scenes, "fox_540"))
-    assert len(caplog.messages) == 1
-    assert "17 of 67 images" in caplog.text
-    assert "using the other 50" in caplog.text
-    assert [len(scene.splits[split]) for split in ("train", "test")] == [43, 7]
-    assert (scene.extent, scene.has_alpha) == (4.0, False)
-    views = scene.views("test")
-    assert views.pixels.shape == (7 * 960 * 540, 3)
-    assert views.cameras.is_distorted
-    assert views.names[:2] == ("images/0001.jpg", "images/0012.jpg")
-    np.testing.assert_allclose(
-        views.cameras[0].pose[:, 3],
-        0.33 * np.array([3.168359405609479, -5.4794898611466945, -0.9791660699008925]) + 0.5,
-        atol=1e-6,
-    )
 
 
 def test_lego_loads_with_its_own_splits_and_alpha(real_scenes):

@@ -92,28 +92,6 @@ def test_equal_names_in_two_splits_stay_in_their_splits(tmp_path):
     assert names_of(again)["train"] == [f"train/r_{index}" for index in range(4)]
 
 
-def test_masks_that_a_scene_gains_or_loses_are_reported(unplaced, caplog):
-    masks = unplaced.parent / "masks"
-    save(masks / "003.png", pixels(1)[..., 0])
-    record = recorded(unplaced)
-    read_again(record)
-    assert caplog.messages == []
-    (masks / "003.png").rename(masks / "008.png")
-    read_again(record)
-    (line,) = caplog.messages
-    assert line.startswith("the masks of 2 views of ")
-    assert line.endswith("since the training, such as the mask of '003.png'")
-    assert recorded(unplaced, masks=False).masked == ()
-
-
-def test_a_held_out_image_that_is_gone_is_counted(unplaced, caplog):
-    record = recorded(unplaced)
-    (unplaced.parent / "008.png").unlink()
-    assert names_of(read_again(record))["test"] == ["000.png"]
-    assert "1 of the 12 views of the run are missing" in caplog.text
-    assert "'008.png'" in caplog.text
-
-
 def test_a_training_image_that_is_gone_or_renamed_is_refused(unplaced):
     record = recorded(unplaced)
     (unplaced.parent / "003.png").rename(unplaced.parent / "renamed.png")

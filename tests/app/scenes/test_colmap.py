@@ -1,7 +1,5 @@
 """COLMAP models: both file formats, all supported lenses, image search, and missing files."""
 
-import shutil
-
 import numpy as np
 import pytest
 
@@ -119,18 +117,6 @@ def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     ]
 
 
-def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
-    write_colmap(tmp_path, 3)
-    for factor in (4, 2):
-        for index in range(3):
-            small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
-            save(tmp_path / f"images_{factor}/{index:03d}.png", small)
-    shutil.rmtree(tmp_path / "images")
-    lens = load_scene(tmp_path, split="none").splits["train"][0].camera.lens
-    assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
-    assert caplog.messages == [f"no folder images in {tmp_path}; using images_2"]
-
-
 @pytest.mark.parametrize(
     ("model", "parameters", "complaint"),
     [
@@ -143,42 +129,4 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
 def test_a_lens_that_cannot_be_had_is_refused(tmp_path, model, parameters, complaint, binary):
     write_colmap(tmp_path, 2, model=model, parameters=parameters, binary=binary)
     with pytest.raises(InputError, match=complaint):
-        load_scene(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
-@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
-def test_a_broken_file_is_refused_by_its_name(tmp_path, name, binary):
-    write_colmap(tmp_path, 3, binary=binary)
-    path = tmp_path / "sparse/0" / f"{name}.{'bin' if binary else 'txt'}"
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) - 9] if binary else content + b"7 seven eight\n")
-    with pytest.raises(InputError, match=rf"{name}\.(bin|txt)"):
-        load_scene(tmp_path)
-
-
-@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
-def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, part):
-    folder = write_colmap(tmp_path / "my scene", 3)
-    path = folder / "sparse/0/images.bin"
-    content = path.read_bytes()
-    path.write_bytes(content[: int(part * len(content))])
-    with pytest.raises(InputError) as refusal:
-        load_scene(folder)
-    assert str(path) in str(refusal.value)
-    assert f"`nerfmac capture '{folder / 'images'}' --estimate`" in str(refusal.value)
-    shutil.rmtree(folder / "images")
-    with pytest.raises(InputError, match=r"images\.bin") as refusal:
-        load_scene(folder)
-    assert "nerfmac capture" not in str(refusal.value), "there is nothing to capture"
-
-
-def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
-    write_colmap(tmp_path, 2, binary=False)
-    images = tmp_path / "sparse/0/images.txt"
-    images.write_text(images.read_text().replace(" 101 001", " 7 001"))
-    with pytest.raises(InputError, match=r"images.txt: 001.png refers to camera 7, .*cameras.txt"):
-        load_scene(tmp_path)
-    images.write_text("# nothing\n")
-    with pytest.raises(InputError, match="no registered image"):
         load_scene(tmp_path)

@@ -1,47 +1,12 @@
 """Keys that nerfmac does not read are refused or reported if they mean something elsewhere."""
 
-import json
-
 import numpy as np
 import pytest
 
 from nerfmac.app.inspection import inspect_scene, training_findings
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
-from tests.app.scenes.colmap_files import write_colmap
-from tests.app.scenes.scene_files import matrix, write_blender, write_json, write_transforms
-
-SIZE = 24, 16
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "told"),
-    [
-        ("aabb", [[0, 0, 0], [1, 1, 1]], "set the region of the scene with --extent"),
-        ("camera_convention", "opencv", "always read with OpenGL camera axes"),
-        ("sharpness_discard_threshold", 0.6, "blurred images are used like the others"),
-        ("k5", 0.01, "undistort the images first"),
-    ],
-)
-def test_a_key_with_a_meaning_elsewhere_gets_a_line(tmp_path, caplog, key, value, told):
-    load_scene(write_transforms(tmp_path / "top", 9, **{key: value}))
-    load_scene(write_transforms(tmp_path / "frame", 9, frame={4: {key: value}}))
-    for line in caplog.messages:
-        assert f": {key} is ignored; " in line
-        assert told in line
-    assert len(caplog.messages) == 2
-
-
-def test_the_time_of_a_moving_scene_is_reported(tmp_path, caplog):
-    folder = write_blender(tmp_path, train=9, test=1)
-    path = folder / "transforms_train.json"
-    values = json.loads(path.read_text())
-    for index, frame in enumerate(values["frames"]):
-        frame["time"] = index / 8
-    write_json(path, values)
-    load_scene(folder)
-    (line,) = caplog.messages
-    assert line.endswith("time is ignored; the scene is reconstructed as static")
+from tests.app.scenes.scene_files import matrix, write_transforms
 
 
 def opencv(index):
@@ -63,10 +28,3 @@ def test_opencv_axes_are_suspected(tmp_path, with_points):
             assert len(found) == is_told
             start = "the sparse points are behind" if with_points else "all cameras look outward"
             assert all(line.startswith(start) for line in found)
-
-
-def test_up_is_printed_in_the_coordinates_of_the_files(tmp_path):
-    scene = load_scene(write_colmap(tmp_path, 9), up="-y")
-    assert scene.up == (0.0, 0.0, 1.0)
-    facts = inspect_scene(scene, progress=False).facts
-    assert "up         0.00, -1.00, 0.00 in file coordinates" in facts

@@ -6,8 +6,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from nerfmac import InputError, load_scene
-from nerfmac.app.scenes.masks import without_masks
+from nerfmac import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
 from tests.app.scenes.colmap_files import POINTS
 from tests.app.scenes.scene_files import pixels, save, write_json, write_transforms
@@ -70,54 +69,3 @@ def test_names_in_another_case_are_found_where_they_are_unique(tmp_path, caplog)
     is_apfs = (tmp_path / "IMAGES").exists()
     assert ("were found by file name" in caplog.text) == (not is_apfs)
     assert "skipped" not in caplog.text
-
-
-def test_lists_and_splits_find_names_in_another_case(tmp_path):
-    names = [f"images/IMG_{index}.png" for index in range(6)]
-    listed = [name.lower() for name in names]
-    splits = {"train_filenames": listed[:4], "test_filenames": listed[4:]}
-    scene = load_scene(write_named(tmp_path, names, names, **splits))
-    assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 2)
-    scene = load_scene(tmp_path, split=["img_1.PNG"])
-    assert [frame.name for frame in scene.splits["test"]] == [names[1]]
-
-
-def test_names_that_differ_only_in_case_are_two_views_where_they_are_two_files(tmp_path):
-    names = ["a.png", "A.png", "b.png", "c.png"]
-    save(tmp_path / names[0], pixels(0))
-    if (tmp_path / names[1]).exists():
-        names[1] = "d.png"
-    splits = {"train_filenames": [names[0], *names[2:]], "test_filenames": [names[1]]}
-    scene = load_scene(write_named(tmp_path, names, names, **splits))
-    assert [frame.name for frame in scene.splits["test"]] == [names[1]]
-    scene = load_scene(tmp_path, split=[names[0]])
-    assert [frame.name for frame in scene.splits["test"]] == [names[0]]
-
-
-def test_masks_next_to_photos_are_found_in_another_case():
-    masks = ["img_1_mask.png", "dynamic_mask_IMG_1.png", "Img_2.alpha.png"]
-    assert without_masks(["IMG_1.JPG", "IMG_2.jpg", *masks]) == ["IMG_1.JPG", "IMG_2.jpg"]
-
-
-@pytest.mark.parametrize("absolute", [False, True])
-def test_paths_that_lead_out_get_their_reason_and_a_command_that_helps(tmp_path, absolute):
-    scene = tmp_path / "my scene"
-    prefix = f"{tmp_path}/shots" if absolute else "../shots"
-    names = [f"{prefix}/{index}.png" for index in range(3)]
-    path = write_named(scene, names, [f"../shots/{index}.png" for index in range(3)])
-    with pytest.raises(InputError) as refused:
-        load_scene(path)
-    text = str(refused.value)
-    assert f"the paths of 3 of them, such as {names[0]!r}, lead out of this folder" in text
-    command = f"`ln -s {tmp_path}/shots '{scene}/shots'`"
-    assert command in text
-    (scene / "shots").symlink_to(tmp_path / "shots")
-    assert len(load_scene(path).splits["train"]) == 3
-
-
-def test_some_paths_that_lead_out_are_counted(tmp_path, caplog):
-    names = ["0.png", "../1.png", "gone.png"]
-    path = write_named(tmp_path / "scene", names, ["0.png", "../1.png", "2.png"])
-    assert len(load_scene(path).splits["train"]) == 1
-    assert "2 of 3 images of" in caplog.text
-    assert "the paths of 1 of them, such as '../1.png', lead out of this folder" in caplog.text

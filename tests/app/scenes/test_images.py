@@ -7,7 +7,7 @@ from PIL import Image
 from nerfmac import InputError, load_scene
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import SUPPORTED, decode, inspect
-from tests.app.scenes.scene_files import pixels, save, write_transforms
+from tests.app.scenes.scene_files import pixels, write_transforms
 
 COLORS = pixels(5, 4)
 
@@ -77,24 +77,6 @@ def test_a_truncated_image_is_refused_when_decoded(tmp_path, ending):
         decode(path, 3, "cut")
 
 
-def test_bytes_that_are_no_image_are_refused_by_the_header(tmp_path):
-    zero = saved(tmp_path / "zero.png", COLORS)
-    data = bytearray(zero.read_bytes())
-    data[16:20] = bytes(4)  # the width in the IHDR chunk
-    zero.write_bytes(data)
-    (tmp_path / "text.png").write_text("hello")
-    (tmp_path / "empty.jpg").write_bytes(b"")
-    bomb = saved(tmp_path / "bomb.bmp", COLORS)
-    data = bytearray(bomb.read_bytes())
-    data[18:26] = (30_000).to_bytes(4, "little") * 2  # width and height
-    bomb.write_bytes(data)
-    for name in ("zero.png", "text.png", "empty.jpg", "bomb.bmp"):
-        with pytest.raises(
-            InputError, match=rf"{name} (is not a readable image|has only \d+ bytes)"
-        ):
-            inspect(tmp_path / name)
-
-
 def test_the_content_determines_the_format_and_the_number_of_pixels_is_not_limited(tmp_path):
     Image.fromarray(COLORS).save(tmp_path / "a.png")
     (tmp_path / "a.png").rename(tmp_path / "a.jpg")
@@ -120,18 +102,6 @@ def find(folder, *names: str, **options):
     return [path and str(path.relative_to(folder)) for path in found]
 
 
-def test_a_name_without_its_ending_is_found(tmp_path):
-    (tmp_path / "r_0").mkdir()
-    make(tmp_path, "r_0.png", "r_1.JPG", "r_2.jpeg", "sub/r_3.png", "r_4.jpg", "r_4.jpg.png")
-    assert find(tmp_path, "./r_0", "r_2", "sub\\r_3.png") == ["r_0.png", "r_2.jpeg", "sub/r_3.png"]
-    (found,) = ImageSearch(tmp_path).find_all(["r_1"], "file.json")
-    assert found is not None, "called r_1.jpg where the file system ignores case"
-    assert found.samefile(tmp_path / "r_1.JPG")
-    assert find(tmp_path, "r_4.jpg") == ["r_4.jpg"], "a mask is no image"
-    assert find(tmp_path, str(tmp_path / "r_2.jpeg")) == ["r_2.jpeg"]
-    assert find(tmp_path, "r_9") == [None]
-
-
 @pytest.mark.parametrize(
     ("given", "there", "found"),
     [
@@ -155,23 +125,6 @@ def test_a_image_elsewhere_is_found_where_one_alone_fits(tmp_path, given, there,
         assert caplog.messages[0].startswith("1 of 1 images are not at the path in file.json")
 
 
-@pytest.mark.parametrize(
-    ("channels", "size"), [(4, (24, 16)), (3, (48, 32)), (3, (24, 16))], ids=str
-)
-def test_what_differs_from_the_rest_is_not_taken_for_a_missing_image(
-    tmp_path, channels, size, caplog
-):
-    path = write_transforms(tmp_path, 6, absent=(1, 4))
-    for index in range(6):
-        save(tmp_path / f"originals/{index:03d}.png", pixels(index, channels, *size))
-    found = {frame.image for frames in load_scene(path).splits.values() for frame in frames}
-    is_like = (channels, size) == (3, (24, 16))
-    assert len(found) == (6 if is_like else 4)
-    assert ("2 of 6 images of" in caplog.text) == (not is_like)
-    assert ("originals/001.png" in caplog.text) or is_like
-    assert ("using the other 4" in caplog.text) == (not is_like)
-
-
 @pytest.mark.parametrize("form", SUPPORTED)
 def test_each_supported_extension_is_read_from_a_scene(tmp_path, form):
     if form == "HEIC":
@@ -186,12 +139,3 @@ def test_each_supported_extension_is_read_from_a_scene(tmp_path, form):
             colors.save(name, "HEIF" if form == "HEIC" else form)
         views = load_scene(path, split="none").views("train")
         assert np.abs(np.array(views.photo(1)) * 255 - pixels(1)).mean() < 12
-
-
-def test_an_animated_image_is_its_first_frame(tmp_path):
-    first, second = (Image.new("RGB", (8, 8), color) for color in ("red", "blue"))
-    for name in ("a.gif", "a.webp", "a.png"):
-        first.save(tmp_path / name, save_all=True, append_images=[second])
-        assert decode(tmp_path / name, 4, "a")[4, 4, :3].tolist() == pytest.approx(
-            [255, 0, 0], abs=2
-        )

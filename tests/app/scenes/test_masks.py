@@ -61,16 +61,6 @@ def test_a_mask_of_another_size_is_scaled_to_its_image(tmp_path, size, downscale
     np.testing.assert_array_equal(found, np.tile(np.sort(found[0]), (HEIGHT // downscale, 1)))
 
 
-def test_a_mask_of_another_aspect_is_refused_by_training_and_by_inspection(tmp_path):
-    path = write_transforms(tmp_path, 3)
-    save(tmp_path / "masks/001.png", mask(1)[:, :-6])
-    for read in (lambda scene: scene.views("train"), inspect_scene):
-        with pytest.raises(
-            InputError, match=r"masks/001\.png has 18x16 pixels, .* images/001\.png"
-        ):
-            read(load_scene(path, split="none"))
-
-
 def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
     path = write_transforms(tmp_path, 3)
     for index in range(3):
@@ -86,13 +76,6 @@ def test_masks_that_exclude_everything_are_refused_or_reported(tmp_path):
     assert np.array(scene.views("train").kept).any()
     reported = [line for line in inspect_scene(scene, progress=False).findings if "mask" in line]
     assert len(reported) == 2
-
-
-def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
-    path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
-    with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
-        load_scene(path)
-    assert kept(load_scene(path, split="none", masks=False), 0) is None
 
 
 def rename(path, names):
@@ -136,28 +119,3 @@ def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
     assert kept(scene, 0).all()
     assert "1 of 3 images have a mask" in caplog.text
     assert "non-black pixels are excluded" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "people_masks/001.jpg.png",
-        "images/mask-7.png",
-        "masks/x/001.png",
-        "001.alpha.png",
-        "masks/0.png",  # which fits two photos
-    ],
-)
-def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
-    path = write_transforms(tmp_path, 3)
-    if name == "masks/0.png":
-        rename(path, SUBFOLDERS)
-    save(tmp_path / name, mask(1))
-    scene = load_scene(path, split="none")
-    assert scene.views("train").kept is None
-    (line,) = caplog.messages
-    told = f"1 files look like masks, such as {tmp_path / name}, but match no photo"
-    assert line.startswith(told)
-    caplog.clear()
-    load_scene(path, split="none", masks=False)
-    assert caplog.messages == []

@@ -1,17 +1,15 @@
 """Newer forms of the files of programs and apps are read as the programs mean them."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from nerfmac import InputError, inspect_scene, load_scene
+from nerfmac import InputError, load_scene
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views
-from tests.app.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
-from tests.app.scenes.test_phone_captures import COUNT, polycam, record3d
+from tests.app.scenes.scene_files import matrix, write_json, write_transforms
+from tests.app.scenes.test_phone_captures import COUNT, polycam
 
 
 def edited(path, change):
@@ -36,12 +34,6 @@ def test_frames_of_other_splits_are_these_splits(tmp_path, lists, caplog):
     assert list(scene.splits) == ["train", *lists]
     assert names(scene)[lists[0]] == ["011", "010"]
     assert len(scene.splits["train"]) == 12 - sum(2 + n for n in range(len(lists)))
-    assert caplog.messages == []
-
-
-def test_an_empty_list_of_test_frames_changes_nothing(tmp_path, caplog):
-    usual = names(load_scene(write_transforms(tmp_path / "a", 9)))
-    assert names(load_scene(write_transforms(tmp_path / "b", 9, test_frames=[]))) == usual
     assert caplog.messages == []
 
 
@@ -71,20 +63,6 @@ def test_an_unknown_key_that_changes_the_result_is_refused(tmp_path, key, value)
 
     with pytest.raises(InputError, match=f"transforms.json: {key} is .*; expected "):
         load_scene(edited(write_transforms(tmp_path, 9), change))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("distortion_params", [0, 0, 0.0, 0]),
-        ("distortion_model", "brown"),
-        ("principal_point", [11.0, 8.5]),
-        ("focal_mm", 26),
-        ("notes", [{"text": "radial"}]),
-    ],
-)
-def test_an_unknown_key_without_effect_is_harmless(tmp_path, key, value):
-    assert len(load_scene(write_transforms(tmp_path, 9, **{key: value})).splits["train"]) == 7
 
 
 VIEWS = box_views()
@@ -137,61 +115,6 @@ def test_stray_scanners_lens_distortion_is_refused(tmp_path):
         load_scene(folder)
 
 
-def nerfcapture_offline(folder, depth):
-    """The form of the app's DatasetWriter.swift and Manifest.swift: keys in snake case."""
-    frames = []
-    for index in range(COUNT):
-        save(folder / f"images/{index}.png", pixels(index))
-        if depth is not None:
-            save(folder / f"images/{index}.depth.png", depth)
-        frame = {"file_path": f"images/{index}", "depth_path": f"images/{index}.depth.png"}
-        frame |= {"transform_matrix": matrix(index), "timestamp": 1000.0 + index}
-        frames.append(frame | {"fl_x": 30, "fl_y": 29, "cx": 11, "cy": 8.5, "w": 24, "h": 16})
-    top = {"w": 24, "h": 16, "fl_x": 30, "fl_y": 29, "cx": 11, "cy": 8.5}
-    return write_json(
-        folder / "transforms.json", {**top, "depth_integer_scale": 1, "frames": frames}
-    )
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_nerfcaptures_depth_of_8_bits_is_not_used_and_that_is_said(tmp_path, channels, caplog):
-    depth = np.full((48, 72, channels), 90, np.uint8).squeeze()
-    path = nerfcapture_offline(tmp_path, depth)
-    scene = load_scene(path)
-    assert not any(frame.depth for frame in scene.splits["train"])
-    (line,) = caplog.messages
-    assert f"{COUNT} depth images of {path} have only 8 bits per pixel" in line
-    told = str(inspect_scene(scene, progress=False))
-    assert "no problems found other than the warning above" in told or "no problems" not in told
-
-
-def test_nerfcaptures_newer_form_has_no_depth_images_and_that_is_said(tmp_path, caplog):
-    load_scene(nerfcapture_offline(tmp_path, None))
-    (line,) = caplog.messages
-    assert f"{COUNT} depth images of " in line
-    assert "do not exist and are ignored" in line
-
-
-@pytest.mark.parametrize("key", ["integer_depth_scale", "enable_depth_loading"])
-def test_depth_that_is_listed_and_not_used_is_told_with_the_reason(tmp_path, key, caplog):
-    path = depth_scenes.instant_ngp(tmp_path, VIEWS, LENS) / "transforms.json"
-    edited(path, lambda v: v.pop(key) if key.startswith("integer") else v.update({key: False}))
-    load_scene(path)
-    told = [line for line in caplog.messages if "depth_path is ignored, because " in line]
-    assert len(told) == 1
-    assert key in told[0]
-
-
-def test_an_archive_that_was_packed_again_is_read(tmp_path):
-    folder = record3d(tmp_path / "scan")
-    with zipfile.ZipFile(tmp_path / "scan.r3d", "w") as archive:
-        for file in sorted(folder.rglob("*")):
-            archive.write(file, file.relative_to(tmp_path))
-        archive.writestr("__MACOSX/scan/._metadata", b"junk")
-    scene = load_scene(tmp_path / "scan.r3d", split="none")
-    assert len(scene.splits["train"]) == COUNT
-
-
 @pytest.mark.parametrize("kept", [0, 3, COUNT])
 def test_corrected_images_are_used_only_if_all_exist(tmp_path, kept, caplog):
     polycam(tmp_path)
@@ -203,28 +126,3 @@ def test_corrected_images_are_used_only_if_all_exist(tmp_path, kept, caplog):
     assert folders == {"corrected_images" if kept == COUNT else "images"}
     assert len(scene.splits["train"]) == COUNT
     assert caplog.messages == []
-
-
-def test_a_line_is_logged_once(tmp_path, caplog):
-    from nerfmac.app.capture import captured
-
-    write_transforms(tmp_path, 9).rename(tmp_path / "transforms_undistorted.json")
-    load_scene(captured(tmp_path))
-    assert len([line for line in caplog.messages if "no transforms.json in" in line]) == 1
-
-
-def test_cameras_that_look_in_opposite_directions_or_are_rolled_are_not_the_same(tmp_path):
-    turned = (np.array(matrix(2)) @ np.diag([-1, 1, -1, 1])).tolist()
-    rolled = (np.array(matrix(4)) @ np.diag([-1, -1, 1, 1])).tolist()
-    frame = {3: {"transform_matrix": turned}, 5: {"transform_matrix": rolled}}
-    frame |= {7: {"transform_matrix": matrix(6)}}
-    path = write_transforms(tmp_path, 9, frame=frame)
-    found = [line for line in inspect_scene(path, progress=False).findings if "same camera" in line]
-    assert found == ["images/007.png has the same camera as images/006.png"]
-
-
-def test_photos_of_8_bits_beside_are_no_depth(tmp_path):
-    Image.fromarray(pixels(1)).convert("L").save(tmp_path / "a.png")
-    from nerfmac.app.scenes.depth_images import is_depth_map
-
-    assert not is_depth_map(tmp_path / "a.png")

@@ -8,7 +8,7 @@ from PIL import Image
 
 from nerfmac import InputError, load_scene
 from tests.app.scenes.projection import assert_same_pixels
-from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, write_json, write_transforms
+from tests.app.scenes.scene_files import matrix, write_json, write_transforms
 
 
 def lens_of(path, index=0):
@@ -50,24 +50,6 @@ def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog, name)
     ]
 
 
-@pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
-def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path, caplog, size):
-    path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
-    lens = lens_of(path)
-    assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
-    assert len(caplog.messages) == 1
-    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the center" in caplog.text
-
-
-@pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
-def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
-    lens = {key: factor * LENS[key] for key in ("fl_x", "fl_y", "cx", "cy")}
-    lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
-    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
-    assert len(caplog.messages) == 1
-    assert "images; scaling the intrinsics to 24x16" in caplog.text
-
-
 def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
     plain = write_transforms(tmp_path / "a", 9)
     scaled = rewrite(
@@ -102,17 +84,6 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     assert len(load_scene(other, split="none").splits["train"]) == 3
 
 
-def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
-    names = [f"images/{index:03d}.png" for index in range(5)]
-    path = write_transforms(tmp_path, 5, train_filenames=names[:4], test_filenames=names[2:])
-    scene = load_scene(path)
-    assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
-    assert caplog.messages == [
-        f"2 of 3 test images of {tmp_path.name} are also training images, so their quality is not "
-        "meaningful"
-    ]
-
-
 def of_an_iphone(folder):
     path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
     (folder / "images/000.png").unlink()
@@ -142,43 +113,3 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
     with pytest.raises(InputError, match="transform_matrix is null in all 5 frames"):
         load_scene(path)
-
-
-@pytest.mark.parametrize(
-    ("own", "shown"),
-    [
-        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5, and cy 0.6"),
-        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11, and cy 8.5"),
-    ],
-)
-def test_a_lens_in_parts_of_the_images_sides_is_refused(tmp_path, own, shown):
-    values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
-    expected = (
-        f"{shown}; expected pixels of a {values.get('w', WIDTH)}x{values.get('h', HEIGHT)} image"
-    )
-    with pytest.raises(InputError, match=expected):
-        load_scene(tmp_path)
-
-
-def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
-    write_transforms(tmp_path / "scene", 3)
-    load_scene(tmp_path / "scene", split="none")
-    (tmp_path / "link").symlink_to(tmp_path / "scene")
-    load_scene(tmp_path / "link", split="none")
-    assert not caplog.messages  # a scene behind a link is not outside of itself
-    (tmp_path / "scene" / "images").rename(tmp_path / "large")
-    (tmp_path / "scene" / "images").symlink_to(tmp_path / "large")
-    scene = load_scene(tmp_path / "scene", split="none")
-    assert len(scene.splits["train"]) == 3
-    (told,) = caplog.messages
-    assert told.startswith("3 of 3 images and masks of scene are outside its folder")
-    assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
-    caplog.clear()
-    (tmp_path / "scene" / "images").unlink()
-    (tmp_path / "large").rename(tmp_path / "scene" / "images")
-    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
-    (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
-    load_scene(tmp_path / "scene", split="none")
-    (told,) = caplog.messages
-    assert told.startswith("1 of 3 images")
-    assert "secret.png" in told

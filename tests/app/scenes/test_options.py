@@ -44,14 +44,6 @@ def test_hidden_colors_do_not_bleed_into_smaller_images(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("most", "kept"), [(3, "036"), (1, "0"), (9, "012345678"), (40, "012345678")]
-)
-def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
-    scene = load_scene(write_transforms(tmp_path, 9), split="none", max_images=most)
-    assert [frame.name[-5] for frame in scene.splits["train"]] == list(kept)
-
-
-@pytest.mark.parametrize(
     ("options", "complaint"),
     [
         ({"downscale": 0}, "downscale is 0; expected at least 1"),
@@ -169,28 +161,3 @@ def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):
     assert got == {"train": images(2, 4), "val": images(0), "test": images(1, 3)}
     assert names(load_scene(path, split="none"))["train"] == images(1, 2, 3, 4)
     assert "test" not in load_scene(path, split="none").splits
-
-
-def test_a_listed_image_that_is_absent_is_left_out_with_the_other_absent_ones(tmp_path, caplog):
-    lists = {"train_filenames": images(0, 1, 2), "test_filenames": images(3, 4)}
-    scene = load_scene(write_transforms(tmp_path, 5, absent=(1, 4), **lists))
-    assert names(scene) == {"train": images(0, 2), "test": images(3)}
-    assert len(caplog.messages) == 1
-
-
-@pytest.mark.parametrize(
-    ("lists", "complaint"),
-    [
-        ({"test_filenames": images(1)}, "no training views remain, because train_filenames is"),
-        ({"train_filenames": images(2)}, "no training views remain"),  # it is absent
-        (
-            {"train_filenames": images(0), "val_filenames": ["000.png"]},
-            "val_filenames contains '000.png', but no frame has this file_path",
-        ),
-        ({"train_filenames": "all"}, 'train_filenames is "all"; expected a list of texts'),
-    ],
-)
-def test_lists_that_make_no_sense_are_refused(tmp_path, lists, complaint):
-    path = write_transforms(tmp_path, 3, absent=(2,), **lists)
-    with pytest.raises(InputError, match=rf"transforms\.json: {complaint}"):
-        load_scene(path)

@@ -73,21 +73,6 @@ def test_record3d_sees_what_a_transforms_json_sees(tmp_path, images, name):
     assert_same(scene, load_scene(write_same(tmp_path / "b")))
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        ({"poses": []}, "poses is \\[\\]; expected a list of rows of 7 numbers"),
-        ({"poses": [[0, 0, 0, 0, 1, 2, 3]]}, "pose 0 has the quaternion"),
-        ({"K": [1, 2, 3]}, "K is .*; expected a list of 9"),
-        ({"perFrameIntrinsicCoeffs": [[30, 29, 11, 8]]}, "pose 1: perFrame.* has only 1 rows"),
-        ({"w": HEIGHT, "h": WIDTH}, "pose 0 are for 16x24"),
-    ],
-)
-def test_what_record3d_cannot_have_written_is_refused(tmp_path, more, complaint):
-    with pytest.raises(InputError, match=complaint):
-        load_scene(record3d(tmp_path, **more))
-
-
 @pytest.mark.parametrize("corrected", [False, True])
 def test_polycam_sees_what_a_transforms_json_sees(tmp_path, corrected):
     scene = load_scene(polycam(tmp_path / "a", corrected=corrected))
@@ -98,18 +83,6 @@ def test_polycams_corrected_cameras_are_preferred(tmp_path):
     polycam(tmp_path)
     frame = load_scene(polycam(tmp_path, corrected=True)).splits["test"][0]
     assert frame.image.parent.name == "corrected_images"
-
-
-def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_images(tmp_path):
-    frames = []
-    for index in range(4):
-        save(tmp_path / f"images/{index}.png", pixels(index))
-        save(tmp_path / f"images/{index}.depth.png", pixels(index))
-        own = {**LENS, "file_path": f"images/{index}", "depth_path": f"images/{index}.depth.png"}
-        frames.append({**own, "transform_matrix": matrix(index)})
-    write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
-    scene = load_scene(tmp_path, split="none")
-    assert [frame.image.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]
 
 
 FOCAL = 31.0
@@ -137,19 +110,6 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
     scene, same = load_scene(write_llff(tmp_path / "a")), load_scene(path)
     assert_same_pixels(scene, same)
     assert_same_pixels(same, scene)
-
-
-def test_smaller_images_have_the_lens_scaled(tmp_path):
-    scene = load_scene(write_llff(tmp_path, images="images_4", factor=4))
-    lens = scene.splits["train"][0].camera.lens
-    assert (lens.width, lens.height, lens.fl_x, lens.cy) == (6, 4, FOCAL / 4, 2.0)
-    assert [frame.name for frame in scene.splits["test"]] == ["000.png", "008.png"]
-
-
-def test_depths_say_how_large_the_scene_is(tmp_path):
-    assert load_scene(write_llff(tmp_path)).extent == 4.0
-    np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))
-    assert load_scene(tmp_path / "poses_bounds.npy").extent == 16.0
 
 
 def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path, caplog):
@@ -184,15 +144,4 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, change, complaint):
     write_llff(tmp_path, 9, table=change(rows(9)))
     with pytest.raises(InputError, match=complaint):
-        load_scene(tmp_path)
-
-
-@pytest.mark.parametrize("count", [10**10, 2**70])
-def test_a_header_that_claims_more_than_the_file_holds_is_refused(tmp_path, count):
-    write_llff(tmp_path)
-    shape = {"descr": "<f8", "fortran_order": False, "shape": (count, 17)}
-    with (tmp_path / "poses_bounds.npy").open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, shape)
-        file.write(rows(9).tobytes())
-    with pytest.raises(InputError, match=r"poses_bounds.npy is not a NumPy array"):
         load_scene(tmp_path)

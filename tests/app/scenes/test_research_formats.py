@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Placement
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save
 
@@ -70,18 +69,3 @@ def test_nsvf_is_read_with_its_splits_and_its_box(tmp_path, prefixes, counts):
     np.testing.assert_allclose(scene.placement.offset, expected.offset)
     lens = scene.splits["train"][0].camera.lens
     assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30, 30, 11, 8.5)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [
-        (lambda f: (f / "image/004.png").unlink(), "has 5 cameras, but .*image contains 4 images"),
-        (lambda f: np.savez(f / "cameras_sphere.npz", a=K), "contains no array world_mat_0"),
-        (lambda f: (f / "cameras_sphere.npz").write_bytes(b"no"), "not a readable archive"),
-        (lambda f: np.savez(f / "cameras_sphere.npz", world_mat_0=K), r"has the shape \(3, 3\)"),
-    ],
-)
-def test_a_broken_neus_scene_is_refused(tmp_path, spoil, told):
-    spoil(write_neus(tmp_path))
-    with pytest.raises(InputError, match=told):
-        load_scene(tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Camera, Lens
-from nerfmac.app.scenes.placement import fit, stray_cameras
+from nerfmac.app.scenes.placement import fit
 from nerfmac.geometry.placement import Placement
 from tests.app.capture.test_capture import photos, solved, somewhere
 from tests.app.cli.refusals import refused
@@ -68,16 +68,6 @@ def test_strays_beyond_a_far_wall_do_not_hide_it():
     assert placed(ring(), np.concatenate([THING, wall])).extent == 8.0
     strays = SHELL[:150] * np.exp(RANDOM.uniform(3, 7, (150, 1)))
     assert placed(ring(), np.concatenate([THING, wall, strays])).extent == 8.0
-
-
-def test_a_tenth_of_the_points_on_a_far_surface_is_no_stray():
-    assert placed(ring(), np.concatenate([THING, 12.0 * SHELL])).extent == 16.0
-
-
-def test_cameras_in_two_places_are_no_strays():
-    eyes = np.concatenate([RANDOM.normal(size=(30, 3)), RANDOM.normal(size=(10, 3)) + 40])
-    assert not stray_cameras(eyes).any()
-    assert not stray_cameras(np.zeros((5, 3))).any()
 
 
 NOISE = np.random.default_rng(3)

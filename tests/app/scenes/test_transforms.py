@@ -67,13 +67,6 @@ def test_a_frame_overrides_its_files_lens(tmp_path):
     assert (second.fl_y, second.cx, second.k1, second.k2) == (29.0, 12.5, 0.3, 0.1)
 
 
-def test_a_lens_for_images_twice_as_large_is_scaled(tmp_path):
-    double = {key: 2 * value for key, value in LENS.items()}
-    lens = lens_of(write_transforms(tmp_path, 1, **double, k1=0.1))
-    assert (lens.width, lens.height) == (WIDTH, HEIGHT)
-    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy, lens.k1) == (30.0, 29.0, 11.0, 8.5, 0.1)
-
-
 @pytest.mark.parametrize("offset", [[0.1, 0.2, -0.3], 0.25])
 def test_scale_and_offset_place_the_cameras(tmp_path, offset):
     path = write_transforms(tmp_path, 1, aabb_scale=16, scale=0.5, offset=offset)
@@ -110,17 +103,6 @@ def test_an_unplaced_file_is_centered_on_what_its_cameras_look_at(tmp_path, chan
     assert scene.extent == extent
 
 
-def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_path, caplog):
-    rows = [np.eye(4) for _ in range(4)]
-    for index, each in enumerate(rows):
-        each[:3, 3] = 10 + 2 * index, 5, index % 2
-    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in rows]), split="none")
-    eyes = np.stack([frame.camera.pose[:, 3] for frame in scene.splits["train"]])
-    np.testing.assert_allclose(eyes.mean(0), 0.5, atol=1e-6)
-    assert np.linalg.norm(eyes - 0.5, axis=1).mean() == pytest.approx(1.0, abs=1e-5)
-    assert "look in the same direction" in caplog.text
-
-
 def test_small_errors_of_a_rotation_are_taken_out(tmp_path):
     rounded = np.round(np.array(matrix(1)), 3)
     path = write_transforms(tmp_path, 1, frame={0: {"transform_matrix": rounded.tolist()}})
@@ -128,17 +110,6 @@ def test_small_errors_of_a_rotation_are_taken_out(tmp_path):
     assert np.abs(rounded[:3, :3].T @ rounded[:3, :3] - np.eye(3)).max() > 1e-4
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(3), atol=3e-7)
     np.testing.assert_allclose(rotation, rounded[:3, :3], atol=1e-3)
-
-
-def test_alpha_that_is_opaque_throughout_cuts_nothing_out(tmp_path):
-    path = unplaced(tmp_path, [matrix(index) for index in range(5)], channels=4)
-    assert load_scene(path).extent == 1.0
-    for index in range(5):
-        image = pixels(index, 4)
-        image[..., 3] = 255
-        save(tmp_path / f"images/{index:03d}.png", image)
-    scene = load_scene(path)
-    assert (scene.extent, scene.has_alpha) == (4.0, True)
 
 
 def test_cameras_that_look_outwards_have_a_cube_that_reaches_the_walls(tmp_path, caplog):

@@ -9,13 +9,11 @@ from PIL import Image
 from nerfmac import Camera, InputError, Lens, load_scene
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes.ply_points import write_ply_points
-from tests.app.capture.corner import LENS as ANY_LENS, cameras, papers, seen
-from tests.app.scenes.colmap_files import write_colmap
+from tests.app.capture.corner import LENS as ANY_LENS, cameras, seen
 from tests.app.scenes.projection import project
 from tests.app.scenes.scene_files import (
     LENS,
     matrix,
-    pixels,
     write_json,
     write_transforms,
     write_unplaced,
@@ -71,15 +69,6 @@ def test_hand_held_cameras_are_right_to_a_few_degrees_from_however_high(tmp_path
     assert degrees_apart(scene.up, [0.6, 0.0, 0.8]) < 5.0
 
 
-def test_where_cameras_point_every_way_z_is_up(tmp_path):
-    # Straight down, with every heading, as from a drone.
-    rows = []
-    for angle in np.radians(range(0, 360, 30)):
-        c, s = np.cos(angle), np.sin(angle)
-        rows.append([[c, -s, 0, c], [s, c, 0, s], [0, 0, 1, 5], [0, 0, 0, 1]])
-    assert capture(tmp_path, rows).up == (0.0, 0.0, 1.0)
-
-
 def test_the_file_s_own_word_goes_before_its_cameras(tmp_path):
     assert capture(tmp_path, ring(Y), up=[0, 0, -2]).up == (0.0, 0.0, -1.0)
     assert capture(tmp_path, ring(Y), orientation_override="none").up == (0.0, 0.0, 1.0)
@@ -99,8 +88,7 @@ def tag(path, image, orientation):
 
 @pytest.fixture(scope="module")
 def views():
-    sheets = papers()
-    return [(camera, seen(camera, sheets)) for camera in cameras(6)]
+    return [(camera, seen(camera)) for camera in cameras(6)]
 
 
 def write_corner(folder, views, tagged, *, applied, points=True):
@@ -153,15 +141,6 @@ def test_without_evidence_pixels_are_read_as_stored_with_one_line(tmp_path, view
     assert np.abs(got - views[2][1]).mean() < np.abs(got[::-1, ::-1] - views[2][1]).mean() / 3
     (line,) = [line for line in caplog.messages if "EXIF" in line]
     assert "1 of them is read as stored, like COLMAP and instant-ngp" in line
-
-
-@pytest.mark.parametrize("orientation", [2, 3, 4])
-def test_colmap_ignores_the_tag(tmp_path, orientation, caplog):
-    folder = write_colmap(tmp_path, 4)
-    tag(folder / "images/001.png", pixels(1), orientation)
-    views = load_scene(folder, split="none").views("train")
-    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1))
-    assert "1 of 4 images" in caplog.text
 
 
 AXES = {

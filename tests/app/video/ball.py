@@ -5,10 +5,9 @@ import numpy as np
 
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.fields.field import FieldOutput
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.app.viewer.analytic import Known
+from tests.app.viewer.analytic import Egg
 
 CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
 LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)
@@ -16,13 +15,8 @@ FRONT = Camera.look_at((0.3, 2.0, 0.9), (0.5, 0.5, 0.5), (0.1, 0.0, 1.0), LENS)
 SIDE = Camera.look_at((-1.1, 0.2, 0.8), (0.5, 0.5, 0.5), (0.0, 0.3, 1.0), LENS)
 
 
-class Ball(Known):
-    """A ball with a sharp edge that is redder to the right."""
-
-    def __call__(self, parameters, samples, rays):
-        x, y, z = (samples.position[:, axis] for axis in range(3))
-        color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return FieldOutput(self.density_at(parameters, samples.position), color)
+class Ball(Egg):
+    """A ball with a sharp edge and the colors of the egg."""
 
     def density_at(self, _, position):
         away = mx.linalg.norm(position - mx.array(CENTER, mx.float32), axis=-1)

@@ -102,15 +102,6 @@ def test_the_near_plane_is_in_front_of_the_subject(distance):
     assert near >= min(surface, PLANE) - NEAR_STEP
 
 
-def test_a_near_plane_that_the_user_made_small_is_kept():
-    assert near_plane_at((0.5, 0.2, 0.5), 0.02, SUBJECT) == 0.02
-    assert near_plane_at((0.5, 0.2, 0.5), 0.02, None) == 0.02
-
-
-def test_without_a_known_subject_little_is_cut_off():
-    assert near_plane_at((0.5, -1.0, 0.5), PLANE, None) == NEAR
-
-
 @pytest.mark.parametrize(
     ("distance", "options", "subject", "near"),
     [

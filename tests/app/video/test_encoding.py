@@ -8,12 +8,9 @@ import subprocess
 import imageio_ffmpeg
 import numpy as np
 import pytest
-from PIL import Image
 
 from nerfmac.app.video import encoding, render_video, write_video
-from nerfmac.app.video.encoding import in_background
 from nerfmac.app.video.frames import SideBySide
-from nerfmac.app.video.series import begin, name_of, read_png, save_png
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
 from tests.app.video.ball import FRONT
@@ -77,22 +74,6 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     with pytest.raises(InputError, match=r"ffmpeg reports: No space left on device$"):
         write_video(tmp_path / "out" / "video.mp4", (frame(i % 8) for i in range(40)), fps=30)
     assert list((tmp_path / "out").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("frames", "fault"),
-    [
-        ([], "no frames"),
-        ([np.zeros((45, 70, 3), np.uint8)], "70x45 pixels; .mp4 requires an even size"),
-        ([frame(0), frame(1)[:44]], r"frame 1 has shape \(44, 70, 3\), but frame 0"),
-        ([frame(0), frame(1) / 255.0], "frame 1 has type float64; expected .* uint8"),
-        ([np.zeros((46, 70, 4), np.uint8)], r"frame 0 has shape \(46, 70, 4\)"),
-    ],
-)
-def test_frames_that_no_video_can_hold_are_refused(tmp_path, frames, fault):
-    with pytest.raises(InputError, match=fault):
-        write_video(tmp_path / "video.mp4", frames, fps=30)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tmp_path):
@@ -199,65 +180,6 @@ def test_no_frame_is_lost_if_the_encoder_of_a_mac_fails(
     assert "-12908" in caplog.text
     assert "libx264" in caplog.text
     assert {path.name for path in tmp_path.iterdir()} == {"ffmpeg", "listed", "video.mp4"}
-
-
-def test_the_encoder_of_a_mac_is_tried_with_the_size_before_a_frame_is_rendered(
-    run, tmp_path, monkeypatch, failing_mac
-):
-    failing_mac("at once")
-    tried = []
-    encodes = encoding._encodes
-
-    def recorded(program, codec, *options):
-        tried.append(options[options.index("-s") + 1])
-        return encodes(program, codec, *options)
-
-    def never(*_):
-        assert tried == ["128x48"]
-        raise InputError("now the first frame would be rendered")
-
-    monkeypatch.setattr(encoding, "_encodes", recorded)
-    monkeypatch.setattr(SideBySide, "images", never)
-    cameras = run.orbit(frames=2, size=(64, 49))
-    options = RenderOptions(stereo="side-by-side", eye_distance=0.1)
-    with pytest.raises(InputError, match="now the first frame"):
-        render_video(run, cameras, tmp_path / "video.mp4", options, progress=False)
-
-
-def test_numbered_images_are_exact(tmp_path):
-    begin(tmp_path / "video", {}, resume=False)
-    for index in range(3):
-        save_png(name_of(tmp_path / "video", index, "png"), frame(index))
-    paths = sorted((tmp_path / "video").glob("*.png"))
-    assert [path.name for path in paths] == [f"frame_0000{i}.png" for i in range(3)]
-    for index, path in enumerate(paths):
-        with Image.open(path) as image:
-            assert (np.asarray(image) == frame(index)).all()
-        assert (read_png(path) == frame(index)).all()
-    with pytest.raises(InputError, match="already contains frames"):
-        begin(tmp_path / "video", {}, resume=False)
-
-
-def test_an_error_reaches_the_giver_and_an_interruption_keeps_what_was_given():
-    done = []
-
-    def work(item):
-        if item == 3:
-            raise ValueError("no room")
-        done.append(item)
-
-    def give_many(count, error):
-        with in_background(work) as give:
-            for item in range(count):
-                give(item)
-            raise error
-
-    with pytest.raises(ValueError, match="no room"):
-        give_many(100, AssertionError)
-    done.clear()
-    with pytest.raises(KeyboardInterrupt):
-        give_many(3, KeyboardInterrupt)
-    assert done == [0, 1, 2]
 
 
 def told(path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import Camera, InputError, Lens
+from nerfmac import Camera, Lens
 from nerfmac.app.video import render_video
 from nerfmac.app.video.frames import blurred
 from nerfmac.app.video.series import _linear
@@ -72,16 +72,6 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
         assert (half[(away < RADIUS - 0.02) & is_ahead] == 255).all()
         assert (half[(away > RADIUS + 0.02) | ~is_ahead] == 0).all()
         assert 10 < ((away < RADIUS - 0.02) & is_ahead).sum() < 800
-
-
-def test_what_does_not_go_together_is_refused(run, tmp_path):
-    stereo = RenderOptions(stereo="over-under", eye_distance=0.1)
-    with pytest.raises(InputError, match="stereo cannot be combined with several runs"):
-        render_video([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
-    with pytest.raises(InputError, match="only one run and one eye"):
-        render_video(
-            run, [FRONT], tmp_path / "out", stereo, video=VideoOptions(format="exr"), progress=False
-        )
 
 
 def test_several_samples_are_the_mean_of_a_finer_image(run):
@@ -175,16 +165,3 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
     opaque = values_of(run, background=PURPLE).values
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
-
-
-def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
-    _, clear = saved_image(
-        run, tmp_path / "clear", RenderOptions(background=None, samples_per_pixel=16)
-    )
-    _, sharp = saved_image(run, tmp_path / "sharp", CLEAR)
-    alpha = clear[..., 3]
-    edge = (alpha > 0.2) & (alpha < 0.8)
-    inside = sharp[..., 3] > 0.99
-    assert edge.sum() > 10
-    darkest = sharp[inside][:, 0].min()
-    assert clear[edge][:, 0].min() > darkest - 0.05 > 0.2

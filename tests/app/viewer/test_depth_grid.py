@@ -1,8 +1,6 @@
 """The grid of 1 / distance, and the settings that the page sends."""
 
-import json
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +9,6 @@ from nerfmac import InputError, load_scene
 from nerfmac.app.run import CONFIGURED
 from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
-from nerfmac.app.viewer.settings import Display, Settings
-from nerfmac.geometry.bounds import Sphere
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
@@ -65,17 +61,6 @@ def test_the_codes_are_the_grid_in_sixteen_bits():
     assert codes * form["largest"] / 65535 == pytest.approx(grid, abs=form["largest"] / 65535)
 
 
-def test_the_options_have_the_color_and_the_box():
-    crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
-    options = Display(background="#ff8000", exposure=-1).options(Settings(crop=crop).crop)
-    assert options.background == pytest.approx((1.0, 128 / 255, 0.0))
-    assert options.crop == ((0.1, 0.2, 0.3), (0.7, 0.8, 0.9))
-    assert options.exposure == -1
-    for kind in (list, tuple, np.array):
-        sent = json.dumps(vars(Settings(crop=kind(crop))))
-        assert json.loads(sent)["crop"] == crop
-
-
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
@@ -118,15 +103,3 @@ def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_c
     assert shown == pytest.approx(first.session.run.scene.backdrop, abs=0.005)
     assert other.kernel.display.background == "#102030"
     assert Page(first.session.run).session.display.color == shown
-
-
-def test_home_and_the_first_crop_box_are_around_the_subject(small_run):
-    subject = Sphere((0.4, 0.6, 0.2), 0.25)
-    assert small_run.scene.subject is None
-    for known, box in ((subject, [[0.025, 0.225, 0.0], [0.775, 0.975, 0.575]]), (None, None)):
-        page = Page(replace(small_run, scene=replace(small_run.scene, extent=1.0, subject=known)))
-        center = page.session.scene.home.center.tolist()
-        assert (center == list(subject.center)) == (known is subject)
-        page.open().settle()
-        (state, *_) = page.take("state")
-        assert state["scene"]["subject"] == (box and [pytest.approx(corner) for corner in box])

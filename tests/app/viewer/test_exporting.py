@@ -70,16 +70,6 @@ def test_cameras_need_no_steps_and_no_file_is_replaced(desk, tmp_path):
     assert (tmp_path / "c.json").read_text() == "kept"
 
 
-@pytest.mark.parametrize(
-    ("what", "name", "words"),
-    [("mesh", "m.html", "file extension must be .glb or .ply or .obj"), ("film", "m.mp4", "film")],
-)
-def test_a_wrong_request_leaves_nothing(desk, tmp_path, what, name, words):
-    state = ask(desk, what, name)
-    assert words in state["notice"]
-    assert (state["export"], state["exported"], [*tmp_path.iterdir()]) == (None, None, [])
-
-
 def test_the_page_is_drawn_and_heard_during_an_export_and_can_end_it(desk, tmp_path, monkeypatch):
     stages = []
     heard = desk.kernel._send

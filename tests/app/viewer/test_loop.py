@@ -1,13 +1,9 @@
 """Order and content of messages to a page, in single slices of work."""
 
-import time
-from concurrent.futures import Future
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import flow, screen as screen_module
+from nerfmac.app.viewer import flow
 from nerfmac.app.viewer.pace import MOVED, Kind, Pace
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -92,19 +88,6 @@ def test_a_page_that_does_not_answer_has_two_images_under_way_until_a_while_has_
     assert [frame["t"] for frame in page.take("frame")] == [10]
 
 
-def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
-    page.answers = False
-    page.open().work(3)
-    page.turn(0.03, -0.01, t=1, moving=False)
-    page.work(3)
-    page.messages.clear()
-    page.answers = True
-    page.open(40, 24, page="second").settle()
-    kinds = {message["kind"] for message, _ in page.messages}
-    assert {"cameras", "state", "frame"} <= kinds
-    assert page.images()[-1][1].shape == (24, 40, 3)
-
-
 def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(
         Pace, "rows", lambda _pace, drawing, _, __, left: left if drawing.kind in MOVED else 4
@@ -122,40 +105,3 @@ def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch)
     assert rgb.shape == whole.shape == (64, 32, 3)
     want = page.session.run.render(page.kernel.view.camera(32, 64)).color
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
-
-
-def test_an_image_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
-    def fail(*_args, **_more):
-        raise ZeroDivisionError("on purpose")
-
-    page.open().settle()
-    with monkeypatch.context() as broken:
-        broken.setattr(screen_module, "Images", fail)
-        page.say("set", values={"mode": "depth"})
-        page.work(10)
-    assert page.notice == "ZeroDivisionError: on purpose"
-    assert len(caplog.records) == 1
-    page.take("frame")
-    page.say("set", values={"mode": "opacity"})
-    page.work()
-    assert len(page.take("frame")) == 1
-
-
-def test_a_page_at_rest_is_told_how_far_its_video_is(page, monkeypatch):
-    page.open().settle()
-    page.session.jobs.path_editor.video = job = SimpleNamespace(
-        result=Future(), done=3, total=8, left=2.5, cancel=lambda: None
-    )
-    page.kernel.touched = now = time.monotonic() + 1.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    for job.done in (3, 4, 5):
-        page.messages.clear()
-        pause = page.loop.work()
-        (state,) = page.take("state")
-        assert state["video"]["done"] == job.done
-        assert pause is not None, "the worker would wait for a message"
-        now += pause
-    job.result.set_result(None)
-    assert page.loop.work() is None
-    (state,) = page.take("state")
-    assert state["video"] is None

@@ -66,22 +66,6 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
         assert np.array(got).tobytes() == np.array(want).tobytes(), name
 
 
-def test_training_that_is_paused_goes_on_from_there(page):
-    page.open()
-    page.say("train")
-    page.work(30)
-    page.say("pause")
-    page.settle()
-    step = page.session.run.state.step
-    assert step > 120
-    page.settle()
-    assert page.session.run.state.step == step
-    page.say("set", values={"steps": step + 5})
-    page.say("train")
-    page.settle()
-    assert page.session.run.state.step == step + 5
-
-
 def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
     page = Page(Preview(scene, COARSE, CONFIGURED, None))
     shown = page.session.run
@@ -123,17 +107,6 @@ def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
     assert runs[0].config == runs[1].config
     for name, want in runs[0].state.arrays().items():
         assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name
-
-
-def test_who_presses_start_at_the_limit_goes_on_without_one(page):
-    page.open().settle()
-    page.say("set", values={"steps": 100})
-    page.say("train")
-    page.work(30)
-    assert page.session.run.state.step > 120
-    assert page.session.settings.steps is None
-    page.say("pause")
-    page.settle()
 
 
 @pytest.mark.parametrize(
@@ -187,41 +160,3 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points
-
-
-def test_the_page_chooses_what_is_refined_before_training_begins(scene):
-    page = Page(Run.begin(scene, COARSE))
-    page.open().settle()
-    page.say("refine", name="lenses", on=True)
-    page.say("refine", name="exposures", on=True)
-    page.say("refine", name="lenses", on=False)
-    page.settle()
-    told = page.session.training.status()["refine"]
-    assert told == {"poses": False, "lenses": False, "exposures": True, "colors": False}
-    page.say("set", values={"steps": 3})
-    page.say("train")
-    page.say("refine", name="poses", on=True)
-    page.settle()
-    assert "before training starts" in page.notice
-    assert page.session.run.state.step == 3
-    assert set(page.session.run.refined) == {"exposures"}
-
-
-def test_a_finished_run_continues_with_a_limit_and_a_new_one_without(scene):
-    run = Run.begin(scene, COARSE)
-    new = Page(run)
-    resume(run, Goal(steps=12), progress=False)
-    finished = Page(run)
-    for page in (new, finished):
-        page.open()
-        page.say("train")
-        page.work(20)
-        page.say("pause")
-        page.settle()
-    assert new.session.settings.seconds is None
-    assert new.session.run.state.train_frac == 0.0
-    limit = finished.session.settings.seconds
-    assert limit == pytest.approx(run.state.train_seconds + 60.0)
-    state = finished.session.run.state
-    assert state.train_frac == pytest.approx(state.train_seconds / limit, abs=0.01)
-    assert state.train_frac < finished.session.run.config.optimizer.hold, "the rate has risen"

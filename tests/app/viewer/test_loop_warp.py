@@ -5,7 +5,6 @@ import zlib
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.pace import Kind
 from nerfmac.app.viewer.screen_image import MIN_MESSAGE
 
 
@@ -47,18 +46,6 @@ def test_the_page_answers_to_where_the_kernel_asks_it_to_go_and_has_the_last_wor
     assert np.allclose(np.reshape(frames(page)[-1][0]["pose"], (3, 4)), page.place.pose, atol=1e-6)
 
 
-def test_a_move_without_a_place_only_tells_whether_more_follow(page):
-    page.open().settle()
-    before = page.kernel.view
-    page.say("move", moving=True)
-    page.work()
-    assert page.kernel.moving_until > 0.0
-    page.say("move", moving=False)
-    page.settle()
-    assert page.kernel.held == 0.0
-    assert page.kernel.view is before
-
-
 def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     page.open(warps=True).settle()
     page.say("visible", is_visible=False)
@@ -72,17 +59,3 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     assert page.take("frame")
     page.say("pause")
     page.settle()
-
-
-def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page):
-    page.open(48, 64).settle()
-    session, screen, target = page.session, page.screen, page.kernel.target()
-    screen._pace.rows = lambda *_: 1
-    assert screen.draw(target, Kind.RESTING) is None
-    for change in (session.start, session.training.pause):
-        partly = screen.job
-        assert screen.draw(target, Kind.RESTING) is None
-        assert screen.job is partly
-        change()
-        screen.draw(target, Kind.RESTING)
-        assert screen.job is not partly

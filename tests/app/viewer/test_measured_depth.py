@@ -76,9 +76,3 @@ def test_measured_depth_has_the_colors_of_rendered_depth(run):
     assert near[0].tolist() != far[0].tolist()
     assert len(np.unique(measured[known], axis=0)) > 20
     assert frame_depth.shape == distance.shape
-
-
-def test_a_view_without_a_depth_image_keeps_its_photo(small_run):
-    comparison = PhotoComparison.of(small_run, 1, (1.0, 1.0, 1.0))
-    options = Page(small_run).session.display.options()
-    assert comparison.with_measured_depth(small_run, options, 1.0) is comparison

@@ -1,14 +1,12 @@
 """Effects of each message from the page, and rejected messages, in single slices of work."""
 
-import json
 import re
 
 import numpy as np
 import pytest
 
 from nerfmac.app.paths import spiral, tour
-from nerfmac.app.run import HeldOut, Run, split_cameras
-from nerfmac.common.checks import InputError
+from nerfmac.app.run import Run, split_cameras
 from nerfmac.rendering.evaluation import evaluate
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -165,34 +163,6 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
         assert state["measured"] is None
 
 
-def test_views_are_measured_one_by_one_and_training_waits(page):
-    page.open().settle()
-    page.session.train(None, 100.0)
-    page.say("measure")
-    seen = []
-    while page.session.jobs._measured or not seen:
-        page.loop.work()
-        seen.append(page.session.jobs._measured)
-    assert [*dict.fromkeys(seen)] == [(1, 2), (2, 2), None]
-    assert page.session.run.state.step == page.session.jobs.held_out.step == 120
-    page.session.training.pause()
-
-
-@pytest.mark.parametrize(
-    ("step", "psnr", "shown"),
-    [(120, 25.5, (25.5, 120, 3, 9)), (121, 25.5, None), (120, None, None)],
-)
-def test_a_runs_own_evaluation_is_shown_if_it_is_of_the_same_step(tmp_path, step, psnr, shown):
-    assert HeldOut.read(tmp_path, 120) is None
-    values = {"steps": 120, "psnr_test": psnr, "test_views": 3}
-    values["test_views_in_scene"] = 9
-    (tmp_path / "metrics.json").write_text(json.dumps(values))
-    assert HeldOut.read(tmp_path, step) == shown
-    (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": "x"}))
-    with pytest.raises(InputError, match=r"metrics.json: psnr_test is \"x\""):
-        HeldOut.read(tmp_path, 120)
-
-
 def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("video.mp4", "path.json"):
@@ -226,11 +196,3 @@ def test_a_folder_that_does_not_exist_is_created_for_a_path_and_a_video(page, tm
     page.say("video", name=name, seconds=0.1, fps=10, width=16, height=12)
     page.settle()
     assert page.session.jobs.path_editor.video.result.result(60).is_file()
-
-
-def test_a_mode_for_an_output_that_the_field_does_not_have_is_refused(page):
-    page.open().settle()
-    page.say("set", values={"mode": "extra:normal"})
-    page.settle()
-    assert page.kernel.display.mode == "color"
-    assert "mode is 'extra:normal'" in page.session.notice

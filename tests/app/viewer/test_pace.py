@@ -1,14 +1,10 @@
 """Images fill the time that they have, and training gets its share; on a simulated clock."""
 
-import itertools
 import random
 
 import pytest
 
 from nerfmac.app.viewer.pace import (
-    FIRST_PIXELS,
-    GROWTH,
-    HAZE_PIXELS,
     HAZE_STEPS,
     LATE,
     MAX_WAIT,
@@ -75,15 +71,6 @@ def test_a_resting_image_is_full_and_no_strip_is_long_after_the_first_ones(cost)
     assert len(device.strips) < 4 * sum(device.strips) / STRIP + 2, "nor too short"
 
 
-def test_an_image_of_unknown_cost_has_few_pixels_and_the_next_one_few_times_as_many():
-    device = Device(1e-9)
-    before = FIRST_PIXELS / (2 * GROWTH)
-    for _ in range(4):
-        pixels = PIXELS * device.draw(Kind.WARPED) ** 2
-        assert pixels <= 1.1 * 2 * GROWTH * before
-        before = pixels
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("is_spiky", [False, True])
 def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
@@ -99,28 +86,6 @@ def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
     assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_size_seldom_changes_if_noise_crosses_the_limit_between_two_sizes(seed):
-    dice = random.Random(seed)
-    device = Device(Kind.WARPED.value[0] / (0.5 * PIXELS))  # half of the pixels just fit
-    scales = []
-    for _ in range(200):
-        device.noise = lambda: dice.uniform(0.9, 1.1)
-        scales.append(device.draw(Kind.WARPED))
-    settled = scales[50:]
-    assert sum(one != other for one, other in itertools.pairwise(settled)) <= 2
-
-
-def test_one_late_image_changes_nothing():
-    device = Device(1e-7)
-    scale = [device.draw(Kind.WARPED) for _ in range(60)][-1]
-    for _ in range(20):
-        device.noise = lambda: 100.0  # a compiler ran
-        assert device.draw(Kind.WARPED) == scale
-        device.noise = lambda: 1.0
-        assert device.draw(Kind.WARPED) == scale
-
-
 @pytest.mark.parametrize("haze", [0.6, 0.9])
 def test_images_stay_in_time_while_training_removes_haze(haze):
     device, times = Device(0.0), []
@@ -130,17 +95,6 @@ def test_images_stay_in_time_while_training_removes_haze(haze):
         times.append(sum(device.strips))
     assert max(times[5:]) <= Kind.TRAINED.value[1]
     assert times[-1] > 0.4 * Kind.TRAINED.value[0]
-
-
-def test_haze_limits_an_image_and_after_it_a_known_image_does_not_become_coarser():
-    device = Device(1e-6)
-    for _ in range(9):
-        device.draw(Kind.WARPED)
-    assert PIXELS * device.draw(Kind.TRAINED, training=True, step=5) ** 2 <= 1.01 * HAZE_PIXELS
-    device.shown = 1.0, 0.1
-    assert device.draw(Kind.TRAINED, training=True) == 1.0
-    device.shown = 1.0, 3.2
-    assert device.draw(Kind.TRAINED, training=True) == pytest.approx(0.5, abs=0.01)
 
 
 def divide(pace, seconds, image, slices, *, share, is_moving=False, trained=60.0):
@@ -178,18 +132,3 @@ def test_a_page_that_is_only_watched_costs_little_and_is_served_in_time(image, l
     assert max(waits) <= MAX_WAIT + 0.1
     _, waits = divide(Pace(), 100.0, lambda: 3.0, lambda: 0.1, share=None, trained=1.0)
     assert max(waits) < 0.75, "images change fastest at the start"
-
-
-def test_a_start_makes_an_image_due_and_a_user_is_served_again_at_once():
-    pace = Pace()
-    divide(pace, 50.0, lambda: 3.0, lambda: 0.1, share=None)
-    pace.served(3.0)
-    assert pace.training_time(None, is_moving=False, trained=60.0) > 0.0
-    wait = 0.0
-    while allowed := pace.training_time(0.7, is_moving=True, trained=60.0):
-        pace.trained(allowed)
-        wait += allowed
-    assert wait < 0.15
-    pace.served(3.0)
-    pace.restart()
-    assert pace.training_time(None, is_moving=False, trained=60.0) == 0.0

@@ -76,31 +76,6 @@ def test_the_content_is_a_pages_own_and_the_settings_of_the_scene_are_shared(pag
     assert {page.state()["settings"]["mode"] for page in pages} == {"opacity"}
 
 
-def test_a_new_page_begins_where_the_last_one_was_used(pages):
-    desk, phone = pages
-    desk.turn(0.2, 0.0, moving=False)
-    desk.say("set", values={"mode": "depth"})
-    desk.settle()
-    phone.say("size", width=30, height=30)
-    third = Other(desk, "third")
-    desk.session.send = lambda message, _: third.messages.append((message, ()))
-    third.open(30, 30, "third").work()
-    assert third.kernel.view.to_json() == desk.place.to_json()
-    assert third.state()["settings"]["mode"] == "depth"
-
-
-def test_pages_take_turns_and_one_that_moves_does_not_starve_the_other(pages):
-    desk, phone = pages
-    drawn = []
-    for page in pages:
-        page.kernel.draw = lambda _kind, name=page.name, **_: drawn.append(name)
-        page.screen.invalidate()
-    for _ in range(10):
-        phone.turn(0.01, 0.0)
-        desk.work()
-    assert drawn.count("desk") == drawn.count("phone") == 5
-
-
 @pytest.mark.parametrize("how", ["leave", "silence"])
 def test_a_closed_page_costs_nothing(pages, monkeypatch, how):
     desk, phone = pages

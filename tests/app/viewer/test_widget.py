@@ -1,9 +1,7 @@
 """`Viewer` as a notebook uses it, without a page: every method, and nothing left behind."""
 
-import contextlib
 import gc
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -15,8 +13,7 @@ import pytest
 
 import nerfmac
 from nerfmac import DivergedError, InputError, Run
-from nerfmac.app.capture.findings import Finding, Verdict
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.decoding import decoded
 from tests.scene_factory import COARSE
 
@@ -114,14 +111,6 @@ def test_a_scenes_path_is_read_and_the_run_kept_in_a_folder(scene, told, tmp_pat
         nerfmac.Viewer(scene.path, out=tmp_path / "run", **SETTINGS)
 
 
-def test_a_viewer_reports_the_verdict_on_captured_poses(scene, told, tmp_path, caplog):
-    folder = shutil.copytree(scene.path, tmp_path / "captured")
-    verdict = Verdict((Finding("far", "07.png is far away", "remove it", is_refused=False),))
-    (folder / "capture.json").write_text(json.dumps({"verdict": verdict.to_json()}))
-    nerfmac.Viewer(folder, **SETTINGS).close()
-    assert "07.png is far away" in caplog.messages
-
-
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("source", "settings", "words"),
@@ -135,15 +124,6 @@ def test_a_viewer_of_nothing_is_refused_and_leaves_nothing(scene, told, source, 
         nerfmac.Viewer(source or scene, **settings)
     gc.collect()
     assert the_worker()._due == before
-
-
-def test_the_settings_are_the_pages(viewer):
-    viewer.set(mode="depth", background="#102030", fov=40, crop=[[0, 0, 0], [1, 1, 0.5]])
-    session = viewer._session
-    assert session.display.mode == "depth"
-    assert np.degrees(viewer.view.fov) == pytest.approx(40)
-    with pytest.raises(InputError, match="mode is 'x'"):
-        viewer.set(mode="x")
 
 
 def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
@@ -191,37 +171,7 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
-def test_it_is_shown_with_a_image_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
-    shown, updated = [], []
-
-    class Handle:
-        def update(self, image):
-            updated.append(image)
-
-        def display(self, bundle, raw):
-            shown.append(bundle)
-
-    def display(bundle, raw, display_id=False):
-        shown.append(bundle)
-        return Handle() if display_id else None
-
-    monkeypatch.setattr("nerfmac.app.viewer.widget.display", display)
-    viewer._ipython_display_()
-    assert "application/vnd.jupyter.widget-view+json" in shown[0]
-    assert len(shown) == 3
-    assert "saved with the notebook" in shown[1]["text/html"]
-    assert updated == []  # there is none yet
-    viewer.train(steps=20)
-    viewer.wait(60.0)
-    assert viewer.still[:2] == b"\xff\xd8"
-    assert updated[-1].data == viewer.still
-    before = len(updated)
-    viewer._ipython_display_()
-    assert len(shown) == 6
-    assert len(updated) == before + 1  # what is shown again has it at once
-
-
-@pytest.mark.parametrize("last", ["", "viewer.wait(60.0)", "viewer.close()"])
+@pytest.mark.parametrize("last", daily_but(["", "viewer.wait(60.0)", "viewer.close()"], ""))
 def test_a_process_may_end_at_any_time(scene, last):
     code = f"""
 import json, time, nerfmac
@@ -253,20 +203,3 @@ def test_seconds_are_added_to_those_of_before_and_steps_already_had_are_refused(
         viewer.train(steps=1)
     wait_for(lambda: viewer.run.state.step > after.step + 5)
     viewer.pause()
-
-
-def test_a_second_viewer_warns_of_training_that_is_not_saved(scene, told, tmp_path, caplog):
-    with contextlib.ExitStack() as stack:
-        first = stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "not saved" not in caplog.text
-        first.train(steps=7)
-        assert first.wait(60.0)
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "another viewer has 7 steps of balls that are not saved" in caplog.text
-        assert nerfmac.Viewer.unsaved() == [first]
-        first.save(tmp_path / "kept")
-        assert nerfmac.Viewer.unsaved() == []
-        caplog.clear()
-        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
-        assert "not saved" not in caplog.text

@@ -43,44 +43,6 @@ class Counting:
         return happened
 
 
-def test_tasks_run_in_order_on_one_thread_that_is_not_the_callers(worker):
-    seen = []
-    futures = [
-        worker.submit(lambda i=i: seen.append((i, threading.current_thread()))) for i in range(50)
-    ]
-    for future in futures:
-        future.result(5.0)
-    assert [i for i, _ in seen] == list(range(50))
-    assert {thread for _, thread in seen} == {worker.submit(threading.current_thread).result(5.0)}
-    assert threading.current_thread() not in {thread for _, thread in seen}
-
-
-def test_an_activity_that_asks_for_no_more_gets_none_until_it_is_woken(worker):
-    activity = Counting(None)
-    worker.add(activity)
-    assert activity.has_worked()
-    for _ in range(3):  # after each the worker looks for work again
-        worker.submit(lambda: None).result(5.0)
-    assert activity.slices == 1
-    worker.wake(activity)
-    assert activity.has_worked()
-    worker.submit(lambda: None).result(5.0)
-    assert activity.slices == 2
-
-
-def test_activities_that_never_rest_work_alternately_and_leave_room_for_tasks(worker):
-    one, other = Counting(0.0), Counting(0.0)
-    worker.add(one)
-    worker.add(other)
-    end = time.monotonic() + 5.0
-    while min(one.slices, other.slices) < 20 and time.monotonic() < end:
-        time.sleep(0.001)
-    counts = worker.submit(lambda: (one.slices, other.slices)).result(5.0)
-    assert min(counts) >= 20
-    assert abs(counts[0] - counts[1]) <= 1
-    assert one.threads == other.threads
-
-
 def test_an_activity_that_was_removed_has_worked_for_the_last_time(worker):
     activity = Counting(0.0)
     worker.add(activity)

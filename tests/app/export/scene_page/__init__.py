@@ -1,1 +1,1 @@
-"""A package, so that its tests share one browser: only in packages do fixtures have that scope."""
+"""A package, so that its fixtures can have the scope of this folder."""

@@ -1,6 +1,5 @@
 """Pages of small runs in headless Chromium, with WebGPU computed by SwiftShader."""
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,19 +12,6 @@ from nerfmac.backend import choose_device
 from nerfmac.training.goal import Goal
 from tests.app.export.scene_page.fields import random_run
 from tests.scene_factory import COARSE
-
-
-@pytest.fixture(scope="package")
-def browser():
-    """Headless Chromium with WebGPU; a test is skipped where there is none, but fails in CI."""
-    try:
-        from tests.app.export.scene_page.tab import WEBGPU
-        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
-    except ModuleNotFoundError as error:
-        reason = f"needs Playwright ({error})"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium(NO_FRAME_RATE_LIMIT, *WEBGPU) as running:
-        yield running
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -52,7 +38,7 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def open_page(browser, folder) -> Callable:
     """Return a function that writes a run's page and opens it; it returns the tab."""
     from tests.app.export.scene_page.tab import Tab
@@ -65,7 +51,7 @@ def open_page(browser, folder) -> Callable:
     return open_one
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def case_of(scene, open_page) -> Iterator[Callable]:
     """Return a function that gives the run of a case of `fields` and a tab with its page."""
     known = {}

@@ -11,13 +11,6 @@ from playwright.sync_api import Browser, ConsoleMessage
 from nerfmac.geometry.cameras import Camera
 
 HERE = Path(__file__).parent
-WEBGPU = (
-    *("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"),
-    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
-)
-"""Chromium's flags for WebGPU and WebGL without a GPU."""
-
-
 WAIT = 120.0  # seconds; machines may be busy
 
 

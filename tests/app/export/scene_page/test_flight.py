@@ -1,7 +1,5 @@
 """Camera moves on the page with pointer, wheel, keys, and touch, as in the viewer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -73,15 +71,6 @@ def angles(pose):
     """Heading and elevation of a camera, in radians, with z up."""
     x, y, z = pose[:, 2]
     return np.arctan2(y, x), np.arcsin(z)
-
-
-def test_the_wheel_comes_closer(tab, home):
-    tab.page.mouse.move(60, 50)
-    tab.page.mouse.wheel(0, -200)
-    settle(tab)
-    pose = home.pose.copy()
-    pose[:, 3] = home.center + np.exp(-0.3) * (pose[:, 3] - home.center)
-    assert is_at(tab, replace(home, pose=pose))
 
 
 def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):

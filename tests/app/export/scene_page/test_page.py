@@ -1,7 +1,6 @@
 """The exported page in a browser: its contents, and the absence of network requests."""
 
 import io
-import re
 from dataclasses import replace
 
 import mlx.core as mx
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import Camera, InputError, Method, Run
+from nerfmac import Camera, InputError, Method
 from nerfmac.app.export import PagePath, scene_page, write_scene_page
 from nerfmac.app.paths import View
 from nerfmac.geometry.bounds import Sphere
@@ -64,18 +63,6 @@ def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
     large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
     want = large.color.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
     assert psnr(screenshot(tab), want) > 35
-
-
-def test_what_lies_in_the_file_forbids_and_names(tab, folder):
-    text = (folder / "scene.html").read_text()
-    policy = tab.run("document.querySelector('meta[http-equiv]').content")
-    assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert "unsafe" not in policy
-    assert policy.endswith("base-uri 'none'; form-action 'none'")
-    assert tab.page.title() == "Two <balls> & more"
-    assert "Two <balls> & more" in tab.run("document.querySelector('[name=description]').content")
-    assert tab.run("document.getElementById('still').alt").startswith("Two <balls> & more, seen")
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
 
 
 def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
@@ -133,23 +120,6 @@ def test_without_scripts_one_line_says_how_to_open_the_page(trained, open_page):
     other.close()
 
 
-def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
-    white = (1.0, 1.0, 1.0)
-    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}}, background=white)
-    other.rest()
-    lens = other.run(
-        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
-        "(document.body.nerfmac.flight)"
-    )
-    assert lens[:2] == [48, 96]
-    hide_words(other)
-    view = View.initial(trained.scene.cameras, trained.scene.up)
-    want = trained.render(view.camera(48, 48)).color
-    seen = screenshot(other)[24:72]
-    assert psnr(seen.astype(np.float32), want) > 22
-    other.close()
-
-
 @pytest.mark.parametrize(("width", "height"), [(96, 72), (48, 96), (72, 144)])
 def test_the_still_is_what_the_field_will_show(trained, open_page, width, height):
     context = {"viewport": {"width": width, "height": height}}
@@ -162,41 +132,6 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     want = trained.render(camera, trained.scene.backdrop).color
     assert psnr(screenshot(other), want) > 25, "another part of the scene, or another background"
     other.close()
-
-
-def test_the_background_is_the_backdrop_of_the_scene_and_the_title_the_runs_name(
-    trained, open_page, tmp_path
-):
-    color = (0.1, 0.3, 0.6)
-    run = replace(trained, scene=replace(trained.scene, mean_color=color))
-    run.save(tmp_path / "my-desk")
-    other = open_page(Run.load(tmp_path / "my-desk"))
-    other.rest()
-    scene = other.run("JSON.parse(document.getElementById('scene').textContent)")
-    assert scene["background"] == pytest.approx(color, abs=1e-3)
-    assert other.page.title() == "my-desk"
-    other.close()
-
-
-def test_the_share_button_offers_the_file_itself(trained, open_page, folder):
-    # Chromium on a desktop has no dialog to share with, so a stand-in hears what it would get.
-    shares = """navigator.share = async (content) => (window.shared = content);
-      navigator.canShare = (content) => content.files?.[0].type === "text/html";"""
-    other = open_page(trained, shares, title="Balls")
-    other.rest()
-    other.page.get_by_role("button", name="Share").click()
-    given = other.run(
-        "async () => [shared.title, shared.files[0].name, await shared.files[0].text()]"
-    )
-    assert given[:2] == ["Balls", "scene.html"]
-    (folder / "shared").mkdir()
-    (folder / "shared" / "scene.html").write_text(given[2], encoding="utf-8")
-    other.close()
-    copy = type(other)(other.browser, folder / "shared" / "scene.html")
-    copy.rest()
-    assert copy.run("document.querySelectorAll('#buttons button').length") == 2
-    assert copy.page.get_by_role("button", name="Share").count() == 0, "no dialog, no button"
-    copy.close()
 
 
 def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
@@ -314,20 +249,7 @@ def test_a_narrow_page_of_a_scene_with_surroundings_shows_no_more_than_the_photo
     wide, narrow = (scene_page.still_camera(view, side, *size) for size in ((90, 60), (60, 90)))
     assert narrow.lens.fl_y / 90 == pytest.approx(wide.lens.fl_y / 60 * min(1.0, 60 / 90 / side))
     x, y = run.scene.cameras[0].lens.tangents
-    assert side <= 0.75 * min(x / y, y / x)
+    assert side <= 0.6 * min(x / y, y / x)
     if radius == 0.1:  # The subject, a tenth of the distance, is whole on the narrowest page.
         camera = scene_page.still_camera(view, side, 20, 200)
         assert 10 / camera.lens.fl_x == pytest.approx(np.tan(np.arcsin(0.115)), rel=1e-6)
-
-
-def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
-    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
-    screen = "document.body.nerfmac.flight.screen"
-    for shown in ("field", "still"):
-        other.rest()
-        other.run(f"window.before = {screen}, {screen}.tracer.device.destroy()")
-        after = f"{screen} && {screen} !== window.before"
-        other.wait(after if shown == "field" else "document.body.dataset.shows === 'still'")
-        assert other.shows() == shown
-    assert other.run("document.querySelectorAll('canvas').length") == 0
-    other.close()

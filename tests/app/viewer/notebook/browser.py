@@ -14,16 +14,16 @@ ON_A_MAC = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
-FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+)
 NO_FRAME_RATE_LIMIT = "--disable-frame-rate-limit"
 """Flag for pages without a window, which otherwise get about two frames a second."""
+WEBGPU = (
+    *("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-unsafe-swiftshader"),
+)
+"""Chromium's flags for WebGPU and WebGL without a GPU."""
 
 
 def chromium(own: str) -> str:

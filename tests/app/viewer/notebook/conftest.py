@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
 from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
 
@@ -28,13 +27,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with Lab(tmp_path_factory.mktemp("lab")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Headless Chromium; it ends with each file, as its event loop runs in this thread."""
-    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Goal, Run, load_scene, train
-from tests.scene_factory import CONFIG, nerfmac, write_scene
+from tests.scene_factory import CONFIG, write_scene
 
 RECORD = "document.querySelector('.nerfmac-viewer')?.nerfmac"
 WAIT = 120_000  # milliseconds; machines may be busy
@@ -123,18 +123,6 @@ def test_a_request_without_the_token_is_refused(served):
         assert page.status == 200
 
 
-def test_two_viewers_in_one_browser_do_not_lock_each_other_out(served, browser):
-    context = browser.new_context()
-    pages = [context.new_page() for _ in range(2)]
-    for page in pages:
-        page.goto(served("run").address)
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    for page in pages:
-        assert page.reload().status == 200
-        page.wait_for_function(f"() => {RECORD}?.lastFrame", timeout=WAIT)
-    context.close()
-
-
 PAUSES = """
   window.pauses = [];
   const later = window.setTimeout;
@@ -181,33 +169,6 @@ def test_other_devices_get_an_address_and_a_code_to_scan(served):
     assert len(blocks) > 12
     listening = served("run")
     assert listening.address.startswith("http://127.0.0.1:")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "--", "--debug"), "add --lab"),
-        (("run", "--lan", "--lab"), "cannot be used together"),
-        (("nothing-here",), "nothing-here"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(folder, monkeypatch, capsys, arguments, words):
-    monkeypatch.chdir(folder)
-    before = sorted(folder.rglob("*"))
-    assert nerfmac("view", *arguments) == 2
-    out, err = capsys.readouterr()
-    assert (out, len(err.splitlines())) == ("", 1)
-    assert words in err
-    assert sorted(folder.rglob("*")) == before
-
-
-def test_a_port_in_use_is_reported(served, folder, monkeypatch, capsys):
-    view = served("run")
-    port = re.search(r":(\d+)/", view.address)[1]
-    assert served("run").address.split(":")[2] != view.address.split(":")[2], "the next free one"
-    monkeypatch.chdir(folder)
-    assert nerfmac("view", "run", "--port", port) == 2
-    assert f"port {port} is not available" in capsys.readouterr().err
 
 
 def status_of(address):

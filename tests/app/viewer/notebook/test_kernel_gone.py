@@ -51,6 +51,7 @@ def test_a_kernel_that_hangs_or_crashes_is_reported_and_one_that_answers_again_i
     is_reported(sight)
 
 
+@pytest.mark.daily
 def test_a_restarted_kernel_is_reported_and_a_page_loaded_again_shows_the_saved_image(viewing):
     tab = viewing.tabs[-1]
     tab.wait_for(lambda: tab.page.locator(IMAGE).count() == 1)
@@ -106,6 +107,7 @@ def start_and_watch(desk, sight, delay):
     assert desk.run("[page.is_touched for page in viewer._session.pages.values()]") == [False]
 
 
+@pytest.mark.daily
 def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
     start_and_watch(desk, sight, 4.0)
     tab = sight.tab

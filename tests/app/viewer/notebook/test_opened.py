@@ -68,6 +68,7 @@ def look(tab):
     return sight
 
 
+@pytest.mark.daily
 def test_the_first_cell_shows_the_scene_at_each_opening(made, browser, tmp_path):
     notebook = made / "view.ipynb"
     with viewing(made, tmp_path / "first", browser) as tab:

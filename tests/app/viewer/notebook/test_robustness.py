@@ -54,6 +54,7 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, balls):
     assert desk.run("len(two._worker._due)") == 1
 
 
+@pytest.mark.daily
 def test_an_interrupted_kernel_trains_on_and_shows_it(desk, balls):
     desk.expect("KeyboardInterrupt")
     waiting = "print('under way')\nviewer.wait()"

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.app.viewer.notebook.browser import chromium
-from tests.conftest import ROOT
+from tests.conftest import ROOT, daily_but
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -15,7 +15,7 @@ RUNS = {
     "bench_page": (("RUN", "PAGE", "--image", "OUT.jpg"), {"TURNING": 0.5, "SIZE": (96, 60)}),
     "bench_viewer": (("RUN", "--drags", 1, "--json", "OUT.json"), {"SECONDS": 0.5}),
     "moving_images": (("viewer", "OUT.webp"), {"SHOTS": 2, "LAST_STEP": 2}),
-    "viewer_image": (("RUN", "OUT.png"), {}),
+    "viewer_image": (("RUN", "OUT.png", "--phone", "OUT2.png"), {}),
 }
 """Arguments of each script, and the constants that make its work short."""
 MAIN = """import sys
@@ -36,7 +36,7 @@ def places(tmp_path_factory):
     return {"RUN": run, "PAGE": page}
 
 
-@pytest.mark.parametrize("script", RUNS)
+@pytest.mark.parametrize("script", daily_but(RUNS, "viewer_image"))
 def test_a_script_runs(script, places, tmp_path):
     chromium("none")  # Skips the test without a browser.
     words, constants = RUNS[script]

@@ -1,7 +1,6 @@
 """The page alone, in Chromium: a server for its modules, and views with a test as their kernel."""
 
 import http.server
-import os
 import threading
 from pathlib import Path
 
@@ -35,18 +34,6 @@ def origin():
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture(scope="package")
-def browser():
-    """Headless Chromium; it ends with this folder, as its event loop runs in this thread."""
-    try:
-        from tests.app.viewer.notebook.browser import NO_FRAME_RATE_LIMIT, running_chromium
-    except ModuleNotFoundError as error:
-        reason = f"needs Playwright ({error})"
-        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
-    with running_chromium(NO_FRAME_RATE_LIMIT) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")

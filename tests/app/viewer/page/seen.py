@@ -3,6 +3,7 @@
 import numpy as np
 
 from nerfmac.app.paths.view import View
+from tests.pinhole import pixel_rays, sphere_hits
 
 BALLS = (((1.6, 0.2, 2.1), 0.5, (0.9, 0.3, 0.1)), ((0.2, 1.7, 1.5), 0.6, (0.2, 0.7, 0.3)))
 """Center, radius and color."""
@@ -12,11 +13,7 @@ FLOOR = 0.5
 
 def seen(view: View, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     """Return colors, uint8 (h, w, 3), and distances, float32 (h, w); 0 for the background."""
-    row, column = np.mgrid[:height, :width] + 0.5
-    focal = 0.5 * height / np.tan(0.5 * view.fov)
-    local = np.stack([column - 0.5 * width, 0.5 * height - row, -focal + 0 * row], axis=-1)
-    ray = local / np.linalg.norm(local, axis=-1, keepdims=True) @ view.pose[:, :3].T
-    eye = view.pose[:, 3]
+    eye, ray = pixel_rays(view.camera(width, height))
     color = 0.5 + 0.4 * np.sin(ray * [2.0, 5.0, 4.0] + [0.0, 1.0, 2.0])
     distance = np.full(ray.shape[:2], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -27,11 +24,10 @@ def seen(view: View, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
     color = np.where(is_floor[..., None], tiles * [1.0, 0.8, 0.6], color)
     distance = np.where(is_floor, hit, distance)
     for center, radius, paint in BALLS:
-        along = ray @ (np.array(center) - eye)
-        under = along**2 - np.sum((np.array(center) - eye) ** 2) + radius**2
-        hit = along - np.sqrt(np.maximum(under, 0.0))
-        is_nearer = (under > 0.0) & (hit > 0.0) & (hit < distance)
-        normal = (eye + hit[..., None] * ray - center) / radius
+        hit = sphere_hits(eye, ray, center, radius)
+        is_nearer = hit < distance
+        spot = eye + np.where(is_nearer, hit, 0.0)[..., None] * ray
+        normal = (spot - center) / radius
         light = 0.6 + 0.4 * normal @ np.array([0.4, 0.5, 0.7])
         color = np.where(is_nearer[..., None], light[..., None] * paint, color)
         distance = np.where(is_nearer, hit, distance)

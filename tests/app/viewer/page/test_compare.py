@@ -72,34 +72,6 @@ def test_each_mode_shows_what_it_says_all_over(compared):
         assert seen == [None if color is None else near(color)] * 3
 
 
-def test_a_comparison_ends_with_the_first_frame_without_one(compared):
-    compared.show(2, [RENDERED])
-    assert not compared.page.locator(".nerfmac-compare").is_visible()
-    assert not compared.control("Divider").is_visible()
-    assert over(compared, 330) is None
-
-
-@pytest.mark.parametrize(
-    ("index", "button", "to"), [(2, "Next photo", 0), (0, "Previous photo", 2)]
-)
-def test_arrows_go_round_the_training_cameras(compared, index, button, to):
-    compared.show(2, [RENDERED], compared=index)
-    photo(compared, index)
-    compared.page.locator(".nerfmac-compare").wait_for()
-    compared.button(button).click()
-    assert [each["index"] for each in compared.sent("stand")] == [to]
-
-
-def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
-    poses = [[*POSE[:3], 9.0, *POSE[4:]], [*POSE[:3], 4.5, *POSE[4:]]]
-    cameras = [{"pose": pose, "lens": LENS, "aspect": 1.0} for pose in poses]
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"], "sizes": []})
-    view.show(1)
-    view.button("View panel").click()
-    view.button("Compare with nearest photo").click()
-    assert [each["index"] for each in view.sent("stand")] == [1]
-
-
 COLUMNS, ROWS = 46, 31
 
 
@@ -135,21 +107,3 @@ def test_triangles_face_one_way_and_cover_the_grid_once(triangles):
     twice = (bx - ax) * (cy - ay) - (cx - ax) * (by - ay)
     assert (twice >= 0).all()
     assert twice.sum() == 2 * (COLUMNS - 1) * (ROWS - 1)
-
-
-def test_a_comparison_waits_for_the_full_rendering(view):
-    cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
-    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"], "sizes": []})
-    view.show(1, [RENDERED], compared=1, psnr=None, scale=0.25)
-    photo(view)
-    label = view.page.locator(".nerfmac-compared")
-    label.wait_for()
-    assert label.inner_text() == "train/b.png · rendering …"
-    assert [over(view, x) for x in (5, 634)] == [near(PHOTO)] * 2, "the photo alone"
-    assert view.page.locator(".nerfmac-divider").is_hidden()
-    view.show(2, [RENDERED], compared=1, psnr=31.27)
-    assert label.inner_text() == "train/b.png · 31.3 dB"
-    assert over(view, 5) is None
-    assert view.page.locator(".nerfmac-divider").is_visible()
-    view.show(3, [RENDERED], compared=1, psnr=None, scale=0.25)
-    assert over(view, 5) is None, "it has begun"

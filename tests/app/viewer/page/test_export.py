@@ -34,34 +34,6 @@ def test_a_format_suggests_its_file_and_a_name_without_an_extension_gets_one(pan
     assert panel.sent()[0]["name"] == "mine.obj"
 
 
-def test_the_panel_tells_whether_the_crop_box_is_in_force(panel):
-    words = panel.page.get_by_text("Only the part inside the crop box")
-    assert words.count() == 0
-    panel.state(settings={"crop": [[0, 0, 0], [1, 1, 1]]})
-    assert words.is_visible()
-    panel.control("Format").select_option("cameras")
-    assert words.count() == 0
-
-
-def test_progress_is_shown_and_the_file_until_the_next_export(panel):
-    panel.state(export={"name": "balls.glb", "stage": "depth", "done": 0.254})
-    bar = panel.page.get_by_role("progressbar", name="Progress of the export")
-    assert bar.get_attribute("aria-valuenow") == "25"
-    panel.page.get_by_text("balls.glb: depth 25 %").wait_for()
-    assert not panel.button("Export the scene to the file").is_visible()
-    panel.button("Cancel the export").click()
-    assert panel.sent() == [{"kind": "cancel_export"}]
-    file = {"name": "balls.glb", "path": "/there/runs/balls.glb", "size": "2.1 MB", "home": "/me"}
-    panel.state(exported=file)
-    assert not bar.is_visible()
-    done = panel.page.locator(".nerfmac-exported")
-    assert done.inner_text() == "Saved /there/runs/balls.glb (2.1 MB)"
-    panel.state(exported=file, training={"step": 9})
-    assert done.is_visible()
-    panel.state(export={"name": "balls.ply", "stage": "", "done": 0})
-    assert not done.is_visible()
-
-
 @pytest.mark.parametrize(
     ("root", "address"),
     [

@@ -26,15 +26,6 @@ def test_a_frame_fills_the_image_and_one_of_another_aspect_has_dark_bars_beside_
     assert color_at(view, 430, 475) == list(BLUE)
 
 
-def test_what_is_no_image_is_acked_and_the_frame_before_stays(view):
-    view.show(1)
-    view.say({"kind": "frame", "id": 2, "width": 4, "height": 3, "t": None}, b"no jpeg")
-    view.say({"kind": "frame", "id": 3, "width": 4, "height": 3, "t": None})
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
-    assert acks(view) == [1, 2, 3]
-    assert color_at(view, 20, 10) == list(RED)
-
-
 def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view):
     view.run("held = []")
     for number, color in enumerate((RED, GREEN, BLUE, RED)):
@@ -79,17 +70,3 @@ def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):
     view.run("output.style.width = '320px'")
     ready = view.wait_for("ready")
     assert [ready["width"], ready["height"]] == [320, 480]
-
-
-def test_the_lower_edge_can_be_dragged_and_moved_by_keys(view):
-    grip = view.control("Height of the image")
-    box = grip.bounding_box()
-    mouse = view.page.mouse
-    mouse.move(box["x"] + 300, box["y"] + 4)
-    mouse.down()
-    mouse.move(box["x"] + 300, box["y"] + 104, steps=3)
-    mouse.up()
-    mouse.move(box["x"] + 300, box["y"] + 300)
-    assert view.sent("size")[-1]["height"] == 580
-    view.page.keyboard.press("ArrowUp")
-    assert view.sent("size")[-1]["height"] == 560

@@ -38,24 +38,6 @@ def test_without_a_kernel_the_still_is_shown_until_one_speaks(open_view):
     assert color_at(view, 320, 240) == [30, 30, 200]
 
 
-def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):
-    notice = view.page.get_by_role("alert")
-    assert not notice.is_visible()
-    view.state(notice="There is no file path.json.")
-    assert notice.inner_text() == "There is no file path.json."
-    view.button("Dismiss").click()
-    view.state(notice="There is no file path.json.", training={"step": 5})
-    assert not notice.is_visible()
-    view.state(notice="Training diverged.")
-    assert notice.inner_text() == "Training diverged."
-    view.button("Dismiss").click()
-    view.state()
-    view.state(notice="Training diverged.")
-    assert notice.is_visible(), "it has happened again"
-    view.state()
-    assert not notice.is_visible()
-
-
 WATCH_WHAT_RUNS = """() => {
   window.running = new Set();
   const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],
@@ -121,42 +103,3 @@ def test_a_view_that_ends_leaves_nothing_behind(open_view):
     view.run("dispatchEvent(new Event('blur')); output.style.width = '300px'")
     assert view.run("sent") == []
     view.page.reload()
-
-
-def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view):
-    view.show(1)
-    view.show(2, compared=0)
-    view.say({"kind": "photo", "index": 0, "width": 1, "height": 1, "name": "a"}, jpeg([ORANGE]))
-    view.page.locator(".nerfmac-compare").wait_for()
-    view.forget()
-    view.run("held = []")
-    view.frame(3)
-    view.page.wait_for_function("held.length === 1")
-    view.run("endView(); held[0]()")
-    view.settle()
-    assert view.run("sent.filter((each) => each.kind === 'ack')") == []
-    assert view.run("decoded.map((bitmap) => bitmap.width)") == [0, 0, 0, 0]
-
-
-def test_two_views_of_one_model_are_both_whole(view):
-    view.run(
-        """async () => {
-          const { default: viewer } = await import("/page/main.js");
-          const other = document.createElement("div");
-          other.id = "other";
-          document.body.append(other);
-          window.endOther = viewer.render({ model, el: other });
-        }"""
-    )
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ready').length === 2")
-    view.state(training={"step": 77})
-    view.show(5)
-    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
-    told = view.page.locator(".nerfmac-summary").all_inner_texts()
-    assert told == ["step 77 · 27.3 dB in training"] * 2
-    view.run("endOther()")
-    assert view.run("other.childElementCount") == 0
-    view.run("other.remove()")
-    view.forget()
-    view.show(6)
-    assert [each["id"] for each in view.sent("ack")] == [6]

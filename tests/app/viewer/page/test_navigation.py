@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -42,65 +41,12 @@ def test_a_point_lies_where_it_was_computed_by_hand(call):
         assert call(PROJECTION, "projectPoint", POSE, LENS, [5.0 - depth, 1.2, 2.1], 0.1) is None
 
 
-def test_a_line_is_cut_where_it_passes_behind(call):
-    from_ahead, to_behind = [1.0, 1.5, 2.25], [9.0, 1.5, 2.25]
-    there = call(PROJECTION, "projectLine", POSE, LENS, from_ahead, to_behind, 0.5)
-    back = call(PROJECTION, "projectLine", POSE, LENS, to_behind, from_ahead, 0.5)
-    # at depth 0.5: x = 0.45 + 0.75 * 0.5 / 0.5, y = 0.55 - 0.25 / 0.5
-    assert np.ravel(there) == pytest.approx([0.54375, 0.4875, 1.2, 0.05])
-    assert np.ravel(back) == pytest.approx([1.2, 0.05, 0.54375, 0.4875])
-
-
 def test_a_ray_passes_through_the_point_that_is_seen_there(call):
     point = np.array([0.3, -0.4, 0.9])
     x, y, depth = call(PROJECTION, "projectPoint", ASKEW, LENS, point.tolist(), 0.1)
     ray = call(PROJECTION, "rayThrough", ASKEW, LENS, x, y)
     reached = np.array(ray["origin"]) + depth * np.array(ray["direction"])
     assert reached == pytest.approx(point)
-
-
-@pytest.mark.parametrize(
-    ("area", "image", "rectangle"),
-    [
-        ((900, 480), (256, 256), (210, 0, 480, 480)),
-        ((300, 500), (600, 400), (0, 150, 300, 200)),
-        ((901, 481), (225, 120), (0, 0, 901, 481)),  # the same aspect, in whole pixels
-        ((901, 481), (1920, 1080), (22.9444, 0, 855.1111, 481)),
-        ((1, 1), (1, 1), (0, 0, 1, 1)),
-    ],
-)
-def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image, rectangle):
-    fitted = call(PROJECTION, "fitRectangle", *area, *image)
-    assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
-        list(rectangle), rel=1e-5
-    )
-
-
-NUMBERS = "controls/numbers"
-
-
-@pytest.mark.parametrize(
-    ("function", "values", "want"),
-    [
-        ("withPrefix", [0], "0"),
-        ("withPrefix", [999.7], "1 k"),
-        ("withPrefix", [1234567], "1.23 M"),
-        ("grouped", [1234567], "1\u2009234\u2009567"),
-        ("grouped", [999], "999"),
-        ("duration", [4.21], "4.2 s"),
-        ("duration", [59.6], "1:00"),
-        ("duration", [7207], "2:00:07"),
-        ("roundTicks", [0, 3600, 4], [0, 1000, 2000, 3000]),
-        ("roundTicks", [17.3, 31.2, 3], [20, 25, 30]),
-        ("logTicks", [0.0008, 0.3], [0.001, 0.01, 0.1]),
-        ("logTicks", [0.0015, 0.03], [0.002, 0.005, 0.01, 0.02]),
-        ("withEnding", [" video ", ".mp4"], "video.mp4"),
-        ("withEnding", ["video.MP4", ".mp4"], "video.MP4"),
-    ],
-)
-def test_numbers_ticks_and_names_read_as_people_write_them(call, function, values, want):
-    got = call(NUMBERS, function, *values)
-    assert got == (want if isinstance(want, str) else pytest.approx(want))
 
 
 PAGE = Path(viewer.__file__).parent / "page"
@@ -121,8 +67,3 @@ def test_every_module_is_in_it_once_and_after_what_it_imports():
         for name in re.findall(r'from "(.+\.js)"', path.read_text()):
             imported = (path.parent / name).resolve()
             assert places[imported] < places[path], f"{path.name} before {imported.name}"
-
-
-def test_no_two_modules_use_one_name():
-    names = Counter(name for path in MODULES for name in TOP_LEVEL.findall(path.read_text()))
-    assert [name for name, count in names.items() if count > 1] == []

@@ -147,20 +147,6 @@ def test_photos_lie_in_the_frusta_and_under_the_pointer(cameras):
     assert cameras.sent("stand")[0]["index"] == 0
 
 
-def test_the_path_and_its_keyframes_are_drawn_and_can_be_hidden(shown):
-    ends = [[1.0, 0.0, 2.0], [1.0, 2.0, 2.5]]
-    keyframes = [{"pose": pose_at(*end), "fov": 40.0} for end in ends]
-    shown.state(path=[*ends], keyframes=keyframes)
-    shown.settle()
-    middle = place_of([1.0, 1.0, 2.25])
-    assert is_drawn(shown, *middle)
-    assert is_drawn(shown, *place_of(ends[1]))
-    shown.button("View panel").click()
-    shown.control("Camera path").click()
-    shown.settle()
-    assert not is_drawn(shown, *middle)
-
-
 @pytest.fixture
 def cropped(shown):
     """A view with the crop box on, as the kernel has confirmed: else it goes after a second."""
@@ -182,26 +168,6 @@ def drag(view, start, to):
     view.page.mouse.down()
     view.page.mouse.move(*to, steps=4)
     view.page.mouse.up()
-
-
-def test_the_crop_box_begins_around_the_subject_if_the_kernel_knows_it(view):
-    subject = [[0.1, 0.4, 1.2], [0.6, 0.9, 1.7]]
-    view.state(scene={"subject": subject})
-    view.button("View panel").click()
-    view.control("Crop box").click()
-    assert crops(view) == [subject]
-
-
-def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
-    assert crops(cropped) == [CUBE]
-    inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]
-    cropped.state(settings={"crop": inner})
-    cropped.button("View panel").click()
-    toggle = cropped.control("Crop box")
-    toggle.click()
-    cropped.state(settings={"crop": None})
-    toggle.click()
-    assert crops(cropped) == [CUBE, None, inner]
 
 
 @pytest.mark.parametrize(("axis", "side"), [(1, 0), (1, 1), (2, 0), (2, 1)])

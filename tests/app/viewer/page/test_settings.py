@@ -47,54 +47,6 @@ def test_the_field_of_view_belongs_to_the_view_and_a_range_to_the_kernel(panel):
     assert [slider.get_attribute(end) for end in ("min", "max")] == ["10", "120"]
 
 
-def test_a_slider_of_training_has_its_own_scale(view):
-    view.button("Training panel").click()
-    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
-    sent = []
-    for label, before, place, name, value in (
-        ("Training share", "0.7", "0.25", "share", 0.25),
-        ("Learning rate", "0.3", "-1", "rate", 0.1),
-        ("Learning rate", "-1", "0.5", "rate", 3.16),
-        ("Most rays a step", "12", "10", "rays", 1024),
-        ("Most rays a step", "10", "21", "rays", None),
-    ):
-        assert view.control(label).input_value() == before
-        view.control(label).fill(place)
-        sent.append({name: value})
-        assert values(view) == sent
-
-
-def test_a_limit_is_a_number_or_none(view):
-    view.button("Training panel").click()
-    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
-    sent = []
-    for label, typed, name, value in (
-        ("Stop after steps", "2500", "steps", 2500),
-        ("Stop after steps", "", "steps", None),
-        ("Stop after seconds", "12.5", "seconds", 12.5),
-    ):
-        view.control(label).fill(typed)
-        view.page.keyboard.press("Enter")
-        sent.append({name: value})
-        assert values(view) == sent
-    box = view.control("Stop after steps")
-    box.fill("77")
-    view.state(settings={"steps": 500})
-    assert box.input_value() == "77", "what is typed stays"
-
-
-def test_an_older_value_under_way_does_not_move_the_control_back(panel):
-    slider = panel.control("Exposure")
-    slider.fill("2")
-    panel.state(settings={"exposure": 0.5})  # sent before the kernel heard of 2
-    assert slider.input_value() == "2"
-    panel.state(settings={"exposure": 2.0})
-    panel.forget()
-    panel.state(settings={"exposure": -1.0, "mode": "depth", "rays": None})  # by another client
-    assert slider.input_value() == "-1"
-    assert panel.sent() == [], "what the kernel says is not sent back"
-
-
 def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
     slider = panel.control("Exposure")
     slider.fill("4")
@@ -102,36 +54,6 @@ def test_a_value_that_the_kernel_does_not_take_is_taken_back(panel):
     panel.page.wait_for_function(
         "document.querySelector('[aria-label=\"Exposure\"]').value === '3'"
     )
-
-
-def test_a_slider_that_is_held_stays_and_follows_when_it_is_let_go(panel):
-    slider = panel.control("Exposure")
-    box = slider.bounding_box()
-    panel.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    panel.page.mouse.down()
-    panel.page.mouse.move(box["x"] + 0.8 * box["width"], box["y"] + 4, steps=3)
-    held = slider.input_value()
-    assert float(held) > 1.0
-    panel.state(settings={"exposure": float(held)})
-    panel.state(settings={"exposure": -2.0})
-    assert slider.input_value() == held
-    panel.page.mouse.up()
-    panel.page.wait_for_function(
-        "document.querySelector('[aria-label=\"Exposure\"]').value === '-2'"
-    )
-
-
-def test_panels_open_one_at_a_time_and_close_again(view):
-    names = ["Training", "View", "Path"]
-    panels = [view.page.get_by_role("region", name=name, exact=True) for name in names]
-    for index, name in enumerate(names):
-        view.button(f"{name} panel").click()
-        assert [panel.is_visible() for panel in panels] == [index == other for other in range(3)]
-        assert view.button(f"{name} panel").get_attribute("aria-expanded") == "true"
-    view.button("Path panel").click()
-    assert not any(panel.is_visible() for panel in panels)
-    view.button("Reset view (R)").click()
-    assert [each["kind"] for each in view.sent()] == ["reset"]
 
 
 def test_every_control_has_a_name(view):
@@ -149,33 +71,3 @@ def test_the_view_fills_the_screen_and_comes_back(view):
     assert [size["width"] > 640, size["height"] > 480] == [True, True]
     view.button("Full screen").click()
     view.page.wait_for_function("document.fullscreenElement === null")
-
-
-def test_a_device_without_full_screen_has_no_button_for_it(open_view):
-    view = open_view()
-    view.run("Object.defineProperty(document, 'fullscreenEnabled', { get: () => undefined })")
-    view.run("start({ width: '640px', still: '' })")
-    view.live()
-    assert view.button("Full screen").count() == 0
-    assert view.button("Reset view (R)").count() == 1
-    view.page.reload()
-
-
-def test_text_in_inputs_is_large_enough_for_a_finger(open_view):
-    """iOS zooms in on an input with less than 16 px."""
-    view = open_view(has_touch=True).live()
-    sizes = view.run(
-        """() => [...document.querySelectorAll("input, select")].map(
-          (each) => [each.type, parseFloat(getComputedStyle(each).fontSize)])"""
-    )
-    assert len(sizes) > 10
-    assert [size for size in sizes if size[1] < 16] == []
-
-
-def test_additional_outputs_of_the_field_are_modes(panel):
-    panel.state(scene={"extra_modes": ["extra:normal"]})
-    panel.state(scene={"extra_modes": ["extra:normal"]})
-    texts = panel.control("Mode").locator("option").all_inner_texts()
-    assert texts.count("Output: normal") == 1
-    panel.control("Mode").select_option("extra:normal")
-    assert values(panel) == [{"mode": "extra:normal"}]

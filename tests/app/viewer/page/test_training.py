@@ -14,38 +14,6 @@ def panel(view):
     return view
 
 
-def number(view, name):
-    return view.page.locator(f"dd[data-name={name}]").inner_text()
-
-
-def test_the_numbers_are_written_with_their_units(panel):
-    names = ("step", "seconds", "left", "loss", "psnr", "held-out")
-    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB"]
-    want.append("25.0 dB, 3 of 9 held-out views, at step 9\u2009000")
-    assert [number(panel, name) for name in names] == want
-    bar = panel.page.get_by_role("progressbar", name="Progress of training")
-    assert bar.get_attribute("aria-valuenow") == "25"
-    summary = panel.page.locator(".nerfmac-summary").inner_text()
-    assert summary == "step 12\u2009345 · 27.3 dB in training"
-
-
-def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
-    labels = panel.page.locator(".nerfmac-numbers dt").all_inner_texts()
-    assert {"training PSNR", "held-out PSNR"} <= {label.strip() for label in labels}
-    held_out = {"psnr": 25.5, "step": 12345, "views": 9, "of": 9, "word": "good"}
-    button = panel.page.locator(".nerfmac-numbers button")
-    button.click()
-    assert panel.sent() == [{"kind": "measure"}]
-    panel.state(measured=[3, 9])
-    assert (number(panel, "held-out"), button.is_disabled()) == ("comparing 3 of 9 …", True)
-    panel.state(held_out=held_out)
-    assert (number(panel, "held-out"), button.is_disabled()) == ("25.5 dB, 9 held-out views", True)
-    panel.state(held_out={**held_out, "step": 12000})
-    assert button.is_enabled(), "training has gone on"
-    panel.state(training={"message": "compiling kernels"})
-    assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
-
-
 def test_the_end_of_training_and_the_quality_of_new_views_are_told_in_words(view):
     summary = view.page.locator(".nerfmac-summary")
     done = {"is_running": False, "has_finished": True, "step": 9000}
@@ -82,16 +50,6 @@ def test_one_button_starts_and_pauses(view):
     assert [each["kind"] for each in view.sent()] == ["train", "pause", "train"]
 
 
-def test_a_run_without_its_images_cannot_be_trained_and_says_why(panel):
-    panel.state(training={"can_train": False})
-    assert panel.button("Continue training").is_disabled()
-    assert panel.control("Training share").is_disabled()
-    panel.page.get_by_text("without its photos").wait_for()
-    panel.state()
-    assert panel.control("Training share").is_enabled()
-    assert not panel.page.get_by_text("without its photos").is_visible()
-
-
 def readout(view, part):
     """The text of the chart at a fraction of its width."""
     box = view.page.locator("canvas.nerfmac-curve").bounding_box()
@@ -108,14 +66,3 @@ def test_the_curve_is_read_at_the_nearest_point_and_points_are_appended_or_repla
     assert readout(panel, 0.2).startswith("step 700 ")
     panel.page.mouse.move(5, 5)
     assert panel.page.locator(".nerfmac-readout").inner_text() == ""
-
-
-def test_what_is_refined_is_chosen_before_the_first_step_and_told_afterwards(panel):
-    poses, exposures = (panel.page.get_by_role("switch", name=name) for name in ("Poses", "Expos"))
-    assert poses.is_disabled()
-    assert exposures.is_checked()
-    panel.state(training={"step": 0})
-    poses.click()
-    assert panel.sent()[-1] == {"kind": "refine", "name": "poses", "on": True}
-    panel.state(training={"step": 0, "is_running": True})
-    assert poses.is_disabled()
