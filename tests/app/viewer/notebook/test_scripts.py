@@ -15,7 +15,10 @@ RUNS = {
     "bench_page": (("RUN", "PAGE", "--image", "OUT.jpg"), {"TURNING": 0.5, "SIZE": (96, 60)}),
     "bench_viewer": (("RUN", "--drags", 1, "--json", "OUT.json"), {"SECONDS": 0.5}),
     "moving_images": (("viewer", "OUT.webp"), {"SHOTS": 2, "LAST_STEP": 2}),
-    "viewer_image": (("RUN", "OUT.png", "--phone", "OUT2.png"), {}),
+    "viewer_image": (
+        ("RUN", "OUT.png", "--phone", "OUT2.webp"),
+        {"PHONE": {"viewport": {"width": 39, "height": 84}}},
+    ),
 }
 """Arguments of each script, and the constants that make its work short."""
 MAIN = """import sys
