@@ -63,12 +63,12 @@ def test_the_photo_that_frames_the_scene_best_has_no_fault(fault):
             up = UP + 0.5 * right
         return Camera.look_at(CENTER + factor * away, at, up, LENS)
 
+    def turned(camera: Camera) -> Camera:  # A little, so that no fault is a tie.
+        return Camera.look_at(camera.pose[:, 3], CENTER, UP + 0.05 * camera.pose[:, 0], LENS)
+
     chosen = {0, 4, 8}
-    mixed = [spoiled(c) if index in chosen else c for index, c in enumerate(cameras)]
+    mixed = [spoiled(c) if index in chosen else turned(c) for index, c in enumerate(cameras)]
     assert best_framed(mixed, UP, CENTER) not in chosen
-    one = [c if index == 7 else spoiled(c) for index, c in enumerate(cameras)]
-    if fault in ("aside", "rolled"):
-        assert best_framed(one, UP, CENTER) == 7
 
 
 def test_the_best_photo_of_one_side_is_in_the_middle():

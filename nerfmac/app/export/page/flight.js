@@ -18,6 +18,7 @@ export class Flight {
     this.size = null; // [width, height] of the canvas, once it is known
     this.started = null; // performance.now() at the start of the path, while it plays
     this.isSwaying = false;
+    this.isTouched = false; // whether the user has touched the page
     this.onPlay = () => {};
     this.holders = new Set();
     this.travels = []; // motions that have not been applied to the view yet
@@ -45,7 +46,6 @@ export class Flight {
   }
 
   hold(source) {
-    if (this.isSwaying) this.stop();
     this.holders.add(source);
   }
 
@@ -98,8 +98,15 @@ export class Flight {
     this.run((seconds) => this.viewAt(seconds));
   }
 
-  /** Move slowly around the initial view, until the user moves it, if the GPU is fast enough. */
+  /** The user has touched the page or pressed a key. */
+  touch() {
+    this.isTouched = true;
+    if (this.isSwaying) this.stop();
+  }
+
+  /** Move slowly around the initial view, until `touch`, if the GPU is fast enough. */
   sway() {
+    if (this.isTouched) return;
     this.isSwaying = true;
     const still = { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
     this.run((seconds) => {

@@ -33,7 +33,7 @@ async function openScene() {
   walkByKeys(area, flight, () => flight.reset(), signal);
   watchSize(area, (width, height) => flight.resize(width, height), signal);
   addButtons(flight);
-  fadeHint(area);
+  fadeHint(area, flight);
   area.focus({ preventScroll: true });
   document.body.nerfmac = { flight }; // for end-to-end tests
   await showBest(area, scene, flight);
@@ -88,11 +88,12 @@ function whatIsMissing() {
   return window.isSecureContext ? NO_WEBGPU : NOT_SECURE;
 }
 
-/** Fade out the hint after the first move of the view, or after HINT_TIME. */
-function fadeHint(area) {
+/** Fade out the hint when the page is first touched, or after HINT_TIME. */
+function fadeHint(area, flight) {
   const fade = () => (document.body.dataset.hint = "faded");
+  const touch = () => (fade(), flight.touch());
   for (const type of ["pointerdown", "wheel", "keydown"]) {
-    area.addEventListener(type, fade, { once: true, passive: true });
+    area.addEventListener(type, touch, { once: true, passive: true });
   }
   setTimeout(fade, HINT_TIME);
 }

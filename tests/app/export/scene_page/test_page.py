@@ -196,7 +196,8 @@ def test_nothing_moves_for_readers_who_want_no_motion(trained, open_page, is_pat
 
 
 def test_the_page_sways_around_its_first_view_until_it_is_touched(trained, open_page):
-    other = open_page(trained, context={"reduced_motion": "no-preference"})
+    moving = {"viewport": {"width": 240, "height": 120}, "reduced_motion": "no-preference"}
+    other = open_page(trained, context=moving)
     flight = "document.body.nerfmac.flight"
     other.wait(f"{flight}?.screen")
     home = View.initial(trained.scene.cameras, trained.scene.up)
@@ -207,10 +208,11 @@ def test_the_page_sways_around_its_first_view_until_it_is_touched(trained, open_
         pose = np.reshape(other.view()["pose"], (3, 4))
         assert np.linalg.norm(pose[:, 3] - home.center) == pytest.approx(home.distance, rel=1e-4)
         assert pose[:, 2] @ home.pose[:, 2] > np.cos(0.15)
-    other.page.mouse.move(30, 30)
+    other.page.mouse.move(60, 80)
     other.page.mouse.down()
+    other.wait(f"!{flight}.isPlaying")
     other.page.mouse.up()
-    other.wait(f"!{flight}.isPlaying && !{flight}.screen.isMoving")
+    other.wait(f"!{flight}.screen.isMoving")
     other.close()
 
 
