@@ -73,7 +73,7 @@ class NamedPath:
 
     def lens(self, run: Run) -> Lens:
         """Return the intrinsics of the first view of the path, or of the first training view."""
-        return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
+        return (self._views(run) if self.is_split else run.scene.cameras("train"))[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
         """Return the cameras, in scene coordinates, of the views that the path consists of."""
@@ -92,9 +92,9 @@ class NamedPath:
         if self.is_split:
             move, views = tour, self._views(run)
         else:
-            move, views = MOVES[self.name], run.scene.cameras
+            move, views = MOVES[self.name], run.scene.cameras("train")
         scene = run.scene
-        center = look_at_point(run.renderer(), scene.cameras, scene.up, scene.subject)
+        center = look_at_point(run.renderer(), scene.cameras("train"), scene.up, scene.subject)
         return _scaled(move(views, up=scene.up, frames=frames, size=double, center=center), size)
 
 

@@ -30,6 +30,7 @@ from nerfmac.common import (
     Float64Array,
     InputError,
     appearing,
+    as_json,
     duration,
     read_fields,
     read_json,
@@ -230,7 +231,7 @@ def metrics(
         "kernel_build_seconds": run.build_seconds,
         "variants": variants_here(),
         "wall_seconds": wall_seconds,
-        "train_views": len(run.scene.cameras),
+        "train_views": len(run.scene.cameras("train")),
         "split": run.scene.options.split,
         "held_out": described(run.scene.options.split),
         "extent": run.scene.extent,
@@ -253,10 +254,10 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
     the first view in pixels."""
     lens = run.images().views(split).cameras[0].lens
     return {
-        "scene": run.scene.path,
+        "scene": as_json(run.scene.path),
         "split": split,
         "held_out": described(run.scene.options.split),
-        "train_views": len(run.scene.cameras),
+        "train_views": len(run.scene.cameras("train")),
         "size": [lens.width, lens.height],
         "background": background,
         "blend": run.config.train.blend,

@@ -156,7 +156,7 @@ class PathEditor:
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:
         """Widths and heights of a video, first the default."""
-        lens = self._run().scene.cameras[0].lens
+        lens = self._run().scene.cameras("train")[0].lens
         longest = max(lens.width, lens.height)
 
         def even(pixels: float) -> int:
@@ -167,9 +167,10 @@ class PathEditor:
         return list(dict.fromkeys([*shapes, *SHARED_SIZES]))
 
     def _around(self, name: str) -> CameraPath:
-        scene, move = self._run().scene, MOVES.get(name, tour)
-        views = split_cameras(self._run(), name) if name in SPLITS else scene.cameras
-        center = look_at_point(self._run().renderer(), scene.cameras, scene.up, scene.subject)
+        run, move = self._run(), MOVES.get(name, tour)
+        scene, trained = run.scene, run.scene.cameras("train")
+        views = split_cameras(run, name) if name in SPLITS else trained
+        center = look_at_point(run.renderer(), trained, scene.up, scene.subject)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
         keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
         return CameraPath(keyframes, closed=name in MOVES)

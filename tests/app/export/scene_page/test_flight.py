@@ -21,7 +21,7 @@ def home(trained, tab):
     """Return the first view, after moving the page to it."""
     tab.run("document.getElementById('image').focus()")
     tab.page.keyboard.press("KeyR")
-    view = View.initial(trained.scene.cameras, trained.scene.up)
+    view = View.initial(trained.scene.cameras("train"), trained.scene.up)
     tab.wait("document.body.nerfmac.flight.view === document.body.nerfmac.flight.home")
     assert is_at(tab, view)
     return view
