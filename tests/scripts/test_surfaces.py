@@ -144,8 +144,7 @@ def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatc
         return SimpleNamespace(render=render)
 
     monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
-    model = SimpleNamespace(trained=lambda state: None)
-    run = SimpleNamespace(model=model, state=None, scene=built_in)
+    run = SimpleNamespace(model=SimpleNamespace(trained=lambda _: None), state=None, scene=built_in)
     errors, angle = compare(run, built_in.cameras("test"))
     assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
     assert angle == pytest.approx(10.0, abs=0.1)

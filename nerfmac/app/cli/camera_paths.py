@@ -10,7 +10,6 @@ from nerfmac.app.cli.parsing import similar
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.moves import TOUR_SECONDS
-from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.run.coordinates import file_cameras
 from nerfmac.common import InputError, read_fields, user_path
@@ -93,9 +92,8 @@ class NamedPath:
             move, views = tour, self._views(run)
         else:
             move, views = MOVES[self.name], run.scene.cameras("train")
-        scene = run.scene
-        center = look_at_point(run.renderer(), scene.cameras("train"), scene.up, scene.subject)
-        return _scaled(move(views, up=scene.up, frames=frames, size=double, center=center), size)
+        up, center = run.scene.up, run.center()
+        return _scaled(move(views, up=up, frames=frames, size=double, center=center), size)
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

@@ -25,9 +25,9 @@ from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.run.refinement_report import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import check_same
-from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
+    Float64Array,
     InputError,
     checks,
     interval,
@@ -115,10 +115,10 @@ class Run:
         # A custom component is created once, when all settings are known.
         if not method.has_components:
             model = Model(config, scene.bounds, facts.cameras, method)
-            configuration.check_memory(model, scene, memory_limit())
+            configuration.check_memory(model, scene)
         views = scene.views("train", progress=progress)
         model = Model(resolve(config, facts, views), scene.bounds, views.cameras, method)
-        configuration.check_memory(model, scene, memory_limit())
+        configuration.check_memory(model, scene)
         recorded = scene.recorded(views.mean_color())
         return cls(recorded, model, model.init(views), source=scene)
 
@@ -276,9 +276,18 @@ class Run:
         Returns:
             Cameras in scene coordinates.
         """
-        cameras, up, subject = self.scene.cameras("train"), self.scene.up, self.scene.subject
-        center = look_at_point(self.renderer(), cameras, up, subject)
+        cameras, up, center = self.scene.cameras("train"), self.scene.up, self.center()
         return orbit(cameras, up=up, frames=frames, size=size, center=center)
+
+    def center(self) -> Float64Array | None:
+        """Return the center of camera paths around the subject.
+
+        Returns:
+            Point (3,) in scene coordinates that the training cameras look at, or None if there is
+            no such point.
+        """
+        cameras, scene = self.scene.cameras("train"), self.scene
+        return look_at_point(self.renderer(), cameras, scene.up, scene.subject)
 
     def evaluate(
         self,

@@ -28,7 +28,6 @@ from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
 from nerfmac.backend import backend, choose_device, device_name
-from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common import InputError, user_path
 from nerfmac.config import AUTO, Config, override
@@ -271,7 +270,7 @@ def resume_training(
     else:
         training = Training(Run.load(folder, scene, method=method))
     run = training.run
-    check_memory(run.model, scene, memory_limit())
+    check_memory(run.model, scene)
     _check_test_images(scene, progress=progress and is_first)
     return training
 

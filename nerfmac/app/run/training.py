@@ -194,18 +194,16 @@ class Training:
 
     def save(self) -> None:
         """Save the run in its folder, if it has one."""
-        if self.folder is not None:
-            self.run.save(self.folder)
-            self._note_saved()
+        self._save(self.run.save)
 
     def _save_confirmed(self) -> None:
-        if self.folder is not None:
-            self.run.save_confirmed(self.folder)
-            self._note_saved()
+        self._save(self.run.save_confirmed)
 
-    def _note_saved(self) -> None:
-        assert self.folder is not None
-        self._mark, self.saved_step = run_folder.checkpoint_mark(self.folder), self.run.state.step
+    def _save(self, save: Callable[[Path], None]) -> None:
+        if self.folder is not None:
+            save(self.folder)
+            mark = run_folder.checkpoint_mark(self.folder)
+            self._mark, self.saved_step = mark, self.run.state.step
 
     def _survived(self, goal: Goal) -> Iterator[Report | None]:
         """Yield None during the preparation, and then confirmed reports. After a GPU failure, save

@@ -19,7 +19,6 @@ from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.paths.moves import TOUR_SECONDS
-from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
 from nerfmac.app.viewer.settings import check_ranges
@@ -168,10 +167,8 @@ class PathEditor:
 
     def _around(self, name: str) -> CameraPath:
         run, move = self._run(), MOVES.get(name, tour)
-        scene, trained = run.scene, run.scene.cameras("train")
-        views = split_cameras(run, name) if name in SPLITS else trained
-        center = look_at_point(run.renderer(), trained, scene.up, scene.subject)
-        cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
+        views = split_cameras(run, name) if name in SPLITS else run.scene.cameras("train")
+        cameras = move(views, up=run.scene.up, frames=MOVE_KEYFRAMES, center=run.center())
         keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
         return CameraPath(keyframes, closed=name in MOVES)
 

@@ -8,7 +8,6 @@ from nerfmac.app.run import Run, Training, config_of
 from nerfmac.app.run.configuration import check_memory, facts_of
 from nerfmac.app.run.start import beginning
 from nerfmac.app.scenes import Scene
-from nerfmac.backend.memory import memory_limit
 from nerfmac.config import Config, override
 from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
@@ -33,7 +32,7 @@ class Preview:
         facts = facts_of(self.scene)
         self.config = resolve(config_of(self.config), facts)
         model = Model(self.config, self.scene.bounds, facts.cameras, self.method)
-        check_memory(model, self.scene, memory_limit())
+        check_memory(model, self.scene)
         state = model.preview(facts.cameras)
         self.run = Run(self.scene.recorded(), model, state, source=self.scene)
 

@@ -8,15 +8,13 @@ import pytest
 from nerfmac import Goal, InputError, Run, Scene, resume, train
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.record import names_of
-from nerfmac.common import Fields, as_json, read_as
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG
 
 
 def recorded(path, **options) -> Scene:
-    values = json.loads(json.dumps(as_json(load_scene(path, **options).recorded())))
-    return read_as(Scene, Fields.of(values, "scene.json"))
+    return load_scene(path, **options).recorded()
 
 
 def poses_of(scene):
