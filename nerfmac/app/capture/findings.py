@@ -50,10 +50,6 @@ class Verdict(NamedTuple):
         """Whether at least one finding refuses the reconstruction."""
         return any(finding.is_refused for finding in self.findings)
 
-    def has(self, kind: str) -> bool:
-        """Return whether a finding is of this kind."""
-        return any(finding.kind == kind for finding in self.findings)
-
 
 WALK = (
     "walk around the subject instead of turning in place, so that each photo is taken from another "

@@ -151,23 +151,20 @@ def _frame(image: PosedImage, placement: Placement, options: SceneOptions) -> Fr
 
 
 def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    placement = parsed.placement or _fitted(parsed, options)
-    is_mirrored = np.linalg.det(parsed.images[0].pose[:, :3]) < 0
-    return placement.mirrored() if is_mirrored else placement
-
-
-def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
+    """Return the placement of the files, or else one that is fitted to the cameras and points."""
+    images = _in_order(parsed)
     poses = [image.pose for image in images]
-    return fit(
+    placement = parsed.placement or fit(
         poses,
-        is_object,
+        _are_cut_out(parsed.images),
         parsed.source,
         points=parsed.points,
         tangents=[image.lens.tangents for image in images],
         within=MEASURED_WITHIN if any(image.depth for image in images) else WITHIN,
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
+    is_mirrored = np.linalg.det(parsed.images[0].pose[:, :3]) < 0
+    return placement.mirrored() if is_mirrored else placement
 
 
 def _are_cut_out(images: Images) -> bool:

@@ -75,6 +75,8 @@ def with_depth(
     """Return the images with the depth images that can be used, and the reading of their values:
     `given`, or the best one. If `points` is not None, the poses have the scale of these sparse
     points (n, 3), and so have the resulting depths. `where` is the scene file."""
+    if not any(image.depth for image in images):
+        return list(images), given or AS_STORED
     usable = with_usable_depth(images, where)
     reading = given or best_reading(usable, where, has_unit=points is None)
     read = _read_as(usable, reading)
