@@ -152,7 +152,7 @@ def _frame(image: PosedImage, placement: Placement, options: SceneOptions) -> Fr
 
 def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
     """Return the placement of the files, or else one that is fitted to the cameras and points."""
-    images = _in_order(parsed)
+    images, first = _in_order(parsed), parsed.images[0]
     poses = [image.pose for image in images]
     placement = parsed.placement or fit(
         poses,
@@ -163,8 +163,7 @@ def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
         within=MEASURED_WITHIN if any(image.depth for image in images) else WITHIN,
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
-    is_mirrored = np.linalg.det(parsed.images[0].pose[:, :3]) < 0
-    return placement.mirrored() if is_mirrored else placement
+    return placement.mirrored() if np.linalg.det(first.pose[:, :3]) < 0 else placement
 
 
 def _are_cut_out(images: Images) -> bool:
