@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.color import linear_to_srgb
+from nerfmac.geometry import Camera, linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from tests.app.export.scene_page.tab import Tab
 from tests.app.viewer.notebook.browser import WEBGPU, running_chromium

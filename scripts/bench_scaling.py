@@ -25,9 +25,7 @@ from nerfmac.app.run import Run, config_of
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device
 from nerfmac.backend.machine import machine
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json, write_json
+from nerfmac.common import InputError, checks, read_json, write_json
 from nerfmac.config import Config
 from nerfmac.ranks import LostRankError, current_ranks, join
 from nerfmac.training.goal import Goal

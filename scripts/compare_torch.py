@@ -23,9 +23,7 @@ from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError
-from nerfmac.common import checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
+from nerfmac.common import InputError, appearing, checks, write_json
 from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 

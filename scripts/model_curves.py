@@ -24,15 +24,11 @@ from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.machine import machine
-from nerfmac.common import Float32Array, checks
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import appearing, write_json
-from nerfmac.common.installing import needed
+from nerfmac.common import Float32Array, InputError, appearing, checks, needed, write_json
 from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.config.rendering import BACKGROUNDS
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.color import over
+from nerfmac.geometry import Camera, over
 from nerfmac.rendering.metrics import psnr
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError

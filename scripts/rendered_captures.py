@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 
 Floats = npt.NDArray[np.float64]
 

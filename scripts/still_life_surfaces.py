@@ -18,9 +18,7 @@ from make_scene import surface, trace
 from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.placement import Placement
-from nerfmac.geometry.rays import camera_rays
+from nerfmac.geometry import Camera, Placement, camera_rays
 from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors
 from nerfmac.rendering.view_renderer import ViewRenderer
 

@@ -19,8 +19,7 @@ from nerfmac.app.run.outputs import protocol, surface_quality
 from nerfmac.app.run.start import begin_training
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import user_path
+from nerfmac.common import InputError, user_path
 from nerfmac.config import Config, override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.goal import Goal

@@ -26,8 +26,7 @@ from nerfmac.backend.cuda_kernel import CudaKernel
 from nerfmac.backend.device import current_device
 from nerfmac.backend.fallback import backend, users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
-from nerfmac.common import InputError, checks
-from nerfmac.common.constants import OF_DEVICES
+from nerfmac.common import OF_DEVICES, InputError, checks
 
 Dtype = mx.Dtype | Callable[[], mx.Dtype]
 """A dtype, or a function that returns a dtype, such as `nerfmac.backend.working_dtype`."""

@@ -7,8 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from nerfmac.common import InputError
-from nerfmac.common.constants import declarations
+from nerfmac.common import InputError, declarations
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.*)?$', re.MULTILINE)
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import Float64Array
-from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE, SCENE_CENTER
+from nerfmac.common import FAR_DISTANCE, PARALLEL_SLOPE, SCENE_CENTER, Float64Array
 
 Positions = Any
 """Positions (..., 3) in scene coordinates, as an MLX or NumPy array."""

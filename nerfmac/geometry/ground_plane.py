@@ -8,8 +8,7 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import BoolArray, Float64Array
-from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE
+from nerfmac.common import FAR_DISTANCE, PARALLEL_SLOPE, BoolArray, Float64Array
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 

@@ -26,8 +26,7 @@ from typing import Self
 
 import mlx.core as mx
 
-from nerfmac.common import InputError, checks, refuse_forked
-from nerfmac.common.constants import LONGEST_STEP
+from nerfmac.common import LONGEST_STEP, InputError, checks, refuse_forked
 
 NEWTON_STEPS = 5
 """Number of Newton steps. For float32 precision, most lenses require 3 steps, and strongly

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import Float32Array
-from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.common import SCENE_CENTER, Float32Array
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.rays import PIXEL_RADIUS, Rays
 from nerfmac.geometry.samples import Samples

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
-from nerfmac.common import checks
-from nerfmac.common.constants import FRACTION_UNITS
+from nerfmac.common import FRACTION_UNITS, checks
 from nerfmac.geometry import NEWTON_STEPS, Cameras, Rays, pixel_radius, rays_through
 from nerfmac.ops.operation import operation
 from nerfmac.ops.uniform import uniform

@@ -13,11 +13,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
-from nerfmac.common.constants import (
-    LOSS_SCALE_GROWTH_INTERVAL,
-    LOSS_SCALE_LARGEST,
-    LOSS_SCALE_SMALLEST,
-)
+from nerfmac.common import LOSS_SCALE_GROWTH_INTERVAL, LOSS_SCALE_LARGEST, LOSS_SCALE_SMALLEST
 from nerfmac.ops.operation import operation
 
 _STATE = {

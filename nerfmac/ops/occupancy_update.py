@@ -8,8 +8,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, Signature
-from nerfmac.common import checks
-from nerfmac.common.constants import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED
+from nerfmac.common import BRICK_CELLS, EMPTY_IN_WARMUP, NEVER_OCCUPIED, checks
 from nerfmac.geometry import corners_of
 from nerfmac.ops.operation import operation
 

@@ -23,8 +23,7 @@ from functools import cached_property
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import Float32Array, Float64Array
-from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.common import SCENE_CENTER, Float32Array, Float64Array
 from nerfmac.geometry import Cameras, Rays, distort_with_slopes
 
 LENS_PARAMETERS = 3

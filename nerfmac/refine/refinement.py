@@ -28,8 +28,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Shapes
-from nerfmac.common import Float64Array
-from nerfmac.common.constants import SENSOR_REACH
+from nerfmac.common import SENSOR_REACH, Float64Array
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry import Cameras, Rays, Samples, Views

@@ -9,8 +9,7 @@ from functools import lru_cache
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import Float64Array
-from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.common import SCENE_CENTER, Float64Array
 from nerfmac.config.rendering import Box, Corner
 from nerfmac.geometry import Placement, cells_of
 from nerfmac.ops.march import MarchGeometry

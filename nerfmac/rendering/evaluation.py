@@ -7,8 +7,7 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import confirm, resumed
+from nerfmac.backend import confirm, resumed, to_numpy
 from nerfmac.common import Float32Array, InputError, interval
 from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry import Views

@@ -18,13 +18,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common.constants import (
-    BRICK_CELLS,
-    EMPTY_IN_WARMUP,
-    FAR_DISTANCE,
-    NEVER_OCCUPIED,
-    SENSOR_REACH,
-)
+from nerfmac.common import BRICK_CELLS, EMPTY_IN_WARMUP, FAR_DISTANCE, NEVER_OCCUPIED, SENSOR_REACH
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.config.sampling import NEAR
 from nerfmac.fields.field import DensityOf

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import confirm
+from nerfmac.backend import confirm, to_numpy
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from nerfmac.common import Float64Array
 from nerfmac.config import AUTO, PRESETS, Config, override
 from nerfmac.config.sampling import NEAR
-from nerfmac.geometry import Bounds, Camera, Cameras, Views
-from nerfmac.geometry.near_plane import near_plane
+from nerfmac.geometry import Bounds, Camera, Cameras, Views, near_plane
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 
 log = logging.getLogger("nerfmac")

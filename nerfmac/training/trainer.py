@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Arrays, Traces, compile_seldom, compiled_ahead, to_numpy
-from nerfmac.backend.watchdog import is_relaxed
+from nerfmac.backend import Arrays, Traces, compile_seldom, compiled_ahead, is_relaxed, to_numpy
 from nerfmac.common import interval
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry import Views

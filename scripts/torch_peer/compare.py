@@ -27,8 +27,7 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name
 from nerfmac.common import checks
 from nerfmac.config import Config, override
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.rays import Rays, camera_rays
+from nerfmac.geometry import Camera, Rays, camera_rays
 from nerfmac.training.resolve import SceneFacts, resolve
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 

@@ -14,11 +14,9 @@ from model_curves import BACKGROUND
 from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device
-from nerfmac.common import Float32Array
-from nerfmac.common.checks import InputError
+from nerfmac.common import Float32Array, InputError
 from nerfmac.config import Config
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Camera, Rays
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}

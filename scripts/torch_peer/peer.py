@@ -31,12 +31,9 @@ import torch
 from torch.nn import functional
 
 from nerfmac.backend.host import processors
-from nerfmac.common.checks import InputError
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE, InputError
 from nerfmac.config import Config
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Camera, Views
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget

@@ -8,9 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import camera_rays, directions
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Camera, Cameras, Views, camera_rays, directions
 
 
 class TorchPixels:

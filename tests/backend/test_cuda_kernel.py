@@ -3,10 +3,9 @@
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import Kernel, cuda_kernel, kernel
+from nerfmac.backend import Kernel, cuda_kernel, kernel, pretended
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.device import pretended
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError
 
 SOURCE = """
 template <int POWER, typename In, typename Out>

@@ -10,9 +10,7 @@ import pytest
 
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.specializations import build_graphs
-from nerfmac.backend import uncompiled
-from nerfmac.backend.device import pretended
-from nerfmac.backend.kernel import kernel_of, launched_by
+from nerfmac.backend import kernel_of, launched_by, pretended, uncompiled
 from nerfmac.config.presets import PRESETS
 from tests.chosen_cases import written_functions
 

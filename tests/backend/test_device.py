@@ -9,8 +9,7 @@ import pytest
 
 import nerfmac
 from nerfmac import InputError
-from nerfmac.backend import choose_device, current_device, device
-from nerfmac.backend.memory import host_memory_bytes
+from nerfmac.backend import choose_device, current_device, device, host_memory_bytes
 
 
 class Mlx:

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Camera, Goal, Lens, choose_device, load_scene
-from nerfmac.backend import backend, current_device, runs_kernel, working_dtype
-from nerfmac.backend.fallback import why_reference
+from nerfmac.backend import backend, current_device, runs_kernel, why_reference, working_dtype
 from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from tests.scene_factory import CONFIG, initial, trainer_of, write_scene

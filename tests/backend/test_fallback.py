@@ -11,8 +11,7 @@ from itertools import dropwhile, islice, takewhile
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import backend, fallback, working_dtype
-from nerfmac.backend.device import pretended
+from nerfmac.backend import backend, fallback, pretended, working_dtype
 from nerfmac.backend.sources import operations
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.scene_factory import FLAGS, write_scene

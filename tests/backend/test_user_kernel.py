@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import Kernel, choose_device, sources
-from nerfmac.common import constants
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, constants
 
 SCALE = """
 template <int POWER, typename In, typename Out>

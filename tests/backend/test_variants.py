@@ -2,8 +2,7 @@
 
 import pytest
 
-from nerfmac.backend import choose_device, device, variant
-from nerfmac.backend.variants import VARIANTS, variants_here
+from nerfmac.backend import VARIANTS, choose_device, device, variant, variants_here
 
 GRADIENT = "hash_encode_gradient"
 

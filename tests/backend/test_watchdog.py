@@ -5,8 +5,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import apple, device, watchdog
-from nerfmac.backend.watchdog import RETRIES, in_words, is_relaxed, resumed
+from nerfmac.backend import RETRIES, apple, device, in_words, is_relaxed, resumed, watchdog
 from nerfmac.rendering.renderer import SMALLEST_TILE, Tiles
 
 FAILED = "[METAL] Command buffer execution failed: "

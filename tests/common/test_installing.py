@@ -4,8 +4,7 @@ import platform
 
 import pytest
 
-from nerfmac.common import installing
-from nerfmac.common.installing import why_no_mlx
+from nerfmac.common import installing, why_no_mlx
 
 MISSING = ModuleNotFoundError("No module named 'mlx'")
 

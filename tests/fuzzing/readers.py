@@ -20,8 +20,7 @@ from nerfmac.app.scenes.images import decode, inspect, is_cut_out
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
 from nerfmac.app.scenes.readers.transforms import read_studio_space
 from nerfmac.app.snapshots import load_snapshot
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import read_json
+from nerfmac.common import InputError, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops.loss_scale import LossScale

@@ -14,10 +14,7 @@ from nerfmac.app.paths.formats import read_path
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.readers.json_frames import file_of
-from nerfmac.common import read_as
-from nerfmac.common.checks import LARGEST, InputError
-from nerfmac.common.files import leads_out
-from nerfmac.common.json_reader import Fields
+from nerfmac.common import LARGEST, Fields, InputError, leads_out, read_as
 from tests.fuzzing.mutations import mutation_of
 from tests.fuzzing.readers import READERS, attempt
 

@@ -4,8 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cells import BRICK, Cells, cells_of, corners_of, number_of
+from nerfmac.geometry import BRICK, Bounds, Cells, cells_of, corners_of, number_of
 from nerfmac.ops.march import MarchGeometry, cell_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -9,8 +9,7 @@ from nerfmac import Camera, Lens
 from nerfmac.app.run.configuration import facts_of
 from nerfmac.config import Config, override
 from nerfmac.config.sampling import NEAR
-from nerfmac.geometry import Bounds
-from nerfmac.geometry.near_plane import NEAR_FRACTION, near_plane
+from nerfmac.geometry import NEAR_FRACTION, Bounds, near_plane
 from nerfmac.training.resolve import SceneFacts, resolve
 from tests.scene_factory import CONFIG
 

@@ -6,9 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import camera_rays, panorama_rays, rays_through
+from nerfmac.geometry import Camera, Cameras, Lens, camera_rays, panorama_rays, rays_through
 
 FOX = Lens(
     540, 960, 687.76, 687.245, 277.279, 482.634, 0.0578421, -0.0805099, p1=-0.00098, p2=0.000156

@@ -7,8 +7,7 @@ import pytest
 
 from nerfmac import Camera, Lens, load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.geometry import tracks as tracks_module
-from nerfmac.geometry.tracks import Tracks, distances_of
+from nerfmac.geometry import Tracks, distances_of, tracks as tracks_module
 from tests.app.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
 from tests.app.scenes.projection import project
 from tests.app.scenes.scene_files import (

@@ -17,8 +17,7 @@ from nerfmac import Bounds, Lens
 from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.geometry import Camera, Cameras, Samples, Thinning
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Lens
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import rays_through
+from nerfmac.geometry import Camera, Cameras, rays_through
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, pixels
 

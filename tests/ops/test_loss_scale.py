@@ -4,11 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.constants import (
-    LOSS_SCALE_GROWTH_INTERVAL,
-    LOSS_SCALE_LARGEST,
-    LOSS_SCALE_SMALLEST,
-)
+from nerfmac.common import LOSS_SCALE_GROWTH_INTERVAL, LOSS_SCALE_LARGEST, LOSS_SCALE_SMALLEST
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 
 GOOD, BAD = 3e38, float("inf")

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Lens
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.depth_maps import DepthMaps
+from nerfmac.geometry import Camera, Cameras, DepthMaps
 from nerfmac.ops.sensor_depth import sensor_depth
 
 pytestmark = pytest.mark.usefixtures("run_by")

@@ -8,8 +8,7 @@ import pytest
 
 from nerfmac import Lens, Samples
 from nerfmac.config import RefineConfig
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import Rays, directions, rays_through
+from nerfmac.geometry import Camera, Cameras, Rays, directions, rays_through
 from nerfmac.refine.lenses import SharedLenses, lens_conditioning, lens_jvp
 from nerfmac.refine.refinement import LENSES, CameraRefinement
 from tests.numerics import assert_matches

@@ -9,8 +9,7 @@ import pytest
 from nerfmac import Composited, Lens, Rays, Samples
 from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
 from nerfmac.config import RefineConfig
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.color import exposed as brightened
+from nerfmac.geometry import Camera, Cameras, exposed as brightened
 from nerfmac.refine.lenses import pose_conditioning
 from nerfmac.refine.refinement import (
     COLORS,

@@ -6,9 +6,7 @@ import pytest
 
 from nerfmac import Lens, Views, load_scene
 from nerfmac.config import override
-from nerfmac.geometry import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry import Bounds, Camera, Cameras, Tracks
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread, image_gains, observed_light
 from nerfmac.training.resolve import SceneFacts, resolve
 from tests.scene_factory import CONFIG

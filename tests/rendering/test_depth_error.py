@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Evaluation, Lens, ViewQuality, Views
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.depth_maps import DepthMaps
+from nerfmac.geometry import Camera, Cameras, DepthMaps
 from nerfmac.rendering.surface_metrics import depth_error, relative_errors
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

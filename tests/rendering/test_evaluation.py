@@ -11,8 +11,7 @@ import pytest
 
 from nerfmac import Composited, InputError, Lens, Renderer, Views
 from nerfmac.app.run.pace import REPETITIONS, TRIAL, seconds_per_pixel
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.rays import camera_rays
+from nerfmac.geometry import Camera, Cameras, camera_rays
 from nerfmac.rendering.evaluation import evaluate, spread
 from nerfmac.rendering.metrics import similarity
 

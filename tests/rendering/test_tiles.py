@@ -10,11 +10,10 @@ import pytest
 
 from nerfmac import Bounds, Config, Rays, Samples
 from nerfmac.app.measure.launches import Work, launches, recorded_launches, unseen
-from nerfmac.backend import using
+from nerfmac.backend import pretended, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
-from nerfmac.backend.device import pretended
 from nerfmac.config.presets import preset
-from nerfmac.geometry.placement import Placement
+from nerfmac.geometry import Placement
 from nerfmac.rendering import renderer
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.renderer import FIRST_TILE, LARGEST_TILE, SMALLEST_TILE, Tiles

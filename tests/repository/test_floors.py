@@ -18,36 +18,36 @@ MOST_PARAMETERS = 7  # of a function, without self and cls
 MOST_METHODS = 15  # Maximum number of methods of a class of the viewer and of training.
 CEILINGS = {
     "version": 40,
-    "common": 795,
+    "common": 760,
     "config": 829,
-    "backend": 1493,
-    "geometry": 946,
+    "backend": 1468,
+    "geometry": 894,
     "ranks": 220,
-    "ops": 1990,
+    "ops": 1984,
     "fields": 386,
-    "sampling": 383,
-    "rendering": 780,
-    "refine": 373,
-    "training": 1306,
-    "scenes": 3793,
+    "sampling": 377,
+    "rendering": 778,
+    "refine": 371,
+    "training": 1303,
+    "scenes": 3792,
     "paths": 788,
     "datasets": 249,
     "capture": 2555,
     "inspection": 792,
-    "run": 1539,
-    "snapshots": 424,
-    "video": 708,
-    "export": 1336,
-    "viewer": 2277,
-    "measure": 1599,
-    "cli": 1710,
+    "run": 1537,
+    "snapshots": 423,
+    "video": 707,
+    "export": 1335,
+    "viewer": 2276,
+    "measure": 1590,
+    "cli": 1705,
     "__init__": 19,
     "__main__": 3,
     "public": 86,
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_433
+MOST_TEST_LINES = 29_380
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),

@@ -13,8 +13,7 @@ from nerfmac import Composited, Rays, builtin_scene_path, load_scene
 from nerfmac.app.run import Run, surface_quality
 from nerfmac.app.run.outputs import surface_summary
 from nerfmac.config import PRESETS, Config, override
-from nerfmac.geometry import Bounds
-from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry import Bounds, Tracks
 from nerfmac.training.resolve import SceneFacts, resolve
 from tests.app.scenes.projection import project
 from tests.scene_factory import CONFIG

@@ -9,8 +9,7 @@ import pytest
 
 from nerfmac import Bounds, Goal, Lens, Samples, Views
 from nerfmac.config import override
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.tracks import Tracks, distances_of
+from nerfmac.geometry import Camera, Cameras, Tracks, distances_of
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from nerfmac.training.priors import penalty_weights

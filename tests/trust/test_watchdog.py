@@ -11,8 +11,7 @@ from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.video import frames as video_frames
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
-from nerfmac.backend import watchdog
-from nerfmac.backend.watchdog import is_relaxed
+from nerfmac.backend import is_relaxed, watchdog
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 
 UP = (0.03, 0.02, 1.0)
 """Up direction of the cameras, because no one holds a camera exactly level."""

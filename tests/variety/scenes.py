@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from allpairspy import AllPairs
 
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 from tests.variety import paths
 from tests.variety.worlds import World, ground, rectangle, room, table
 

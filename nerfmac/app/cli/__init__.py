@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
         from nerfmac.app.cli.dispatch import run_command
         from nerfmac.app.run import CONFIGURED
     except ImportError as error:
-        from nerfmac.common.installing import why_no_mlx
+        from nerfmac.common import why_no_mlx
 
         if why := why_no_mlx(error):
             refuse(why)

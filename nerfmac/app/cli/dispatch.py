@@ -17,10 +17,8 @@ from nerfmac.app.cli.printing import (
     until_closed,
     with_flag,
 )
+from nerfmac.backend import from_environment, in_words, refuse_windows
 from nerfmac.backend.build import BuildError
-from nerfmac.backend.device import refuse_windows
-from nerfmac.backend.variants import from_environment
-from nerfmac.backend.watchdog import in_words
 from nerfmac.common import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError

@@ -13,9 +13,7 @@ from nerfmac.app.measure.selftest.comparison import (
     print_sum,
 )
 from nerfmac.app.measure.selftest.specializations import launched_and_missed, write_metal
-from nerfmac.backend import choose_device, current_device, device_name
-from nerfmac.backend.device import gpu
-from nerfmac.backend.fallback import why_reference
+from nerfmac.backend import choose_device, current_device, device_name, gpu, why_reference
 from nerfmac.backend.machine import software
 from nerfmac.backend.sources import operations
 from nerfmac.common import InputError, checks

@@ -18,8 +18,7 @@ from nerfmac.app.run import CONFIGURED, Outputs, Run, Training
 from nerfmac.app.run.configuration import check_goal
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.video import render_video, video_seconds, video_size
-from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
-from nerfmac.backend.memory import limit_memory
+from nerfmac.backend import choose_device, current_device, limit_memory, memory_bytes, uncompiled
 from nerfmac.common import InputError, duration, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config

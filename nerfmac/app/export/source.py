@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
-from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import confirm
+from nerfmac.backend import confirm, to_numpy
 from nerfmac.common import BoolArray, Float32Array, Float64Array, InputError, UInt8Array, finite
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Bounds, Placement, cells_of

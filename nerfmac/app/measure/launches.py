@@ -17,8 +17,7 @@ import mlx.core as mx
 
 from nerfmac.app.measure.timing import Bar
 from nerfmac.app.run import Training
-from nerfmac.backend import kernel, uncompiled
-from nerfmac.backend.device import pretended
+from nerfmac.backend import kernel, pretended, uncompiled
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
 from nerfmac.ops.hash_encode import CORNERS

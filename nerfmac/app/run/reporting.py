@@ -20,8 +20,7 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.app.run.history import History, Point
-from nerfmac.backend import backend, references
-from nerfmac.backend.memory import peak_memory_bytes
+from nerfmac.backend import backend, peak_memory_bytes, references
 from nerfmac.common import InputError, appearing
 from nerfmac.geometry import Views, blended
 from nerfmac.ops.draw_pixels import draw_pixels, random_pixels

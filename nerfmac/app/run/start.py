@@ -27,8 +27,7 @@ from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
-from nerfmac.backend import backend, choose_device, device_name
-from nerfmac.backend.watchdog import in_words, is_out_of_memory
+from nerfmac.backend import backend, choose_device, device_name, in_words, is_out_of_memory
 from nerfmac.common import InputError, user_path
 from nerfmac.config import AUTO, Config, override
 from nerfmac.config.scenes import DEFAULTS, SceneOptions

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.common import Fields, Float32Array, InputError
-from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
+from nerfmac.common import COLOR_INPUTS, NETWORK_OUTPUTS, Fields, Float32Array, InputError
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
 from nerfmac.config.presets import PRESETS

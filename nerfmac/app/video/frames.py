@@ -15,8 +15,7 @@ import numpy.typing as npt
 from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run
 from nerfmac.app.run.pace import seconds_per_pixel
-from nerfmac.backend import to_numpy
-from nerfmac.backend.watchdog import resumed
+from nerfmac.backend import resumed, to_numpy
 from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
 from nerfmac.geometry import Camera, Lens, linear_to_srgb, srgb_to_linear

@@ -30,8 +30,7 @@ from PIL import Image
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.images import decode_thumbnail
-from nerfmac.common import BoolArray, Float32Array, InputError, UInt8Array, checks
-from nerfmac.common.constants import PARALLEL_SLOPE
+from nerfmac.common import PARALLEL_SLOPE, BoolArray, Float32Array, InputError, UInt8Array, checks
 from nerfmac.config.rendering import Color, RenderOptions
 from nerfmac.geometry import (
     Camera,

@@ -14,8 +14,7 @@ from torch_peer.implementations import Window
 from nerfmac.app.measure.timing import Timing
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
-from nerfmac.common.files import write_json
+from nerfmac.common import InputError, write_json
 
 
 @pytest.fixture(autouse=True)

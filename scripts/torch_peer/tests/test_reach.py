@@ -9,13 +9,11 @@ from ops.marching import grid, packed, some_rays
 from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.geometry import Viewpoints
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Bounds, Rays, Viewpoints
 from nerfmac.ops.march import march
 from nerfmac.ops.visibility import visible_cells
 from nerfmac.sampling.occupancy import MarchingSampler

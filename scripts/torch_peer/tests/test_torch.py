@@ -11,18 +11,12 @@ from ops.marching import GEOMETRIES, PLENTY, grid, packed, some_rays, words
 from scene_factory import CONFIG
 
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.common.constants import NEVER_OCCUPIED
+from nerfmac.common import NEVER_OCCUPIED
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid, encoding_of
-from nerfmac.geometry import Viewpoints
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.lenses import Lens
-from nerfmac.geometry.rays import rays_through
-from nerfmac.geometry.samples import Samples
-from nerfmac.geometry.views import Views
+from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Samples, Viewpoints, Views, rays_through
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march

@@ -9,15 +9,12 @@ from scene_factory import CONFIG as GIVEN, write_scene
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device, kernels_disabled
-from nerfmac.common.checks import InputError
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE, InputError
 from nerfmac.config import override
 from nerfmac.config.sampling import FIRST_INTERVAL
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.color import over
-from nerfmac.geometry.rays import Rays
+from nerfmac.geometry import Bounds, Rays, over
 from nerfmac.ops.composite import composite
 from nerfmac.ops.huber import huber
 from nerfmac.ops.march import Occupied, march

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 from tests.variety.worlds import World, box, rectangle
 
 LENS = Lens(256, 192, 210.0, 210.0, 128.0, 96.0)

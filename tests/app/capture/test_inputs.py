@@ -11,8 +11,7 @@ from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import choose_frames, take_frames, take_images
 from nerfmac.app.video.encoding import write_video
-from nerfmac.common import name_key
-from nerfmac.common.checks import InputError
+from nerfmac.common import InputError, name_key
 
 ORIENTATION, EXIF, FOCAL_35MM = 0x0112, 0x8769, 0xA405
 

@@ -10,9 +10,7 @@ import pytest
 from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
 from nerfmac.app.run import Run, Training, configuration
 from nerfmac.app.run.configuration import check_memory, needed_memory
-from nerfmac.backend import watchdog
-from nerfmac.backend.device import pretended
-from nerfmac.backend.memory import limit_memory
+from nerfmac.backend import limit_memory, pretended, watchdog
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
 from nerfmac.training.model import Model

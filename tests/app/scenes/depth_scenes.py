@@ -15,8 +15,7 @@ import OpenEXR
 from PIL import Image
 
 from nerfmac.app.paths.curve import quaternions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 
 OPENCV = (1.0, -1.0, -1.0, 1.0)  # factors of the columns of a pose with OpenGL axes
 

@@ -4,8 +4,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.scenes import Scene
-from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.rays import rays_through
+from nerfmac.geometry import Cameras, rays_through
 
 
 def project(camera, point: np.ndarray) -> np.ndarray:

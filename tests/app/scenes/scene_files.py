@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 
 WIDTH, HEIGHT = 24, 16
 LENS = {"fl_x": 30.0, "fl_y": 29.0, "cx": 11.0, "cy": 8.5, "w": WIDTH, "h": HEIGHT}

@@ -5,8 +5,7 @@ import numpy as np
 
 from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Camera, Lens
 from tests.app.viewer.analytic import Egg
 
 CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22

@@ -14,8 +14,7 @@ from nerfmac.app.video import render_video
 from nerfmac.config import override
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.config.sampling import NEAR
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.near_plane import NEAR_STEP, near_plane_at
+from nerfmac.geometry import NEAR_STEP, Sphere, near_plane_at
 from nerfmac.rendering.renderer import TrainedField
 from nerfmac.rendering.view_renderer import ViewRenderer
 from tests.app.scenes.scene_files import pixels, save, write_transforms

@@ -9,9 +9,7 @@ import numpy as np
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
-from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry import Bounds, Camera, Lens
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.sampling.occupancy import MarchingSampler

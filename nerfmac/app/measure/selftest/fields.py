@@ -11,13 +11,8 @@ import mlx.core as mx
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.app.measure.selftest.rays import drawn_rays
-from nerfmac.backend import kernels_disabled, runs_kernel, working_dtype
-from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import (
-    LOSS_SCALE_GROWTH_INTERVAL,
-    LOSS_SCALE_LARGEST,
-    LOSS_SCALE_SMALLEST,
-)
+from nerfmac.backend import VARIANTS, kernels_disabled, runs_kernel, working_dtype
+from nerfmac.common import LOSS_SCALE_GROWTH_INTERVAL, LOSS_SCALE_LARGEST, LOSS_SCALE_SMALLEST
 from nerfmac.geometry import Bounds, Rays
 from nerfmac.ops.adam import (
     AdamStep,

@@ -7,8 +7,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, with_gradients
-from nerfmac.common import Float32Array
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE, Float32Array
 from nerfmac.geometry import Camera, Cameras, DepthMaps, Lens, Samples
 from nerfmac.ops.huber import huber
 from nerfmac.ops.masked_mean import masked_mean

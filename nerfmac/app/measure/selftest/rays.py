@@ -10,9 +10,8 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
-from nerfmac.backend import kernels_disabled
-from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import (
+from nerfmac.backend import VARIANTS, kernels_disabled
+from nerfmac.common import (
     BRICK_CELLS,
     EMPTY_IN_WARMUP,
     FAR_DISTANCE,

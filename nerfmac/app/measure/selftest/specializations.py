@@ -15,9 +15,8 @@ from nerfmac.app.measure.launches import small_camera, unseen
 from nerfmac.app.measure.selftest.comparison import Compared
 from nerfmac.app.measure.selftest.fields import spherical_harmonics_cases
 from nerfmac.app.measure.selftest.losses import penalty_cases, sensor_depth_cases
-from nerfmac.backend import using
+from nerfmac.backend import VARIANTS, using
 from nerfmac.backend.metal_text import Launch, recorded
-from nerfmac.backend.variants import VARIANTS
 from nerfmac.common import appearing, check_free, make_folder
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS

@@ -39,8 +39,7 @@ from nerfmac.app.scenes.readers.json_frames import (
     up_of,
     without_bad,
 )
-from nerfmac.common import Fields, InputError, log, name_key, read_fields
-from nerfmac.common.arrays import Float64Array
+from nerfmac.common import Fields, Float64Array, InputError, log, name_key, read_fields
 from nerfmac.geometry import Placement
 
 USUAL_DISTANCES = 0.7, 3.0

@@ -11,8 +11,7 @@ from PIL import Image
 from nerfmac import Camera, InputError, Method
 from nerfmac.app.export import PagePath, scene_page, write_scene_page
 from nerfmac.app.paths import View
-from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.color import linear_to_srgb
+from nerfmac.geometry import Sphere, linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from tests.app.export.egg import Egg
 from tests.scene_factory import CONFIG

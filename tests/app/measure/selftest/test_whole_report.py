@@ -8,8 +8,7 @@ import pytest
 from nerfmac import ops
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.specializations import specializations
-from nerfmac.backend import Kernel, choose_device
-from nerfmac.backend.variants import VARIANTS
+from nerfmac.backend import VARIANTS, Kernel, choose_device
 from tests.chosen_cases import function
 
 GRADIENTS = {
