@@ -78,7 +78,7 @@ def main() -> None:
 
 def make_videos(run: Run, out: Path) -> None:
     """Write one animated image per path and per output to the folder `out`."""
-    cameras, up, size = run.scene.cameras, run.scene.up, (SIDE, SIDE)
+    cameras, up, size = run.scene.cameras("train"), run.scene.up, (SIDE, SIDE)
     paths = {name: move(cameras, up=up, frames=FRAMES, size=size) for name, move in MOVES.items()}
     paths["tour"] = tour(cameras, up=up, frames=FRAMES, size=size)
     out.mkdir(parents=True, exist_ok=True)

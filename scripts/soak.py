@@ -134,7 +134,7 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
 def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]:
     """Render `count` images, and yield the number of images so far."""
     run = _trained(scene)
-    renderer, views = run.renderer(), run.scene.cameras
+    renderer, views = run.renderer(), run.scene.cameras("train")
     for number in range(count):
         one, other = (views[index] for index in draw.choice(len(views), 2, replace=False))
         eye = one.pose[:, 3] + draw.random() * (other.pose[:, 3] - one.pose[:, 3])

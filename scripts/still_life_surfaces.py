@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from make_scene import surface, trace
 
-from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.cameras import Camera
@@ -55,7 +55,7 @@ def normal_angles(normal: Array, truth: Array) -> Array:
 def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
     """Return the depth errors at the pixels of the cameras, and the median angle in degrees between
     normals."""
-    placement = placement_of(run)
+    placement = run.scene.placement
     renderer = ViewRenderer(run.model.trained(run.state), RenderOptions(output="normal"))
     depths, truths, angles = [], [], []
     for camera in cameras:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
@@ -26,6 +27,8 @@ from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 from nerfmac.common.files import read_json
 
 ROW = 400  # Maximum length, in characters, of a row of numbers in an error message.
+UNSAVED = {"saved": False}
+"""Metadata of the fields of dataclasses that JSON files do not contain. They have defaults."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,7 @@ class Fields:
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Return the value of `key`, a list of non-empty strings. The list may be empty."""
-        expected = "a list of texts"
-        return tuple(
-            self._read(
-                key, default, expected, lambda v: isinstance(v, list) and all(map(_is_text, v))
-            )
-        )
+        return tuple(self._read(key, default, "a list of texts", _are_texts))
 
     def object(self, key: str) -> Fields:
         """Return the value of `key`, a JSON object."""
@@ -145,10 +143,7 @@ class Fields:
         index of an object, counted from 0."""
         value = self._read(key, None, "a list with at least one entry", _is_filled)
         singular = key.removesuffix("s")
-        for index, entry in enumerate(value):
-            if not isinstance(entry, dict):
-                raise InputError(f"{self.where}, {singular} {index}: expected an object")
-        return [Fields(entry, f"{self.where}, {singular} {i}") for i, entry in enumerate(value)]
+        return [Fields.of(entry, f"{self.where}, {singular} {i}") for i, entry in enumerate(value)]
 
     def _read(self, key: str, default: Any, expected: str, is_valid: Callable[[Any], bool]) -> Any:
         """Return the value of `key`, or `default` if it is not None and the key is missing."""
@@ -166,10 +161,7 @@ class Fields:
 
 def read_fields(path: Path) -> Fields:
     """Return the JSON object in a file."""
-    values = read_json(path)
-    if not isinstance(values, dict):
-        raise InputError(f"{path} contains a JSON {type(values).__name__}; expected an object")
-    return Fields(values, str(path))
+    return Fields.of(read_json(path), str(path))
 
 
 def _shown(value: Any) -> str:
@@ -192,6 +184,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
 def _is_number(value: object) -> bool:
     # In Python, True is an integer, and the JSON reader accepts NaN and Infinity. All of these
     # values are rejected here.
@@ -201,6 +197,7 @@ def _is_number(value: object) -> bool:
 
 
 Record = TypeVar("Record")
+_hints = cache(get_type_hints)  # The annotations are strings, whose evaluation takes long.
 
 
 class _Field(NamedTuple):
@@ -216,7 +213,9 @@ def as_json(value: Any) -> Any:
         return {name: as_json(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [as_json(item) for item in value]
-    return value.tolist() if hasattr(value, "tolist") else value
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value) if isinstance(value, Path) else value
 
 
 def read_as(kind: type[Record], json: Fields) -> Record:
@@ -237,12 +236,12 @@ def _fields(kind: Any) -> dict[str, _Field]:
         required = {
             field.name: field.default is MISSING and field.default_factory is MISSING
             for field in fields(kind)
-            if field.init
+            if field.init and field.metadata.get("saved", True)
         }
     else:
         defaults = getattr(kind, "_field_defaults", {})
         required = {name: name not in defaults for name in getattr(kind, "_fields", ())}
-    hints = get_type_hints(kind, include_extras=True) if required else {}
+    hints = _hints(kind, include_extras=True) if required else {}
     return {name: _Field(hints[name], is_required) for name, is_required in required.items()}
 
 
@@ -260,12 +259,15 @@ def _value(json: Fields, key: str, hint: Any) -> Any:
         return _value(json, key, last)
     if _fields(kind):
         return read_as(kind, json.object(key))
+    if kind is Path:
+        return Path(json.text(key))
     if origin is tuple and inner[-1] is not Ellipsis:
         return json.numbers(key, len(inner))
     if origin is tuple:
         if not _fields(inner[0]):
             return json.texts(key)
-        return tuple(read_as(inner[0], item) for item in json.objects(key))
+        listed = json.objects(key) if json.values.get(key) != [] else ()
+        return tuple(read_as(inner[0], item) for item in listed)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         items = json.object(key)
         return {name: _value(items, name, inner[1]) for name in items.values}

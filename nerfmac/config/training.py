@@ -18,15 +18,13 @@ class TrainConfig(Settings):
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: Annotated[int, Range(16, 2**24)] = 2**16  # Maximum number of rays in a step.
     huber: Annotated[float, Range(1e-6)] = 0.1
-    """Color error, in [0, 1], above which the loss is linear at the start of the run."""
-    final_huber: Annotated[float | None, Range(1e-6)] = None
-    """Value of `huber` at the end of the run. A smaller value sharpens details, because it
-    increases the gradients of small errors. By default (auto), the value is `huber`."""
+    """Color error, in [0, 1], above which the loss is linear."""
     occlusion: Annotated[float | None, Range(0.0)] = None
     """Initial weight of the occlusion loss in scenes larger than the unit cube. The weight decays
     to 0 during the first half of the run. Larger values move density away from the cameras where
-    the images do not determine the depth. By default (auto), the weight is 0.01, or 0 if the sparse
-    points have a ground plane, because the loss would move a floor without texture."""
+    the images do not determine the depth. By default (auto), the weight is 0.01 (0.05 in the preset
+    `small`), or 0 if the sparse points have a ground plane, because the loss would move a floor
+    without texture."""
     depth: Annotated[float | None, Range(0.0)] = None
     """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
     requires their tracks, which list the images that show each point. By default (auto), the weight

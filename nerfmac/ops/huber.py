@@ -18,7 +18,7 @@ _GRADIENT = Kernel(
 )
 
 
-def huber(predicted: mx.array, target: mx.array, delta: float | mx.array) -> mx.array:
+def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
     """Compute the mean Huber loss of the color channels of each ray.
 
     For an error e, the loss of a channel is e^2 / (2 delta) if |e| <= delta, and |e| - delta / 2
@@ -27,12 +27,11 @@ def huber(predicted: mx.array, target: mx.array, delta: float | mx.array) -> mx.
     Args:
         predicted: (rays, 3) float32.
         target: (rays, 3) float32.
-        delta: Error above which the loss is linear, greater than 0, as a number or a float32
-            scalar.
+        delta: Error above which the loss is linear, greater than 0.
 
     Returns:
         float32 array (rays,), differentiable with respect to `predicted`. No gradient flows to
-        `target` and `delta`.
+        `target`.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -44,24 +43,23 @@ def huber(predicted: mx.array, target: mx.array, delta: float | mx.array) -> mx.
         array([0.0083, 0.9], dtype=float32)
     """
     _TAKES.check(predicted, target)
-    given = delta if isinstance(delta, mx.array) else mx.array(delta)
-    return _huber(predicted, target, given.reshape(1))
+    return _huber(predicted, target, delta=delta)
 
 
-def _huber_reference(predicted: mx.array, target: mx.array, delta: mx.array) -> mx.array:
-    delta = mx.stop_gradient(delta)
+def _huber_reference(predicted: mx.array, target: mx.array, *, delta: float) -> mx.array:
     error = predicted - mx.stop_gradient(target)
     clipped = mx.clip(error, -delta, delta)
     return (clipped * (error - 0.5 * clipped)).mean(axis=1) / delta
 
 
 @operation("huber", _huber_reference)
-def _huber(predicted: mx.array, target: mx.array, delta: mx.array) -> list[mx.array]:
-    return _FORWARD(predicted, target, delta, grid=(predicted.shape[0], 1, 1))
+def _huber(predicted: mx.array, target: mx.array, *, delta: float) -> list[mx.array]:
+    return _FORWARD(predicted, target, mx.array([delta]), grid=(predicted.shape[0], 1, 1))
 
 
 @_huber.vjp
-def _huber_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-    predicted, target, delta = primals
-    (d_predicted,) = _GRADIENT(*primals, cotangent, grid=(predicted.shape[0], 1, 1))
-    return d_predicted, mx.zeros_like(target), mx.zeros_like(delta)
+def _huber_vjp(primals, cotangent, _output, *, delta):  # type: ignore[no-untyped-def]
+    predicted, target = primals
+    arrays = predicted, target, mx.array([delta]), cotangent
+    (d_predicted,) = _GRADIENT(*arrays, grid=(predicted.shape[0], 1, 1))
+    return d_predicted, mx.zeros_like(target)

@@ -57,12 +57,6 @@ function returns one loss per ray, (rays,), or several losses per ray, (rays, n)
 the mean loss over the rays for which `RayBatch.mask` is 1."""
 
 
-def huber_loss(first: float, last: float | None = None) -> Loss:
-    """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray. During the run,
-    delta changes exponentially from `first` to `last`, if given."""
-
-    def loss(rays: RayBatch, target: mx.array) -> mx.array:
-        delta = first if last in (None, first) else first * (last / first) ** rays.train_frac
-        return huber(rays.color, target, delta)
-
-    return loss
+def huber_loss(delta: float) -> Loss:
+    """Return a loss that applies `nerfmac.ops.huber.huber` to the color of a ray."""
+    return lambda rays, target: huber(rays.color, target, delta)

@@ -72,10 +72,7 @@ class Model:
             cameras = Cameras.stack(cameras) if cameras else None
         self.field, self.sampler = method.components(config, bounds)
         self.viewpoints = Viewpoints.of(cameras, config.march.step, config.march.cone)
-        self.losses = (
-            method.loss or huber_loss(config.train.huber, config.train.final_huber),
-            *method.extra_losses,
-        )
+        self.losses = (method.loss or huber_loss(config.train.huber), *method.extra_losses)
         self.refinement = CameraRefinement(config.refine, cameras)
 
     @property

@@ -28,6 +28,9 @@ LARGEST_FINEST = 4096  # Maximum number of cells per scene unit that is chosen a
 CELLS_PER_PIXEL = 1.25
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.05, 0.05  # Defaults for scenes with a ground plane.
 OCCLUSION_WEIGHT = 0.01  # Default for scenes without a ground plane.
+SMALL_OCCLUSION_WEIGHT = 0.05
+"""Default of the preset `small` for these scenes. With `OCCLUSION_WEIGHT`, its small tables do not
+remove the haze of every seed."""
 SENSOR_WEIGHT = 0.03  # Default for scenes with depth images.
 PACES = {400: (2**14, 16), 1600: (2**15, 17)}
 """Samples per step, and log2 of the table entries of a level, in runs with time for fewer steps of
@@ -102,8 +105,6 @@ def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Co
         grid = replace(grid, finest=round(min(max(finest, 4 * grid.coarsest), LARGEST_FINEST)))
     if march.near is None:
         march = replace(march, near=_near(config, scene))
-    if train.final_huber is None:
-        train = replace(train, final_huber=train.huber)
     if not scene.has_alpha:
         networks = replace(networks, density_bias=0)
     if not scene.bounds.has_surroundings:
@@ -153,8 +154,10 @@ def _for_views(config: Config, views: Views) -> Config:
     is_hash = config.model == "hash"
     is_level = is_hash and views.ground is not None
     has_ground = is_level and views.tracks is not None
+    is_small = is_hash and config.preset == "small"
+    occlusion = SMALL_OCCLUSION_WEIGHT if is_small else OCCLUSION_WEIGHT
     weights = {
-        "occlusion": 0.0 if is_level else OCCLUSION_WEIGHT,
+        "occlusion": 0.0 if is_level else occlusion,
         "depth": DEPTH_WEIGHT if has_ground and train.ground != 0.0 else 0.0,
         "ground": GROUND_WEIGHT if has_ground and train.depth != 0.0 else 0.0,
         "sensor": SENSOR_WEIGHT if is_hash and views.depth is not None else 0.0,

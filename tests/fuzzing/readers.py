@@ -12,7 +12,7 @@ from PIL import Image
 
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, Training
-from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.folder import read_scene
 from nerfmac.app.run.perceptual import _read as read_weights
 from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
@@ -160,7 +160,7 @@ def _write_run(folder: Path) -> None:
 
 
 def _read_record(folder: Path) -> None:
-    read_record(folder / "run")
+    read_scene(folder / "run")
     read_scalars(folder / "run")
 
 

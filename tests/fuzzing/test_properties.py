@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from nerfmac import CameraPath, Config, Keyframe
+from nerfmac import CameraPath, Config, Keyframe, Scene
 from nerfmac.app.paths.curve import matrices
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.readers.json_frames import file_of
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common import read_as
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import leads_out
@@ -77,7 +76,7 @@ def test_a_field_has_the_type_asked_for_or_is_refused_by_its_key(value, length):
 def test_any_json_is_a_configuration_a_record_a_path_or_refused(values):
     file = Fields(values if isinstance(values, dict) else {"path": values}, "a.json")
     outcome(lambda: Config.from_json(values))
-    outcome(lambda: read_as(SceneRecord, Fields.of(values, "a.json")))
+    outcome(lambda: read_as(Scene, Fields.of(values, "a.json")))
     outcome(lambda: read_path(file))
 
 

@@ -19,35 +19,35 @@ MOST_METHODS = 15  # Maximum number of methods of a class of the viewer and of t
 CEILINGS = {
     "version": 40,
     "common": 795,
-    "config": 831,
+    "config": 829,
     "backend": 1493,
     "geometry": 946,
     "ranks": 220,
-    "ops": 1991,
+    "ops": 1990,
     "fields": 386,
     "sampling": 383,
     "rendering": 780,
     "refine": 373,
-    "training": 1309,
-    "scenes": 3813,
+    "training": 1306,
+    "scenes": 3793,
     "paths": 788,
     "datasets": 249,
-    "capture": 2562,
-    "inspection": 795,
-    "run": 1553,
-    "snapshots": 428,
-    "video": 710,
-    "export": 1342,
-    "viewer": 2281,
+    "capture": 2555,
+    "inspection": 792,
+    "run": 1539,
+    "snapshots": 424,
+    "video": 708,
+    "export": 1336,
+    "viewer": 2277,
     "measure": 1599,
-    "cli": 1712,
+    "cli": 1710,
     "__init__": 19,
     "__main__": 3,
     "public": 86,
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_450
+MOST_TEST_LINES = 29_433
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),

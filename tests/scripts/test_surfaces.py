@@ -12,7 +12,7 @@ from still_life_surfaces import compare, true_surface
 from nerfmac import Composited, Rays, builtin_scene_path, load_scene
 from nerfmac.app.run import Run, surface_quality
 from nerfmac.app.run.outputs import surface_summary
-from nerfmac.config import Config, override
+from nerfmac.config import PRESETS, Config, override
 from nerfmac.geometry import Bounds
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.training.resolve import SceneFacts, resolve
@@ -100,6 +100,8 @@ def tracks(points):
         (True, True, "hash", {}, (0.0, 0.05, 0.05)),
         (True, False, "hash", {}, (0.01, 0.0, 0.0)),
         (False, True, "hash", {}, (0.0, 0.0, 0.0)),
+        (True, False, "small", {}, (0.05, 0.0, 0.0)),
+        (True, True, "small", {}, (0.0, 0.05, 0.05)),
         (True, True, "vanilla", {}, (0.01, 0.0, 0.0)),
         (True, True, "hash", {"depth": 0.0}, (0.0, 0.0, 0.0)),
         (True, True, "hash", {"ground": 0.3}, (0.0, 0.05, 0.3)),
@@ -112,7 +114,8 @@ def test_the_losses_follow_from_tracks_and_a_floor_unless_the_user_says(
 ):
     placed = replace(scene, points=points if has_floor else None)
     views = replace(placed.views("train"), tracks=tracks if has_tracks else None)
-    config = replace(override(Config(), train=given), model=model)
+    preset = PRESETS["small"] if model == "small" else replace(Config(), model=model)
+    config = override(preset, train=given)
     train = resolve(config, SceneFacts(Bounds(2.0)), views).train
     assert (train.occlusion, train.depth, train.ground) == want
 
@@ -144,8 +147,7 @@ def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatc
         return SimpleNamespace(render=render)
 
     monkeypatch.setattr(still_life_surfaces, "ViewRenderer", renderer)
-    monkeypatch.setattr(still_life_surfaces, "placement_of", lambda run: built_in.placement)
-    run = SimpleNamespace(model=SimpleNamespace(trained=lambda state: None), state=None)
+    run = SimpleNamespace(model=SimpleNamespace(trained=lambda _: None), state=None, scene=built_in)
     errors, angle = compare(run, built_in.cameras("test"))
     assert (errors.median, errors.p90) == (pytest.approx(0.02, abs=1e-5),) * 2
     assert angle == pytest.approx(10.0, abs=0.1)

@@ -36,7 +36,7 @@ def run(scene):
 def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
     run.save(tmp_path)
     loaded = Run.load(tmp_path)
-    for refined, given in zip(run.cameras, run.scene.cameras, strict=True):
+    for refined, given in zip(run.cameras, run.scene.cameras("train"), strict=True):
         assert np.abs(refined.pose - given.pose).max() > 1e-5, "every camera is refined"
         assert abs(refined.lens.fl_x / given.lens.fl_x - 1.0) > 1e-6
         assert refined.lens.k1 != given.lens.k1
@@ -75,11 +75,11 @@ def test_a_run_says_by_how_much_it_corrected_its_views(run):
     found = run.refined
     turns = [
         np.arccos(np.clip((np.trace(a.pose[:, :3].T @ b.pose[:, :3]) - 1) / 2, -1, 1))
-        for a, b in zip(run.cameras, run.scene.cameras, strict=True)
+        for a, b in zip(run.cameras, run.scene.cameras("train"), strict=True)
     ]
     assert found["poses"]["degrees"]["largest"] == pytest.approx(np.degrees(max(turns)), abs=0.05)
     (lens,) = found["lenses"]
-    factor = run.cameras[0].lens.fl_x / run.scene.cameras[0].lens.fl_x
+    factor = run.cameras[0].lens.fl_x / run.scene.cameras("train")[0].lens.fl_x
     assert lens["focal_factor"] == pytest.approx(factor, rel=1e-5)
     assert (lens["views"], lens["k1"]) == (8, pytest.approx(run.cameras[3].lens.k1, abs=1e-6))
     assert 0 < found["exposures"]["stops"]["median"] <= found["exposures"]["stops"]["largest"]

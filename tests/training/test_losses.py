@@ -190,18 +190,3 @@ def test_a_color_loss_may_be_on_weights_too(scene):
     want, _ = first_step(scene, CONFIG, extra_losses=[own_distortion])
     got, _ = first_step(scene, CONFIG, loss=loss)
     np.testing.assert_allclose(got, want, rtol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("progress", "delta"), [(0.0, 0.1), (0.5, 0.02**0.5 * 0.1**0.5), (1.0, 0.02)]
-)
-def test_the_threshold_of_the_color_loss_decreases_to_its_final_value(scene, progress, delta):
-    def loss(train: dict[str, float], at: float) -> float:
-        config = override(CONFIG, train=train)
-        trainer = trainer_of(config, Bounds(1.0), scene.views("train"))
-        return float(trainer.advance(initial(trainer), factor=1 / 3, train_frac=at)[1].measured[0])
-
-    falling = loss({"final_huber": 0.02}, progress)
-    assert falling == pytest.approx(loss({"huber": delta}, progress), rel=1e-5)
-    assert loss({}, progress) == loss({"huber": 0.1}, progress)
-    assert progress == 0.0 or falling > 1.1 * loss({}, progress)

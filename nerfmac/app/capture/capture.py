@@ -30,11 +30,13 @@ from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import (
     InputError,
+    as_json,
     check_free,
     install,
     locked,
     make_folder,
     name_key,
+    read_as,
     read_fields,
     read_json,
     user_path,
@@ -395,8 +397,8 @@ def _finish(
         "images_of_each_model": structure.models,
         "matched": structure.matching,
         "tried": structure.tried,
-        "verdict": structure.verdict.to_json(),
-        "focal_trial": structure.trial and structure.trial._asdict(),
+        "verdict": as_json(structure.verdict),
+        "focal_trial": as_json(structure.trial),
         "aabb_scale": scene.extent,
     }
     write_json(folder / RECORD, options | result)
@@ -410,10 +412,10 @@ def _finish(
 
 def stored_verdict(path: Path | None) -> Verdict:
     """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
-    The verdict has no findings if the folder contains no capture. `path` is the path of the scene,
-    or None for a scene in memory."""
-    if path is None:
-        return Verdict()
-    record = (path if path.is_dir() else path.parent) / RECORD
-    values = read_fields(record).values if record.is_file() else {}
-    return Verdict.from_json(values.get("verdict", []))
+    The verdict has no findings if the folder contains no capture of this version. `path` is the
+    path of the scene, or None for a scene in memory."""
+    with suppress(InputError):
+        if path is not None:
+            record = read_fields((path if path.is_dir() else path.parent) / RECORD)
+            return read_as(Verdict, record.object("verdict"))
+    return Verdict()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nerfmac.app.capture.two_views import CapturedImage, Matches
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
@@ -49,22 +49,6 @@ class Verdict(NamedTuple):
     def is_refused(self) -> bool:
         """Whether at least one finding refuses the reconstruction."""
         return any(finding.is_refused for finding in self.findings)
-
-    def has(self, kind: str) -> bool:
-        """Return whether a finding is of this kind."""
-        return any(finding.kind == kind for finding in self.findings)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the findings as JSON values."""
-        return [finding._asdict() for finding in self.findings]
-
-    @classmethod
-    def from_json(cls, values: Any) -> Verdict:
-        """Return the verdict that `to_json` stored. Unreadable values result in no findings."""
-        try:
-            return cls(tuple(Finding(**value) for value in values))
-        except TypeError:
-            return cls()
 
 
 WALK = (

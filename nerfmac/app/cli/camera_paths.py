@@ -10,7 +10,6 @@ from nerfmac.app.cli.parsing import similar
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.moves import TOUR_SECONDS
-from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.run.coordinates import file_cameras
 from nerfmac.common import InputError, read_fields, user_path
@@ -73,7 +72,7 @@ class NamedPath:
 
     def lens(self, run: Run) -> Lens:
         """Return the intrinsics of the first view of the path, or of the first training view."""
-        return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
+        return (self._views(run) if self.is_split else run.scene.cameras("train"))[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
         """Return the cameras, in scene coordinates, of the views that the path consists of."""
@@ -92,10 +91,9 @@ class NamedPath:
         if self.is_split:
             move, views = tour, self._views(run)
         else:
-            move, views = MOVES[self.name], run.scene.cameras
-        scene = run.scene
-        center = look_at_point(run.renderer(), scene.cameras, scene.up, scene.subject)
-        return _scaled(move(views, up=scene.up, frames=frames, size=double, center=center), size)
+            move, views = MOVES[self.name], run.scene.cameras("train")
+        up, center = run.scene.up, run.center()
+        return _scaled(move(views, up=up, frames=frames, size=double, center=center), size)
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

@@ -10,7 +10,7 @@ from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, ki
 from nerfmac.app.export.pages import worst
 from nerfmac.app.export.shape_files import need_libraries
 from nerfmac.app.run import CONFIGURED, Run, surface_quality
-from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.folder import read_scene
 from nerfmac.app.run.outputs import protocol, quality, surface_summary
 from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.scenes import read_again
@@ -49,7 +49,7 @@ def _run_of(arguments: Eval, method: Method) -> Run:
         return load_snapshot(arguments.run, arguments.scene)
     if arguments.scene is None:
         return Run.load(arguments.run, method=method)
-    scene = read_again(read_record(arguments.run), user_path(arguments.scene))
+    scene = read_again(read_scene(arguments.run), user_path(arguments.scene))
     return Run.load(arguments.run, method=method, source=scene)
 
 

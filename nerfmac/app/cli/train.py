@@ -134,7 +134,7 @@ def save_turntable(training: Training) -> None:
     if training.folder is None:
         return
     run, path = training.run, training.folder / "video.mp4"
-    size = video_size(run.scene.cameras[0].lens)
+    size = video_size(run.scene.cameras("train")[0].lens)
     cameras = run.orbit(round(TURNTABLE_SECONDS * TURNTABLE_FPS), size)
     seconds = video_seconds(run, cameras)
     if seconds > MAX_SECONDS:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from nerfmac.app.capture import captured
 from nerfmac.app.cli.options import View
 from nerfmac.app.run import is_run
-from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.folder import read_scene
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot
 from nerfmac.app.snapshots.reading import read_container
@@ -136,7 +136,7 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
     """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists. `options`
     are arguments of `load_scene`. Returns the path of the notebook."""
     if path is not None and is_run(path):
-        read_record(path)
+        read_scene(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
         cells = view_cells(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
     elif path is not None and is_snapshot(path):

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.run import Run, placement_of
-from nerfmac.common import InputError
+from nerfmac.app.run import Run
 from nerfmac.geometry import Camera, Placement
 
 log = logging.getLogger("nerfmac")
@@ -21,8 +20,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
     """Return the contents of a `transforms.json` with the cameras of `run`.
 
     Training cameras have refined poses and lenses if the run refines them. Cameras of other splits
-    are unchanged. If the scene cannot be read, the result contains only training cameras, with
-    numbers as names, and a warning is logged.
+    are unchanged.
 
     Args:
         run: Run with the cameras.
@@ -31,11 +29,8 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         Contents of a `transforms.json`. `file_path` is the name of the image in the scene.
         Intrinsics are in pixels, with the distortion model of OpenCV. Matrices (4, 4) map camera
         coordinates to the coordinates of the scene files.
-
-    Raises:
-        InputError: If the placement of the scene is unknown.
     """
-    placement = placement_of(run)
+    placement = run.scene.placement
     splits = _splits(run)
     frames = {
         name: _frame(name, camera, placement)
@@ -67,15 +62,11 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
     """Return the cameras by split name and image name, training cameras first."""
-    try:
-        splits = dict(run.images().splits)
-    except InputError as error:
-        splits = {}
-        log.warning("only training cameras are exported, with numbered views: %s", error)
+    splits = dict((run.source or run.scene).splits)
     train = splits.pop("train", ())
+    if len(train) != len(run.cameras):  # A snapshot may have other training views than its scene.
+        train = run.scene.splits["train"]
     names = [frame.name for frame in train]
-    if len(names) != len(run.scene.cameras):
-        names = [f"view_{number:04}.png" for number in range(len(run.scene.cameras))]
     found = {"train": dict(zip(names, run.cameras, strict=True))}
     others = {
         split: {frame.name: frame.camera for frame in frames} for split, frames in splits.items()

@@ -278,7 +278,7 @@ def held_out_share(
     except InputError:
         return None
     points = scene.held_out["train"].points if "train" in scene.held_out else scene.points
-    if points is None or scene.placement is None:
+    if points is None:
         return None
     position = scene.placement.to_file(points)
     is_inside = region.holds(position)

@@ -29,7 +29,7 @@ from nerfmac.app.export.pages import check_page, jpeg_url
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
-from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run import Run
 from nerfmac.app.scenes.orientation import project
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common import Float32Array, InputError, UInt8Array, appearing, user_path
@@ -138,7 +138,7 @@ def _occupied(run: Run, crop: Box | None) -> Occupied:
     if crop is None:
         return occupied
     geometry, bits = occupied
-    return Occupied(geometry, cropped(bits, geometry, crop, placement_of(run)))
+    return Occupied(geometry, cropped(bits, geometry, crop, run.scene.placement))
 
 
 def _side(view: View, run: Run) -> float:
@@ -146,7 +146,7 @@ def _side(view: View, run: Run) -> float:
     It contains the subject but, in a scene with surroundings, nothing beyond the photos."""
     if not run.scene.bounds.has_surroundings:
         return 1.0
-    x, y = run.scene.cameras[0].lens.tangents
+    x, y = run.scene.cameras("train")[0].lens.tangents
     side, subject = SHOWN * min(x / y, y / x), run.scene.subject
     if subject is None:
         return side
@@ -165,7 +165,7 @@ def _page(title: str, stills: Mapping[str, Float32Array], blocks: Sequence[str],
     """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
-    about = f"{title}: an interactive radiance field from {len(run.scene.cameras)} photos."
+    about = f"{title}: an interactive radiance field from {len(run.cameras)} photos."
     parts = {
         "title": escape(title),
         "description": escape(f"{about} It is rendered in the browser, from this file only."),
@@ -185,7 +185,7 @@ def _page(title: str, stills: Mapping[str, Float32Array], blocks: Sequence[str],
 
 
 def _first_view(run: Run, camera_path: PagePath | None) -> View:
-    view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
+    view = View.initial(run.scene.cameras("train"), run.scene.up, run.scene.subject)
     if camera_path is None:
         return view
     camera = camera_path.cameras[0]
@@ -283,7 +283,7 @@ class TracedField(NamedTuple):
             b"".join(values.tobytes() for _, values in parts),
             to_halves(np.concatenate(blocks)).tobytes(),
             np.array(occupied.bits).astype("<u4").tobytes(),
-            seen_corners(run.scene.cameras, geometry.bounds.cascades).tobytes(),
+            seen_corners(run.cameras, geometry.bounds.cascades).tobytes(),
         )
 
     @property

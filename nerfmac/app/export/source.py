@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import confirm
@@ -96,11 +96,10 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> Source:
-        """Create the source for a run. Raises `InputError` if the scene placement is unknown."""
-        placement = placement_of(run)
+        """Create the source for a run."""
         trained = run.model.trained(run.state)
         cells = OccupiedCells(trained.occupied, run.scene.extent)
-        return cls(trained, cells, run.scene.extent, placement)
+        return cls(trained, cells, run.scene.extent, run.scene.placement)
 
     def region(self, crop: Box | None) -> Region:
         """Return the box to export in the coordinates of the input scene, clipped to the scene

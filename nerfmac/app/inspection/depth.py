@@ -33,7 +33,7 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
             "no depth in the depth images is known, confident, and in the range of the sensor; "
             "their unit may be wrong"
         ]
-    unit = 1.0 if scene.placement is None else scene.placement.scale
+    unit = scene.placement.scale
     low, high = np.quantile(known, (0.01, 0.99)) / unit
     fact += f", from {low:.3g} to {high:.3g} in file units"
     findings, agreement = _quantized(chosen), agreement_of(views, views).share

@@ -167,8 +167,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     splits = ", ".join(f"{len(views)} {name}" for name, views in scene.splits.items() if views)
     splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
-    up = scene.placement.turned_to_file(scene.up) if scene.placement else np.array(scene.up)
-    x, y, z = np.round(up, 2) + 0.0  # Without -0.00.
+    x, y, z = np.round(scene.placement.turned_to_file(scene.up), 2) + 0.0  # Without -0.00.
     return [
         f"scene      {scene.name}",
         f"views      {splits}",
@@ -183,12 +182,11 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     """Describe the scene cube: its side, its position in files, and its cameras and points."""
     text = f"side {scene.extent:g} in scene units (the trained region)"
-    if scene.placement is not None:
-        side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
-        half = np.full(3, scene.extent / 2)
-        box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
-        text += f"; in file coordinates {side:.3g} around ({shown_coordinates(center, side)})"
-        text += f", which is --crop {shown_coordinates(box, side, ',')}"
+    side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+    half = np.full(3, scene.extent / 2)
+    box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
+    text += f"; in file coordinates {side:.3g} around ({shown_coordinates(center, side)})"
+    text += f", which is --crop {shown_coordinates(box, side, ',')}"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
     text += f"; it contains {_inside(eyes, scene.extent):.0%} of the cameras"
     if scene.points is not None and len(scene.points):

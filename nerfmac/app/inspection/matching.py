@@ -32,6 +32,7 @@ from nerfmac.app.inspection.pose_readings import (
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
+from nerfmac.app.scenes.scene import IDENTITY
 from nerfmac.common import Float64Array, InputError
 from nerfmac.geometry import Camera, Lens, Placement
 
@@ -112,10 +113,8 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     return found
 
 
-def _in_file(poses: Float64Array, placement: Placement | None) -> Float64Array:
+def _in_file(poses: Float64Array, placement: Placement) -> Float64Array:
     """Return camera-to-scene `poses` (n, 3, 4) in the coordinates of the scene files."""
-    if placement is None:
-        return poses
     eyes = placement.to_file(poses[:, :, 3])
     return np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
 
@@ -163,7 +162,7 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
 
 
 def compare_poses(
-    matches: Matches, cameras: Cameras, names: Mapping[str, str], placement: Placement | None = None
+    matches: Matches, cameras: Cameras, names: Mapping[str, str], placement: Placement = IDENTITY
 ) -> Matching:
     """Compare matches with camera poses.
 
@@ -171,7 +170,7 @@ def compare_poses(
         matches: Verified matches of image pairs.
         cameras: Cameras of the images, in scene coordinates.
         names: Name of each image for findings.
-        placement: Transform from file coordinates to scene coordinates, or None if they are equal.
+        placement: Transform from file coordinates to scene coordinates.
 
     Returns:
         Facts and findings about the poses.

@@ -30,7 +30,7 @@ from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import current_device, references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
-from nerfmac.common import InputError, Timeline, interval, recording
+from nerfmac.common import InputError, Timeline, as_json, interval, recording
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.geometry import Camera, Lens
 
@@ -81,7 +81,7 @@ class Profile:
         return {
             **self.machine,
             "preset": config.preset,
-            "scene": self.run.scene.path,
+            "scene": as_json(self.run.scene.path),
             "after_steps": whole.state.step,
             "ceilings": self.ceilings._asdict(),
             "launch_ms": self.launch._asdict(),
@@ -177,7 +177,7 @@ def profile(
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
     """Return the side length of a square image in pixels, and its rendering time. The camera has
     the pose and the horizontal field of view of the first training camera."""
-    side, camera = SIDE.get(current_device(), 800), run.scene.cameras[0]
+    side, camera = SIDE.get(current_device(), 800), run.scene.cameras("train")[0]
     angle = 2.0 * atan(0.5 * camera.lens.width / camera.lens.fl_x)
     view, renderer = Camera(Lens.from_fov(angle, side, side), camera.pose), run.renderer()
     return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)

@@ -3,7 +3,6 @@
 from nerfmac.app.run.configuration import CONFIGURED as CONFIGURED, config_of as config_of
 from nerfmac.app.run.coordinates import (
     load_path as load_path,
-    placement_of as placement_of,
     split_cameras as split_cameras,
 )
 from nerfmac.app.run.folder import check_unused as check_unused, is_run as is_run

@@ -8,7 +8,7 @@ from math import prod
 
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device, memory_bytes, working_dtype
-from nerfmac.backend.memory import GIB, array_bytes, training_bytes
+from nerfmac.backend.memory import GIB, array_bytes, memory_limit, training_bytes
 from nerfmac.common import InputError, checks
 from nerfmac.config import Config
 from nerfmac.config.presets import preset as preset_config
@@ -90,12 +90,12 @@ def needed_memory(model: Model, scene: Scene) -> dict[str, int]:
     }
 
 
-def check_memory(model: Model, scene: Scene, limit: int) -> None:
-    """Raise `InputError` if the sum of `needed_memory` exceeds the memory for training, given the
-    memory limit in bytes, or if the images exceed the maximum size of an array."""
+def check_memory(model: Model, scene: Scene) -> None:
+    """Raise `InputError` if the sum of `needed_memory` exceeds the memory for training, or if the
+    images exceed the maximum size of an array."""
     needed = needed_memory(model, scene)
-    usable, total, images = training_bytes(limit), sum(needed.values()), needed["the images"]
-    at_most = array_bytes() or images
+    total, images = sum(needed.values()), needed["the images"]
+    usable, at_most = training_bytes(memory_limit()), array_bytes() or images
 
     def fits(of_images: int) -> bool:
         return total - images + of_images <= usable and of_images <= at_most

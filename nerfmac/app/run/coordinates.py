@@ -14,25 +14,10 @@ from nerfmac.app.paths.formats import read_path
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common import InputError, read_fields, user_path
-from nerfmac.geometry import Camera, Placement
+from nerfmac.geometry import Camera
 
 log = logging.getLogger("nerfmac")
-
-
-def placement_of(run: Run) -> Placement:
-    """Return the similarity transform from the coordinates of the scene files to the scene."""
-    if run.scene.placement is not None:
-        return run.scene.placement
-    unknown = "the placement of the scene is unknown"
-    try:
-        placement = SceneRecord.of(run.images()).placement
-    except InputError as error:
-        raise InputError(f"{unknown}: {error}") from error
-    if placement is None:
-        raise InputError(f"{unknown}: neither the run nor the scene {run.scene.path} contains it")
-    return placement
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
@@ -40,13 +25,9 @@ def split_cameras(run: Run, split: str) -> Sequence[Camera]:
     run refines cameras. The images are not decoded, and their files may be missing."""
     if split == "train":
         return run.cameras
-    if run.source is None and run.scene.path is None:
-        raise InputError(
-            f"the run was trained on a scene in memory, so its {split} views are unknown"
-        )
-    scene = run.images()
+    scene = run.source or run.scene
     if scene.splits.get(split):
-        return [frame.camera for frame in scene.splits[split]]
+        return scene.cameras(split)
     if cameras := _without_images(run, split):
         return cameras
     raise InputError(f"scene {scene.name!r} has no {split!r} views; use --path orbit")
@@ -58,14 +39,15 @@ def file_cameras(
     """Return the cameras of a scene file, such as `transforms_test.json`, in scene coordinates.
     `names` are the values of `file_path` of the frames to return, by default of all frames. The
     images may be missing."""
-    placement, lens = placement_of(run), run.scene.cameras[0].lens
+    placement, lens = run.scene.placement, run.scene.cameras("train")[0].lens
     cameras = cameras_of(read_fields(user_path(file)), (lens.width, lens.height), names)
     return [Camera(lens, placement.apply(pose)) for lens, pose in cameras]
 
 
 def _without_images(run: Run, split: str) -> Sequence[Camera]:
     """Return the cameras of a split from the JSON files of the scene."""
-    path = Path(run.scene.path or "")
+    if (path := run.scene.path) is None:
+        return []
     folder = path if path.is_dir() else path.parent
     if (split_file := folder / f"transforms_{split}.json").is_file():
         return file_cameras(run, split_file)
@@ -100,9 +82,8 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
             *(TRANSFORMS, file),
         )
         return path
-    scene = None if run.scene.path is None else Path(run.scene.path)
-    space = read_studio_space(user_path(transforms or default), scene)
-    placement = placement_of(run)
+    space = read_studio_space(user_path(transforms or default), run.scene.path)
+    placement = run.scene.placement
     moved = [
         replace(key, pose=placement.apply(space.to_file(key.pose)).astype(np.float64))
         for key in path.keyframes

@@ -2,18 +2,33 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene
-from nerfmac.app.scenes.record import SceneRecord, is_run as is_run
-from nerfmac.common import LOCK, InputError, check_free, read_as, read_fields, visible_names
+from nerfmac.app.scenes.record import is_run as is_run
+from nerfmac.common import (
+    LOCK,
+    Fields,
+    InputError,
+    as_json,
+    check_free,
+    read_as,
+    read_fields,
+    visible_names,
+    write_json,
+)
 
+SCHEMA = 2  # Version of the contents of scene.json.
 BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
 
 
-def read_record(folder: Path) -> SceneRecord:
-    """Read the scene record of a run."""
+def write_scene(folder: Path, scene: Scene) -> None:
+    """Save the scene of a run without its images."""
+    write_json(folder / "scene.json", {"schema": SCHEMA, **as_json(scene)})
+
+
+def read_scene(folder: Path) -> Scene:
+    """Read the scene of a run without its images."""
     if not is_run(folder) and folder.is_dir() and holds_scene(folder):
         raise InputError(
             f"{folder} is a scene, not a run; train a run with `nerfmac train {folder} --out RUN`"
@@ -23,8 +38,14 @@ def read_record(folder: Path) -> SceneRecord:
             f"{folder} is not a run: it has no config.json; pass a folder that `nerfmac train` "
             "has written, such as runs/NAME"
         )
-    path = folder / "scene.json"
-    return read_as(SceneRecord, read_fields(path))
+    fields = read_fields(folder / "scene.json")
+    values = dict(fields.values)
+    if (schema := values.pop("schema", 1)) != SCHEMA:
+        raise InputError(
+            f"{folder} was written by another version of nerfmac: the schema of its scene.json is "
+            f"{schema}, and this version reads {SCHEMA}; train a new run"
+        )
+    return read_as(Scene, Fields(values, fields.where))
 
 
 def check_unused(folder: Path) -> None:
@@ -42,7 +63,7 @@ def check_unused(folder: Path) -> None:
 
 def check_saved(folder: Path) -> None:
     """Raise `InputError` unless `folder` contains a run with a checkpoint."""
-    read_record(folder)
+    read_scene(folder)
     if not checkpoint_mark(folder):
         raise InputError(
             f"{folder} has no checkpoint, because its training stopped before the first one; "
@@ -63,21 +84,6 @@ def beginning(folder: Path) -> Iterator[None]:
         for name in BEGINNING:
             (folder / name).unlink(missing_ok=True)
         raise
-
-
-def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """Return a scene record with the path of `source`, the same scene at another path. The training
-    views, the extent, and the options `masks` and `depth` must be the same as in the record. Other
-    options may differ."""
-    scene.check_views(source, str(folder))
-    ours, theirs = ((x.extent, x.options.masks, x.options.depth) for x in (scene, source))
-    if ours != theirs:
-        raise InputError(
-            f"{folder} was trained with extent {ours[0]:g}, masks {ours[1]}, and depth {ours[2]}, "
-            f"but the scene {source.name!r} was loaded with extent {theirs[0]:g}, masks "
-            f"{theirs[1]}, and depth {theirs[2]}; load it with the options of the run"
-        )
-    return replace(scene, path=str(source.path.resolve()) if source.path else None)
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:

@@ -27,12 +27,13 @@ from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
+    Fields,
     Float64Array,
     InputError,
     appearing,
+    as_json,
     duration,
     read_fields,
-    read_json,
     write_json,
 )
 from nerfmac.common.constants import FAR_DISTANCE
@@ -106,10 +107,7 @@ class Outputs:
     @property
     def are_complete(self) -> bool:
         """Whether the run folder contains the requested metrics of the current step."""
-        path = self._folder and self._folder / "metrics.json"
-        known = read_json(path) if path and path.is_file() else None
-        is_current = isinstance(known, dict) and known.get("steps") == self._run.state.step
-        return is_current and not self._all_views
+        return self._known.values.get("steps") == self._run.state.step and not self._all_views
 
     def add(self, report: Report) -> None:
         """Append a report to `scalars.jsonl`, and then call `on_report`."""
@@ -150,11 +148,11 @@ class Outputs:
     def _evaluated(self, of: int) -> Evaluation:
         """Evaluate test views, and log their number and the estimated time. The split has `of`
         views."""
-        run = self._run
-        limit = of if self._all_views else measured_views(run, self._known_views)
+        run, known = self._run, int(self._known.number("test_views", 0))
+        limit = of if self._all_views else measured_views(run, known)
         seconds, allowed = seconds_to_measure(run, limit), max(run.state.train_seconds, EVALUATION)
         if seconds > allowed and not self._all_views:
-            limit = max(int(limit * allowed / seconds), self._known_views, 1)
+            limit = max(int(limit * allowed / seconds), known, 1)
             seconds = allowed
         part = f"{limit} of {of}" if limit < of else str(of)
         hint = "; --all-views evaluates all" if limit < of else ""
@@ -163,10 +161,10 @@ class Outputs:
         return run.evaluate("test", limit=limit, progress=self.progress)
 
     @property
-    def _known_views(self) -> int:
-        """Number of evaluated views in an existing `metrics.json`, or 0."""
+    def _known(self) -> Fields:
+        """Values in `metrics.json`, or an empty object without the file."""
         path = self._folder and self._folder / "metrics.json"
-        return int(read_fields(path).number("test_views", 0)) if path and path.is_file() else 0
+        return read_fields(path) if path and path.is_file() else Fields({}, "metrics.json")
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
@@ -230,7 +228,7 @@ def metrics(
         "kernel_build_seconds": run.build_seconds,
         "variants": variants_here(),
         "wall_seconds": wall_seconds,
-        "train_views": len(run.scene.cameras),
+        "train_views": len(run.scene.cameras("train")),
         "split": run.scene.options.split,
         "held_out": described(run.scene.options.split),
         "extent": run.scene.extent,
@@ -253,10 +251,10 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
     the first view in pixels."""
     lens = run.images().views(split).cameras[0].lens
     return {
-        "scene": run.scene.path,
+        "scene": as_json(run.scene.path),
         "split": split,
         "held_out": described(run.scene.options.split),
-        "train_views": len(run.scene.cameras),
+        "train_views": len(run.scene.cameras("train")),
         "size": [lens.width, lens.height],
         "background": background,
         "blend": run.config.train.blend,
@@ -289,7 +287,8 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
     scene = run.images()
     if scene.points is None:
         return {}
-    renderer, plane = run.renderer(), _plane_of(run, scene.points)
+    renderer, eyes = run.renderer(), np.stack([camera.pose[:, 3] for camera in run.cameras])
+    plane = scene_ground_plane(scene.points, scene.bounds, eyes, run.scene.up)
     values: dict[str, float] = {}
     for split in splits:
         cameras = _cameras(run, split, progress=progress)
@@ -324,11 +323,6 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
         f"depth_within_3_percent_{split}": errors.within_3_percent,
         f"depth_points_{split}": errors.number,
     }
-
-
-def _plane_of(run: Run, points: Float64Array) -> GroundPlane | None:
-    eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
-    return scene_ground_plane(points, run.scene.bounds, eyes, run.scene.up)
 
 
 def _on_plane(

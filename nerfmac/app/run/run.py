@@ -1,7 +1,7 @@
 """`Run`, the field of a scene during or after training, in memory and as a folder.
 
     config.json             all settings of the run
-    scene.json              path of the images, and the training cameras
+    scene.json              the scene without its images and points
     checkpoint.safetensors  the training state, for resuming and rendering
 
 `Training` trains a run.
@@ -24,12 +24,11 @@ from nerfmac.app.run.history import History, read_notes
 from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.run.refinement_report import refinement_report
 from nerfmac.app.scenes import Scene, read_again
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.backend.memory import memory_limit
+from nerfmac.app.scenes.record import check_same
 from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
+    Float64Array,
     InputError,
-    as_json,
     checks,
     interval,
     make_folder,
@@ -65,7 +64,8 @@ class Run:
         5
     """
 
-    scene: SceneRecord
+    scene: Scene
+    """Scene without images if the run was loaded from a folder."""
     model: Model
     state: TrainState
     history: History = field(default_factory=History)
@@ -115,12 +115,12 @@ class Run:
         # A custom component is created once, when all settings are known.
         if not method.has_components:
             model = Model(config, scene.bounds, facts.cameras, method)
-            configuration.check_memory(model, scene, memory_limit())
+            configuration.check_memory(model, scene)
         views = scene.views("train", progress=progress)
         model = Model(resolve(config, facts, views), scene.bounds, views.cameras, method)
-        configuration.check_memory(model, scene, memory_limit())
-        record = SceneRecord.of(scene, views.mean_color())
-        return cls(record, model, model.init(views), source=scene)
+        configuration.check_memory(model, scene)
+        recorded = scene.recorded(views.mean_color())
+        return cls(recorded, model, model.init(views), source=scene)
 
     @classmethod
     def load(
@@ -144,11 +144,12 @@ class Run:
         """
         configuration.check_method(method)
         folder = user_path(folder)
-        scene = run_folder.read_record(folder)
+        scene = run_folder.read_scene(folder)
         if source is not None:
-            scene = run_folder.moved_record(folder, scene, source)
+            check_same(source, scene, str(folder))
+            scene = replace(scene, path=source.path and source.path.resolve())
         config = Config.from_json(read_json(folder / "config.json"))
-        model = Model(config, scene.bounds, scene.cameras, method)
+        model = Model(config, scene.bounds, scene.cameras("train"), method)
         path = folder / "checkpoint.safetensors"
         state, notes = load_checkpoint(path, model.shapes, method.own)
         history, seconds, rates = read_notes(notes, str(path))
@@ -232,7 +233,7 @@ class Run:
         Raises:
             InputError: If the files cannot be written.
         """
-        write_json(folder / "scene.json", as_json(self.scene))
+        run_folder.write_scene(folder, self.scene)
         write_json(folder / "config.json", self.config.to_json())
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
@@ -275,9 +276,18 @@ class Run:
         Returns:
             Cameras in scene coordinates.
         """
-        cameras, up, subject = self.scene.cameras, self.scene.up, self.scene.subject
-        center = look_at_point(self.renderer(), cameras, up, subject)
+        cameras, up, center = self.scene.cameras("train"), self.scene.up, self.center()
         return orbit(cameras, up=up, frames=frames, size=size, center=center)
+
+    def center(self) -> Float64Array | None:
+        """Return the center of camera paths around the subject.
+
+        Returns:
+            Point (3,) in scene coordinates that the training cameras look at, or None if there is
+            no such point.
+        """
+        cameras, scene = self.scene.cameras("train"), self.scene
+        return look_at_point(self.renderer(), cameras, scene.up, scene.subject)
 
     def evaluate(
         self,
@@ -324,7 +334,7 @@ class Run:
         """Training cameras in scene coordinates. If the run refines poses or lenses, the cameras
         have the refined values."""
         if not self.config.refine.cameras:
-            return self.scene.cameras
+            return self.scene.cameras("train")
         cameras = self.model.refinement.cameras(self.state.average)
         return tuple(cameras[index] for index in range(len(cameras)))
 

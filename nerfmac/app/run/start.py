@@ -22,14 +22,12 @@ from nerfmac.app.run.configuration import (
     needed_memory,
     what_to_lower,
 )
-from nerfmac.app.run.folder import check_unused, read_record
+from nerfmac.app.run.folder import check_unused, read_scene
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.backend import backend, choose_device, device_name
-from nerfmac.backend.memory import memory_limit
 from nerfmac.backend.watchdog import in_words, is_out_of_memory
 from nerfmac.common import InputError, user_path
 from nerfmac.config import AUTO, Config, override
@@ -262,7 +260,7 @@ def resume_training(
     be those of the run."""
     check_method(method)
     folder = user_path(folder)
-    record = read_record(folder)
+    record = read_scene(folder)
     _check_as_in(record, folder, options or {})
     if not isinstance(scene, Scene):
         scene = read_again(record, None if scene is None else captured(Path(scene)))
@@ -272,7 +270,7 @@ def resume_training(
     else:
         training = Training(Run.load(folder, scene, method=method))
     run = training.run
-    check_memory(run.model, scene, memory_limit())
+    check_memory(run.model, scene)
     _check_test_images(scene, progress=progress and is_first)
     return training
 
@@ -295,7 +293,7 @@ def _check_test_images(scene: Scene, *, progress: bool) -> None:
         scene.views("test", progress=progress)
 
 
-def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -> None:
+def _check_as_in(record: Scene, run: Path, requested: Mapping[str, Any]) -> None:
     """Raise `InputError` if a requested option differs from the option of the resumed run."""
     known = vars(record.options) | {"extent": record.extent}
     for option in requested:

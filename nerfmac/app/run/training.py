@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from nerfmac.app.run import folder as run_folder, reporting
 from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene
+from nerfmac.app.scenes.record import text_of
 from nerfmac.backend.watchdog import RETRIES, resumed
 from nerfmac.common import locked, make_folder, user_path
 from nerfmac.common.awake import awake
@@ -133,7 +133,7 @@ class Training:
         run, ranks = self.run, current_ranks()
         with noticed(ranks):  # No time limit: another rank may still be reading images.
             ranks.check_alike("their configurations", repr(run.config.to_json()))
-            ranks.check_alike("their scenes", repr(replace(run.scene, path=None)))
+            ranks.check_alike("their scenes", text_of(run.scene))
         good, saved = run.state, time.perf_counter()  # State after a step that was not skipped.
         with self.locked(), awake():
             try:
@@ -194,18 +194,16 @@ class Training:
 
     def save(self) -> None:
         """Save the run in its folder, if it has one."""
-        if self.folder is not None:
-            self.run.save(self.folder)
-            self._note_saved()
+        self._save(self.run.save)
 
     def _save_confirmed(self) -> None:
-        if self.folder is not None:
-            self.run.save_confirmed(self.folder)
-            self._note_saved()
+        self._save(self.run.save_confirmed)
 
-    def _note_saved(self) -> None:
-        assert self.folder is not None
-        self._mark, self.saved_step = run_folder.checkpoint_mark(self.folder), self.run.state.step
+    def _save(self, save: Callable[[Path], None]) -> None:
+        if self.folder is not None:
+            save(self.folder)
+            mark = run_folder.checkpoint_mark(self.folder)
+            self._mark, self.saved_step = mark, self.run.state.step
 
     def _survived(self, goal: Goal) -> Iterator[Report | None]:
         """Yield None during the preparation, and then confirmed reports. After a GPU failure, save

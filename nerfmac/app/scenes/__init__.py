@@ -9,7 +9,6 @@ from typing import TypedDict, Unpack
 
 from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.readers import BY_EXTENSION, read_scene, reader_of
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
 from nerfmac.common import InputError, log, user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions
@@ -102,25 +101,20 @@ def holds_scene(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in BY_EXTENSION
 
 
-def recorded_path(record: SceneRecord) -> Path:
-    """Return the scene path of a run."""
-    if record.path is None:
-        raise InputError(
-            "the run was trained on a scene in memory; pass it with Run.load(..., source=scene)"
-        )
-    if not Path(record.path).exists():
-        raise InputError(
-            f"the scene of the run does not exist: {record.path}; restore it, or pass its new path "
-            "with `nerfmac eval RUN --scene SCENE` or `nerfmac train SCENE --out RUN --resume`"
-        )
-    return Path(record.path)
-
-
-def read_again(record: SceneRecord, path: Path | None = None) -> Scene:
+def read_again(record: Scene, path: Path | None = None) -> Scene:
     """Load a run's scene again, with the options, the placement, and the views of the run. `path`
     is the new path of a scene that has been moved. If the scene has other views or cameras than the
     run, `InputError` is raised."""
-    path = path or recorded_path(record)
+    path = path or record.path
+    if path is None:
+        raise InputError(
+            "the run was trained on a scene in memory; pass it with Run.load(..., source=scene)"
+        )
+    if path == record.path and not path.exists():
+        raise InputError(
+            f"the scene of the run does not exist: {path}; restore it, or pass its new path "
+            "with `nerfmac eval RUN --scene SCENE` or `nerfmac train SCENE --out RUN --resume`"
+        )
     return assemble(read_scene(path), path, record.options, record)
 
 

@@ -16,7 +16,7 @@ from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
 from nerfmac.app.scenes.orientation import oriented
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
-from nerfmac.app.scenes.record import SceneRecord, masked_views
+from nerfmac.app.scenes.record import check_same, names_of
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common import InputError, log, name_key
 from nerfmac.config.scenes import SceneOptions, Split
@@ -36,11 +36,11 @@ OTHER_IMAGES = re.compile(
 
 
 def assemble(
-    parsed: ParsedScene, path: Path, options: SceneOptions, record: SceneRecord | None = None
+    parsed: ParsedScene, path: Path, options: SceneOptions, record: Scene | None = None
 ) -> Scene:
     """Create a scene from parsed files: choose image orientations, placement, and splits, and apply
-    the scene options. If `record` is the record of a run, the result has the placement and the
-    splits of the record.
+    the scene options. If `record` is the scene of a run, the result has its placement and its
+    splits.
 
     A warning is logged if a view is in both the training and the test split, or if symbolic links
     lead to files outside the scene folder. `path` is the path that the user specified.
@@ -48,14 +48,14 @@ def assemble(
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     read = read if options.depth else [image._replace(depth=None) for image in read]
     scale = None if parsed.is_metric else parsed.points
-    given = record.depth if record else None
+    given = record.depth_reading if record else None
     read, reading = with_depth(read, scale, parsed.source, given)
     points = parsed.points if parsed.points is not None else measured_points(read)
     parsed = parsed._replace(images=read, points=points)
-    placement = (record and record.placement) or _placed(parsed, options)
+    placement = record.placement if record else _placed(parsed, options)
     if parsed.splits is None and options.split is None:
         options = replace(options, split=TEST_EVERY if len(read) >= TEST_EVERY else "none")
-    chosen = _recorded(parsed, record.views) if record else _split(parsed, options)
+    chosen = _recorded(parsed, names_of(record)) if record else _split(parsed, options)
     tracks, held_out = _tracks(parsed, chosen, int(options.downscale))
     splits = {
         name: tuple(_frame(image, placement, options) for image in part)
@@ -85,7 +85,7 @@ def assemble(
         held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
     if record:
-        record.check_views(scene, "the run")
+        check_same(scene, record, "the run")
         _warn_of_changes(parsed, record, scene)
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
@@ -151,23 +151,19 @@ def _frame(image: PosedImage, placement: Placement, options: SceneOptions) -> Fr
 
 
 def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    placement = parsed.placement or _fitted(parsed, options)
-    is_mirrored = np.linalg.det(parsed.images[0].pose[:, :3]) < 0
-    return placement.mirrored() if is_mirrored else placement
-
-
-def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
+    """Return the placement of the files, or else one that is fitted to the cameras and points."""
+    images, first = _in_order(parsed), parsed.images[0]
     poses = [image.pose for image in images]
-    return fit(
+    placement = parsed.placement or fit(
         poses,
-        is_object,
+        _are_cut_out(parsed.images),
         parsed.source,
         points=parsed.points,
         tangents=[image.lens.tangents for image in images],
         within=MEASURED_WITHIN if any(image.depth for image in images) else WITHIN,
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
+    return placement.mirrored() if np.linalg.det(first.pose[:, :3]) < 0 else placement
 
 
 def _are_cut_out(images: Images) -> bool:
@@ -211,16 +207,16 @@ def _recorded(parsed: ParsedScene, views: Mapping[str, Sequence[str]]) -> Splits
     return splits
 
 
-def _warn_of_changes(parsed: ParsedScene, record: SceneRecord, scene: Scene) -> None:
+def _warn_of_changes(parsed: ParsedScene, record: Scene, scene: Scene) -> None:
     """Log a warning about recorded views that are missing, and if the scene would now be split
     differently."""
-    used = {split: _names(part) for split, part in scene.splits.items()}
-    gone = [name for split in used for name in record.views[split] if name not in used[split]]
+    used, known = names_of(scene), names_of(record)
+    gone = [name for split in used for name in known[split] if name not in used[split]]
     if gone:
-        count = f"{len(gone)} of the {sum(map(len, record.views.values()))} views of the run"
+        count = f"{len(gone)} of the {sum(map(len, known.values()))} views of the run"
         log.warning(f"{count} are missing in {parsed.source}, such as {gone[0]!r}")
     present = {name for part in used.values() for name in part}
-    if changed := sorted(({*masked_views(scene)} ^ {*record.masked}) & present):
+    if changed := sorted((_masked(scene) ^ _masked(record)) & present):
         count, first = f"{len(changed)} views of {parsed.source}", changed[0]
         change = "have been added or removed since the training"
         log.warning(f"the masks of {count} {change}, such as the mask of {first!r}")
@@ -228,15 +224,16 @@ def _warn_of_changes(parsed: ParsedScene, record: SceneRecord, scene: Scene) -> 
         usual = _split(parsed, record.options)
     except InputError:  # For example, the scene no longer contains a view that an option lists.
         usual = {}
-    if {split: _names(part) for split, part in usual.items() if part} != dict(record.views):
+    if {split: [image.name for image in part] for split, part in usual.items() if part} != known:
         log.warning(
             f"the views of {parsed.source} have changed since the training; using only the views "
             f"of the run ({', '.join(f'{len(used[split])} {split}' for split in used)})"
         )
 
 
-def _names(views: Sequence[PosedImage | Frame]) -> tuple[str, ...]:
-    return tuple(view.name for view in views)
+def _masked(scene: Scene) -> set[str]:
+    """Return the names of the views with a mask."""
+    return {frame.name for part in scene.splits.values() for frame in part if frame.mask}
 
 
 def _held_out(images: Images, split: Split, where: str) -> Splits:

@@ -29,6 +29,10 @@ MILLIMETER = 1e-3
 PIXEL_FILES = (".png", ".tif", ".tiff")
 EXTENSIONS = (".exr", ".png", ".npy", ".tiff", ".tif", ".depth")
 """File extensions of depth images, in the order of the search."""
+MAX_CACHED = 2**27
+"""Maximum number of bytes of the decoded depth images in memory. Depth images are used several
+times: to find out their unit, to place the scene, for findings, and for training."""
+_cached: dict[tuple[Path, Any, type, int], npt.NDArray[Any]] = {}
 
 
 class DepthReading(NamedTuple):
@@ -159,7 +163,18 @@ def existing(path: Path) -> Path | None:
 
 
 def _values(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Return the stored values (h, w) of a depth image or a confidence image."""
+    """Return the stored values (h, w) of a depth image or a confidence image. They are cached."""
+    key = path, size, kind, path.stat().st_mtime_ns if path.is_file() else 0
+    values = _cached.get(key)
+    if values is None:
+        values = _decoded(path, size, kind)
+        if values.nbytes + sum(each.nbytes for each in list(_cached.values())) > MAX_CACHED:
+            _cached.clear()
+        _cached[key] = values
+    return values
+
+
+def _decoded(path: Path, size: tuple[int, int] | None, kind: type[np.generic]) -> npt.NDArray[Any]:
     try:
         if path.suffix.lower() == ".exr":
             values = _exr(path)

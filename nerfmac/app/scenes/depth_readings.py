@@ -75,9 +75,11 @@ def with_depth(
     """Return the images with the depth images that can be used, and the reading of their values:
     `given`, or the best one. If `points` is not None, the poses have the scale of these sparse
     points (n, 3), and so have the resulting depths. `where` is the scene file."""
+    if not any(image.depth for image in images):
+        return list(images), given or AS_STORED
     usable = with_usable_depth(images, where)
     reading = given or best_reading(usable, where, has_unit=points is None)
-    read = [image._replace(depth=image.depth and image.depth.read_as(reading)) for image in usable]
+    read = _read_as(usable, reading)
     return read if points is None else in_scale_of_points(read, points, where), reading
 
 
@@ -111,13 +113,12 @@ def best_reading(images: Sequence[PosedImage], where: str, *, has_unit: bool) ->
 
 
 def _agreement(images: Sequence[PosedImage], reading: DepthReading) -> Agreement:
-    views = _measured(images, reading)
+    views = [*map(Measured.of, _read_as(images, reading))]
     return agreement_of(views, views)
 
 
-def _measured(images: Sequence[PosedImage], reading: DepthReading) -> list[Measured]:
-    read = [image._replace(depth=image.depth and image.depth.read_as(reading)) for image in images]
-    return [Measured.of(image) for image in read]
+def _read_as(images: Sequence[PosedImage], reading: DepthReading) -> list[PosedImage]:
+    return [image._replace(depth=image.depth and image.depth.read_as(reading)) for image in images]
 
 
 def _marker(images: Sequence[PosedImage], where: str) -> float | None:
@@ -141,7 +142,7 @@ def _marker(images: Sequence[PosedImage], where: str) -> float | None:
     ]
     if not axes or np.ptp(axes, axis=0).max() < TURNED:
         return None
-    views = _measured(images, AS_STORED)
+    views = [*map(Measured.of, images)]
     measured, marked = (
         [
             view._replace(confidence=np.where((value >= marker) == is_marked, view.confidence, 0))

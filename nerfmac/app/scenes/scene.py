@@ -22,17 +22,21 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthImage, DepthReading
 from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
-from nerfmac.common import InputError, delayed_progress, refuse_forked
+from nerfmac.app.scenes.placement import find_subject
+from nerfmac.common import InputError, checks, delayed_progress, refuse_forked
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, UInt8Array
+from nerfmac.common.json_reader import UNSAVED
 from nerfmac.config.scenes import DEFAULTS, SceneOptions, check_extent
 from nerfmac.geometry import (
     Bounds,
     Camera,
     Cameras,
+    Color,
     DepthMaps,
     Direction,
     Map,
     Placement,
+    Sphere,
     Tracks,
     Views,
     along_rays,
@@ -43,6 +47,8 @@ from nerfmac.geometry import (
 
 MAX_PIXELS = 2**31
 """Exclusive upper limit of the number of pixels in a split, because pixel indices are int32."""
+IDENTITY = Placement(1.0, np.zeros(3), 1.0)
+"""Placement of a scene whose files use scene coordinates."""
 Result = TypeVar("Result")
 
 
@@ -52,7 +58,8 @@ class Frame:
 
     Attributes:
         camera: Camera in scene coordinates. Its intrinsics determine the image size.
-        image: Image file, or pixels, uint8 (h, w, 3 or 4).
+        image: Image file, or pixels, uint8 (h, w, 3 or 4). The scene that a run saves has no
+            images.
         name: Name of the view.
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
         is_upright: Whether the camera belongs to the image after applying the EXIF orientation
@@ -63,12 +70,12 @@ class Frame:
     """
 
     camera: Camera
-    image: Path | UInt8Array
-    name: str
+    image: Path | UInt8Array = field(default=Path(), metadata=UNSAVED)
+    name: str = ""
     reduce: int = 1
     is_upright: bool = True
     mask: Path | None = None
-    depth: DepthImage | None = None
+    depth: DepthImage | None = field(default=None, metadata=UNSAVED)
 
     def decode(self, channels: int) -> tuple[UInt8Array, BoolArray | None]:
         """Decode the image and the mask.
@@ -138,11 +145,14 @@ class Scene:
         has_alpha: Whether all images of all splits are decoded to RGBA.
         path: Path argument of `load_scene`, or None for a scene in memory.
         options: Other arguments of `load_scene`. `split` is None only if the files have splits.
-        placement: Transform from file coordinates to scene coordinates, or None if they are equal.
+        placement: Transform from file coordinates to scene coordinates.
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
         has_metric_depth: Whether the poses are in the units of the depth images.
         depth_reading: Interpretation of the depth images that was chosen when the scene was loaded.
+        subject: Sphere around the subject, or None if there is no subject or no run has been begun.
+        mean_color: Mean sRGB color of the training images, or None if the images have alpha or no
+            run has been begun.
         held_out: Tracks of the sparse points that training does not use, keyed by split name.
         warnings: Number of warnings that were logged when the scene was loaded.
 
@@ -157,17 +167,45 @@ class Scene:
     has_alpha: bool = False
     path: Path | None = None
     options: SceneOptions = DEFAULTS
-    placement: Placement | None = None
-    points: Float64Array | None = None
-    tracks: Tracks | None = None
+    placement: Placement = IDENTITY
+    points: Float64Array | None = field(default=None, metadata=UNSAVED)
+    tracks: Tracks | None = field(default=None, metadata=UNSAVED)
     has_metric_depth: bool = True
     depth_reading: DepthReading = AS_STORED
-    held_out: Mapping[str, Tracks] = field(default_factory=dict)
-    warnings: int = 0
+    subject: Sphere | None = None
+    mean_color: Color | None = None
+    held_out: Mapping[str, Tracks] = field(default_factory=dict, metadata=UNSAVED)
+    warnings: int = field(default=0, metadata=UNSAVED)
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_extent(self.extent)
+        checks.number("placement.scale", self.placement.scale, low=1e-30)
+        checks.finite("placement.offset", self.placement.offset, (3,))
+        checks.finite("placement.rotation", self.placement.rotation, (3, 3))
+
+    def recorded(self, mean_color: Color | None = None) -> "Scene":
+        """Return the scene of a run, which is saved without images and points.
+
+        Args:
+            mean_color: Mean sRGB color of the training images, or None.
+
+        Returns:
+            The scene with an absolute path, its subject, and the mean color.
+        """
+        return replace(
+            self,
+            splits={split: part for split, part in self.splits.items() if part},
+            path=self.path and self.path.resolve(),
+            subject=find_subject(self.points, self.cameras("train")),
+            mean_color=mean_color,
+        )
+
+    @property
+    def backdrop(self) -> Color:
+        """Default background color of renderings and videos, sRGB in [0, 1]: the mean color of the
+        training images, or white if it is unknown."""
+        return self.mean_color or (1.0, 1.0, 1.0)
 
     @property
     def bounds(self) -> Bounds:

@@ -12,9 +12,8 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.run import CONFIGURED, Run, placement_of
-from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.app.run import CONFIGURED, Run
+from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
 from nerfmac.common import Fields, Float32Array, InputError, Int64Array, needed, user_path
@@ -150,13 +149,13 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
     snapshot = file.object("snapshot")
     extent = _extent(snapshot)
     shape = read_field(file, extent)
-    record = _record(snapshot, extent)
+    recorded = _scene(snapshot, extent)
     resolution = snapshot.count("density_grid_size", 128)
     bounds = Bounds(extent)
     config = settled(override(shape.config, occupancy={"resolution": resolution}), bounds)
     field = shape.field(bounds)
     parameters = read_parameters(snapshot, shape, field)
-    model = Model(config, bounds, record.cameras, Method(lambda *_: field))
+    model = Model(config, bounds, recorded.cameras("train"), Method(lambda *_: field))
     geometry = march_geometry(config.march, config.occupancy, bounds)
     state = TrainState(
         parameters,
@@ -170,7 +169,7 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
         train_frac=1.0,
     )
     mx.eval(state.arrays())
-    run = Run(record, model, state, name=user_path(path).stem)
+    run = Run(recorded, model, state, name=user_path(path).stem)
     if scene is not None:
         run.source = _moved_scene(load_scene(scene), run)
     return run
@@ -201,13 +200,14 @@ def _extent(snapshot: Fields) -> float:
     return extent
 
 
-def _record(snapshot: Fields, extent: float) -> SceneRecord:
+def _scene(snapshot: Fields, extent: float) -> Scene:
+    """Return the scene without images."""
     dataset = snapshot.object("nerf").object("dataset")
     holder, key = (snapshot, "up_dir") if "up_dir" in snapshot else (dataset, "up")
     x, y, z = holder.numbers(key, 3, (0.0, 1.0, 0.0))
-    placement = read_placement(dataset, extent)
-    cameras = read_cameras(dataset)
-    return SceneRecord(None, extent, (x, y, z), cameras, placement=placement)
+    placement, cameras = read_placement(dataset, extent), enumerate(read_cameras(dataset))
+    frames = tuple(Frame(camera, name=f"view_{index:04}.png") for index, camera in cameras)
+    return Scene("scene", extent, {"train": frames}, (x, y, z), placement=placement)
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
@@ -248,10 +248,7 @@ def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
 
 def _moved_scene(scene: Scene, run: Run) -> Scene:
     """Copy `scene` and transform its cameras to the scene coordinates of `run`."""
-    from_files = scene.placement
-    if from_files is None:
-        raise InputError(f"{scene.name!r} does not specify the coordinate system of its files")
-    placement = placement_of(run)
+    from_files, placement = scene.placement, run.scene.placement
 
     def moved(camera: Camera) -> Camera:
         pose = np.eye(4)[:3]

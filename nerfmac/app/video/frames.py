@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
-from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run import Run
 from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
@@ -105,11 +105,9 @@ class FrameRenderer:
         """Create a renderer with its viewpoint shifted to the right by `eye`, in scene units."""
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
-        self._scene_cameras = run.scene.cameras
-        placement = placement_of(run)
-        self._new_view = partial(
-            ViewRenderer, run.model.trained(run.state), options, placement, run.scene.subject
-        )
+        self._scene_cameras = run.scene.cameras("train")
+        placed = run.scene.placement, run.scene.subject
+        self._new_view = partial(ViewRenderer, run.model.trained(run.state), options, *placed)
         self._view = self._new_view()
         _ = self._view.occupied  # Raises now, before any file is written.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nerfmac.app.export import KINDS, check_kind
-from nerfmac.app.run import Run, placement_of
+from nerfmac.app.run import Run
 from nerfmac.app.viewer.path_editor import Canceled
 from nerfmac.common import appearing, make_folder
 from nerfmac.config.rendering import Box, Color
@@ -43,7 +43,7 @@ class Export:
 
         options: dict[str, Any] = {"progress": report}
         if self._crop is not None:
-            low, high = placement_of(run).box_to_file(*self._crop)
+            low, high = run.scene.placement.box_to_file(*self._crop)
             options["crop"] = (tuple(low.tolist()), tuple(high.tolist()))
         if self.kind == "page":
             options["background"] = self._background

@@ -19,7 +19,6 @@ from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.paths.moves import TOUR_SECONDS
-from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
 from nerfmac.app.viewer.settings import check_ranges
@@ -156,7 +155,7 @@ class PathEditor:
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:
         """Widths and heights of a video, first the default."""
-        lens = self._run().scene.cameras[0].lens
+        lens = self._run().scene.cameras("train")[0].lens
         longest = max(lens.width, lens.height)
 
         def even(pixels: float) -> int:
@@ -167,10 +166,9 @@ class PathEditor:
         return list(dict.fromkeys([*shapes, *SHARED_SIZES]))
 
     def _around(self, name: str) -> CameraPath:
-        scene, move = self._run().scene, MOVES.get(name, tour)
-        views = split_cameras(self._run(), name) if name in SPLITS else scene.cameras
-        center = look_at_point(self._run().renderer(), scene.cameras, scene.up, scene.subject)
-        cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
+        run, move = self._run(), MOVES.get(name, tour)
+        views = split_cameras(run, name) if name in SPLITS else run.scene.cameras("train")
+        cameras = move(views, up=run.scene.up, frames=MOVE_KEYFRAMES, center=run.center())
         keyframes = [Keyframe(camera.pose, vertical_fov(camera.lens)) for camera in cameras]
         return CameraPath(keyframes, closed=name in MOVES)
 

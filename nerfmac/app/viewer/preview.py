@@ -8,8 +8,6 @@ from nerfmac.app.run import Run, Training, config_of
 from nerfmac.app.run.configuration import check_memory, facts_of
 from nerfmac.app.run.start import beginning
 from nerfmac.app.scenes import Scene
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.backend.memory import memory_limit
 from nerfmac.config import Config, override
 from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
@@ -34,9 +32,9 @@ class Preview:
         facts = facts_of(self.scene)
         self.config = resolve(config_of(self.config), facts)
         model = Model(self.config, self.scene.bounds, facts.cameras, self.method)
-        check_memory(model, self.scene, memory_limit())
-        record, state = SceneRecord.of(self.scene), model.preview(facts.cameras)
-        self.run = Run(record, model, state, source=self.scene)
+        check_memory(model, self.scene)
+        state = model.preview(facts.cameras)
+        self.run = Run(self.scene.recorded(), model, state, source=self.scene)
 
     def refined(self, **switches: bool) -> "Preview":
         """Return a preview with other refinements (see `Run.refine`)."""

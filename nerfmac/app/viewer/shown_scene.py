@@ -40,7 +40,7 @@ class ShownScene:
     def home(self) -> View:
         """First view of a page."""
         record = self._training.run.scene
-        return View.initial(record.cameras, record.up, record.subject)
+        return View.initial(record.cameras("train"), record.up, record.subject)
 
     def turn_up(self, name: str, view: View) -> None:
         """Change the up direction of the run: a key of `UP`, `scene` for the original one, or
@@ -63,7 +63,7 @@ class ShownScene:
     @cached_property
     def frustum_size(self) -> float:
         """Depth of the frusta of cameras and keyframes, in scene units."""
-        eyes = np.stack([camera.pose[:, 3] for camera in self._training.run.scene.cameras])
+        eyes = np.stack([camera.pose[:, 3] for camera in self._training.run.scene.cameras("train")])
         size = FRUSTUM_SIZE * float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
         subject = self._training.run.scene.subject
         return size if subject is None else min(size, FRUSTUM_IN_SUBJECT * subject.radius)

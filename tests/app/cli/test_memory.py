@@ -8,7 +8,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
-from nerfmac.app.run import Run, Training
+from nerfmac.app.run import Run, Training, configuration
 from nerfmac.app.run.configuration import check_memory, needed_memory
 from nerfmac.backend import watchdog
 from nerfmac.backend.device import pretended
@@ -35,7 +35,9 @@ def needed(config, scene, method=Method()):  # noqa: B008 - a frozen value
 
 
 def check(config, scene, method, limit):
-    check_memory(Model(config, scene.bounds, method=method), scene, limit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(configuration, "memory_limit", lambda: limit)
+        check_memory(Model(config, scene.bounds, method=method), scene)
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
 
 def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(folder, tmp_path):
     run = Run.load(folder)
-    keyframes = [Keyframe(run.scene.cameras[index].pose, 0.5 + 0.2 * index) for index in range(3)]
+    keyframes = [Keyframe(each.pose, 0.5 + 0.2 * i) for i, each in enumerate(run.cameras[:3])]
     CameraPath(keyframes).save(tmp_path / "tour.JSON")
     out = tmp_path / "frames"
     flags = ("--path", tmp_path / "tour.JSON", "--frames", 4, "--size", "32x24", "--out", out)

@@ -42,7 +42,7 @@ def test_seconds_and_the_rate_give_the_frames(run, tmp_path):
 
 
 def test_the_views_of_a_split_are_its_own_cameras_unless_a_tour_is_asked_for(run, monkeypatch):
-    own = Run.load(run).scene.cameras
+    own = Run.load(run).scene.cameras("train")
     views = poses(run, monkeypatch, "--path", "train")
     assert np.allclose(views, [camera.pose for camera in own])
     toured = poses(run, monkeypatch, "--path", "train", "--frames", 3)
@@ -53,7 +53,7 @@ def test_the_views_of_a_split_are_its_own_cameras_unless_a_tour_is_asked_for(run
 @pytest.fixture
 def studio(run, tmp_path):
     """A path of nerfstudio: 0.75 s long, at 8 frames a second of 26x20 pixels."""
-    cameras = Run.load(run).scene.cameras
+    cameras = Run.load(run).scene.cameras("train")
     keyframes = [Keyframe(camera.pose, 0.7, 0.25) for camera in cameras[:3]]
     path = CameraPath(keyframes, closed=True)
     path.save(tmp_path / "tour.json", "nerfstudio", fps=8.0, size=(26, 20))

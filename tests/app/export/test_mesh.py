@@ -73,9 +73,10 @@ def test_what_no_camera_sees_into_and_crumbs_are_left_out_unless_asked_for(run, 
 
 
 def test_a_hollow_with_a_camera_in_it_is_kept(run, placement, monkeypatch):
-    *others, last = run.scene.cameras
-    inside = Camera(last.lens, np.column_stack([last.pose[:, :3], MIDDLE]))
-    monkeypatch.setattr(run, "scene", replace(run.scene, cameras=(*others, inside)))
+    *others, last = run.scene.splits["train"]
+    inside = Camera(last.camera.lens, np.column_stack([last.camera.pose[:, :3], MIDDLE]))
+    frames = *others, replace(last, camera=inside)
+    monkeypatch.setattr(run, "scene", replace(run.scene, splits={"train": frames}))
     both = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
     assert solid(both).body_count == 2
     size = size_of(placement.to_scene(both.vertices))

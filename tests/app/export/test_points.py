@@ -68,7 +68,7 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
     again = load_scene(folder, split="none")
     assert again.extent == run.scene.extent
     assert again.up == pytest.approx(run.scene.up)
-    for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
+    for frame, camera in zip(again.splits["train"], run.scene.cameras("train"), strict=True):
         assert frame.camera.lens == camera.lens
         assert frame.camera.pose == pytest.approx(camera.pose, abs=1e-6)
 

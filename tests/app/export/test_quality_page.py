@@ -47,7 +47,7 @@ def test_each_view_has_its_four_images(quality, run, scene):
     assert set(shown) == {"photo", "rendering", "error", "depth"}
     assert {each.shape for each in shown.values()} == {(8, HEIGHT, WIDTH, 3)}
     renderer, black = run.renderer(), (0.0, 0.0, 0.0)
-    for index, camera in enumerate(run.scene.cameras):
+    for index, camera in enumerate(run.scene.cameras("train")):
         truth = scene.views("train").photo(index, black)
         seen = renderer.render(camera, black)
         assert np.abs(shown["photo"][index] - truth).mean() < 0.02

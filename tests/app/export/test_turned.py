@@ -69,7 +69,7 @@ def test_density_is_on_a_lattice_along_the_files_axes(turned):
 def test_cameras_are_turned_back(turned):
     written = extract_cameras(turned)
     assert len(written["frames"]) == sum(map(len, turned.images().splits.values()))
-    for frame, camera in zip(written["frames"], turned.scene.cameras, strict=False):
+    for frame, camera in zip(written["frames"], turned.scene.cameras("train"), strict=False):
         pose = np.array(frame["transform_matrix"])[:3]
         assert PLACEMENT.apply(pose) == pytest.approx(camera.pose, abs=1e-6)
     assert ROTATION @ written["up"] == pytest.approx(turned.scene.up)

@@ -139,7 +139,7 @@ def test_a_path_of_nerfstudio_lands_on_the_cameras_it_was_made_of(captured):
     (captured / "transforms_train.json").unlink()
     run = Run.begin(load_scene(captured, split="none"), CONFIG)
     tour = load_path(run, path)
-    for keyframe, camera in zip(tour.keyframes, run.scene.cameras, strict=True):
+    for keyframe, camera in zip(tour.keyframes, run.scene.cameras("train"), strict=True):
         assert np.allclose(keyframe.pose, camera.pose, atol=1e-5)
     moved = (captured / "dataparser_transforms.json").rename(captured / "moved.json")
     named = load_path(run, path, moved)
@@ -151,7 +151,7 @@ def test_a_scene_of_another_format_has_nothing_applied(tmp_path, monkeypatch):
     path = studio_files(tmp_path, file_poses(folder), np.eye(4)[:3], 1.0)
     run = Run.begin(load_scene(folder), CONFIG)
     assert run.scene.placement.scale != 1.0
-    for keyframe, camera in zip(load_path(run, path).keyframes, run.scene.cameras, strict=True):
+    for keyframe, camera in zip(load_path(run, path).keyframes, run.cameras, strict=True):
         assert np.allclose(keyframe.pose, camera.pose, atol=1e-5)
     saved = tmp_path / "run"
     run.save(saved)
@@ -161,4 +161,4 @@ def test_a_scene_of_another_format_has_nothing_applied(tmp_path, monkeypatch):
     )
     flags = ("--path", path, "--frames", 3, "--fps", 2, "--size", "20x16")
     assert command_line("render", saved, *flags, "--device", "cpu", "--out", tmp_path / "out") == 0
-    assert np.allclose(found[2].pose, run.scene.cameras[2].pose, atol=1e-4)
+    assert np.allclose(found[2].pose, run.scene.cameras("train")[2].pose, atol=1e-4)

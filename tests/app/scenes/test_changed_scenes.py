@@ -5,22 +5,16 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac import Goal, InputError, Run, resume, train
+from nerfmac import Goal, InputError, Run, Scene, resume, train
 from nerfmac.app.scenes import load_scene, read_again
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.common import Fields, as_json, read_as
+from nerfmac.app.scenes.record import names_of
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG
 
 
-def recorded(path, **options) -> SceneRecord:
-    values = json.loads(json.dumps(as_json(SceneRecord.of(load_scene(path, **options)))))
-    return read_as(SceneRecord, Fields.of(values, "scene.json"))
-
-
-def names_of(scene) -> dict[str, list[str]]:
-    return {split: [frame.name for frame in part] for split, part in scene.splits.items()}
+def recorded(path, **options) -> Scene:
+    return load_scene(path, **options).recorded()
 
 
 def poses_of(scene):
@@ -74,7 +68,7 @@ def test_a_colmap_model_that_gains_images_keeps_the_splits_of_the_run(tmp_path):
     for file in (tmp_path / "scene").rglob("*.*"):
         file.unlink()
     write_colmap(tmp_path / "scene", 17)
-    assert names_of(read_again(record)) == {k: [*v] for k, v in record.views.items()}
+    assert names_of(read_again(record)) == names_of(record)
     assert len(load_scene(tmp_path / "scene").splits["test"]) == 3
 
 

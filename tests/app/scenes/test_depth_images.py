@@ -1,9 +1,13 @@
 """Depth images of every program that writes them lie on the surfaces that the photos show."""
 
+import os
+
 import numpy as np
 import pytest
 
 from nerfmac import InputError, Scene, load_scene
+from nerfmac.app.inspection import training_findings
+from nerfmac.app.scenes import depth_images
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.readers import stray_scanner
 from nerfmac.geometry.rays import camera_rays
@@ -45,6 +49,18 @@ def test_measured_points_lie_on_the_walls(program, tmp_path):
         assert confidence.shape == (count, 12, 16)
         assert (confidence[:, :, -1] > 0).any() == (program not in WITH_CONFIDENCE)
         assert confidence[:, 5, 3:12].mean() > 0.7
+
+
+def test_each_depth_image_is_decoded_once_until_its_file_changes(tmp_path, monkeypatch):
+    path, decode = WRITERS["nerfstudio"](tmp_path, box_views(), LENS), depth_images._decoded
+    files = []
+    monkeypatch.setattr(depth_images, "_decoded", lambda *a: files.append(a[0]) or decode(*a))
+    for times in (1, 2):
+        scene = load_scene(path, split=4)
+        training_findings(scene)
+        assert [len(scene.views(split).names) for split in ("train", "test")] == [6, 3]
+        assert (len(files), len({*files})) == (8 + times, 9)
+        os.utime(files[0], ns=(times, times))
 
 
 @pytest.mark.parametrize("program", WRITERS)

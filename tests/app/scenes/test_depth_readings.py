@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import Camera, load_scene
+from nerfmac import Camera, Scene, load_scene
 from nerfmac.app.inspection.depth import depth_report
 from nerfmac.app.scenes import read_again
 from nerfmac.app.scenes.depth_images import AS_STORED
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common import Fields, as_json, read_as
 from nerfmac.geometry import Lens, along_rays
 from tests.app.scenes import depth_scenes
@@ -131,13 +130,13 @@ def test_a_floor_seen_from_a_ring_is_measured(tmp_path):
 
 def test_a_resumed_run_uses_the_reading_of_its_training(tmp_path):
     path, _ = written(tmp_path, rays=True, marker=65535)
-    record = SceneRecord.of(load_scene(path))
-    assert record.depth.along_rays
-    same = read_as(SceneRecord, Fields.of(json.loads(json.dumps(as_json(record))), str(path)))
-    assert same.depth == record.depth
+    record = load_scene(path).recorded()
+    assert record.depth_reading.along_rays
+    same = read_as(Scene, Fields.of(json.loads(json.dumps(as_json(record))), str(path)))
+    assert same.depth_reading == record.depth_reading
     # These depths, as stored, agree with the views, so that they would be read as stored now.
     written(tmp_path)
-    assert read_again(same).depth_reading == record.depth
+    assert read_again(same).depth_reading == record.depth_reading
     assert load_scene(path).depth_reading == AS_STORED
 
 
@@ -146,7 +145,7 @@ def test_no_depth_ignores_all_depth_images(tmp_path, capsys):
     scene = load_scene(path, depth=False)
     assert not any(frame.depth for part in scene.splits.values() for frame in part)
     assert scene.points is None
-    record = SceneRecord.of(scene)
+    record = scene.recorded()
     assert not any(f.depth for f in read_again(record).splits["train"])
     assert nerfmac("inspect", path, "--no-depth") == 0
     told = capsys.readouterr().out

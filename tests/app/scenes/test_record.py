@@ -1,62 +1,56 @@
-"""Records of scenes and files of points come back as they were, or are refused by key."""
+"""Scenes of runs and files of points come back as they were, or are refused by key."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nerfmac import Scene
+from nerfmac.app.run.folder import read_scene, write_scene
 from nerfmac.app.scenes import load_scene, read_again
 from nerfmac.app.scenes.ply_points import read_ply_points
-from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.common import Fields, as_json, read_as
+from nerfmac.common import InputError
 from tests.app.scenes.scene_files import matrix, write_json, write_transforms
 
-PATH = Path("runs/a/scene.json")
+
+def saved(scene, folder) -> Scene:
+    """Save the scene as that of a run, and read it."""
+    (folder / "config.json").touch()
+    write_scene(folder, scene.recorded())
+    return read_scene(folder)
 
 
-@pytest.fixture
-def record(tmp_path) -> SceneRecord:
-    return SceneRecord.of(
-        load_scene(
-            write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), split="none"
-        )
-    )
-
-
-def test_a_record_comes_back_from_json_as_it_was(record):
-    values = json.loads(json.dumps(as_json(record)))
-    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
-    assert (read.path, read.options.split, read.extent) == (record.path, "none", record.extent)
-    assert read.up == record.up
-    assert read.placement.scale == record.placement.scale
-    np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
-    np.testing.assert_array_equal(read.placement.rotation, record.placement.rotation)
-    for got, want in zip(read.cameras, record.cameras, strict=True):
-        assert got.lens == want.lens
-        np.testing.assert_array_equal(got.pose, want.pose)
-    fewer = load_scene(record.path, split="none", downscale=2, max_images=2)
-    values = json.loads(json.dumps(as_json(SceneRecord.of(fewer))))
-    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
-    assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
-    again = read_again(read)
-    assert json.loads(json.dumps(as_json(SceneRecord.of(again)))) == values
-    bare = {**values, "path": None, "placement": None}
-    assert read_as(SceneRecord, Fields.of(bare, str(PATH))).path is None
-    assert read_as(SceneRecord, Fields.of(bare, str(PATH))).placement is None
+def test_a_scene_comes_back_from_a_run_without_its_images(tmp_path):
+    path = write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE")
+    scene = load_scene(path, split="none")
+    read = saved(scene, tmp_path)
+    for name in ("path", "options", "extent", "name", "up", "has_alpha", "depth_reading"):
+        assert getattr(read, name) == getattr(scene, name)
+    np.testing.assert_equal(read.placement, scene.placement)
+    for got, want in zip(read.splits["train"], scene.splits["train"], strict=True):
+        assert (got.name, got.camera.lens) == (want.name, want.camera.lens)
+        np.testing.assert_array_equal(got.camera.pose, want.camera.pose)
 
 
 @pytest.mark.parametrize("split", ["none", 2, 0.4, ["images/001.png"]])
-def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
-    path = write_transforms(tmp_path, 5)
-    scene = load_scene(path, split=split, extent=1.5, up=(0, -3, 0.1), downscale=2)
-    values = json.loads(json.dumps(as_json(SceneRecord.of(scene))))
-    read = read_as(SceneRecord, Fields.of(values, str(PATH)))
+def test_the_scene_of_a_run_is_read_again_with_all_that_it_was_told(tmp_path, split):
+    options = {"extent": 1.5, "up": (0, -3, 0.1), "downscale": 2, "max_images": 4}
+    scene = load_scene(write_transforms(tmp_path, 5), split=split, **options)
+    read = saved(scene, tmp_path)
+    first = (tmp_path / "scene.json").read_text()
     assert read.options == scene.options
-    again = read_again(read)
-    assert json.loads(json.dumps(as_json(SceneRecord.of(again)))) == values
-    named = [[frame.name for frame in each.splits.get("test", ())] for each in (scene, again)]
-    assert named[0] == named[1]
+    saved(read_again(read), tmp_path)
+    assert (tmp_path / "scene.json").read_text() == first
+
+
+def test_the_scene_of_another_version_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "scene.json"
+    saved(load_scene(write_transforms(tmp_path, 3)), tmp_path)
+    values = json.loads(path.read_text())
+    for schema in (values.pop("schema") + 1, 1):
+        path.write_text(json.dumps(values | {"schema": schema}))
+        with pytest.raises(InputError, match=f"scene.json is {schema}, .* train a new run$"):
+            read_scene(tmp_path)
 
 
 POINTS = np.array([[0.5, -1.25, 3.0], [0.25, 2.0, -4.5], [8.0, 0.125, 1.0]])

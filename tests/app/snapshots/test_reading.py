@@ -75,7 +75,7 @@ def test_the_field_is_the_snapshots(tmp_path, variant):
 def test_its_cameras_see_what_it_holds(tmp_path, name):
     values = ngp.snapshot()
     run = loaded(tmp_path, values, name)
-    for index, camera in enumerate(run.scene.cameras):
+    for index, camera in enumerate(run.scene.cameras("train")):
         color, opacity = ngp.image(values, index)
         assert 0.05 < (opacity > 0.1).mean() < 0.9
         got = run.render(camera)

@@ -124,7 +124,7 @@ def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     status = editor.status()
     assert (len(status["keyframes"]), status["move"], len(status["path"])) == (1, name, 96)
     scene = page.session.run.scene
-    given = split_cameras(page.session.run, "test") if name == "test" else scene.cameras
+    given = split_cameras(page.session.run, "test") if name == "test" else scene.cameras("train")
     move = spiral if name == "spiral" else tour
     frames = 16 * 5 if name == "spiral" else 15 * 5 + 1
     want = np.stack([each.pose for each in move(given, up=scene.up, frames=frames)])

@@ -32,13 +32,14 @@ from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     Entry,
     entries_of,
+    file_of,
     images_of,
     is_placed,
     placement_of,
     up_of,
     without_bad,
 )
-from nerfmac.common import Fields, InputError, leads_out, log, name_key, read_fields, spelled
+from nerfmac.common import Fields, InputError, log, name_key, read_fields
 from nerfmac.common.arrays import Float64Array
 from nerfmac.geometry import Placement
 
@@ -153,19 +154,13 @@ def _points_of(file: Fields, folder: Path) -> Float64Array | None:
     """Return the sparse points (n, 3) of nerfstudio, in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None
-    name = file.text("ply_file_path")
-    path = Path(os.path.normpath(folder / name.replace("\\", "/")))
-    problem = f"{file.where}: ply_file_path {name} does not exist"
-    if leads_out(path, folder):
-        problem = (
-            f"{file.where}: ply_file_path {name} leads out of {folder} and is not read; copy or "
-            "link the file into this folder"
-        )
-    elif os.path.isfile(path := spelled(path)):
-        try:
+    problem = f"{file.where}: ply_file_path {file.text('ply_file_path')} does not exist"
+    try:
+        path = file_of(file, "ply_file_path", folder)
+        if path and os.path.isfile(path):
             return read_ply_points(path)
-        except InputError as error:
-            problem = f"{error}; estimating the scene size from the cameras only"
+    except InputError as error:
+        problem = f"{error}; estimating the scene size from the cameras only"
     log.warning(problem)
     return None
 

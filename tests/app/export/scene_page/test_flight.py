@@ -21,7 +21,7 @@ def home(trained, tab):
     """Return the first view, after moving the page to it."""
     tab.run("document.getElementById('image').focus()")
     tab.page.keyboard.press("KeyR")
-    view = View.initial(trained.scene.cameras, trained.scene.up)
+    view = View.initial(trained.scene.cameras("train"), trained.scene.up)
     tab.wait("document.body.nerfmac.flight.view === document.body.nerfmac.flight.home")
     assert is_at(tab, view)
     return view
@@ -60,8 +60,7 @@ def test_dragging_turns_around_the_center_or_moves_with_it(tab, home, button):
         np.testing.assert_allclose(center - home.center, moved, atol=1e-3)
         return
     np.testing.assert_allclose(center, home.center, atol=1e-6)
-    away = np.linalg.norm(shown[:, 3] - center)
-    assert away == pytest.approx(home.distance, rel=1e-5)
+    assert np.linalg.norm(shown[:, 3] - center) == pytest.approx(home.distance, rel=1e-5)
     x, y, z = np.stack([home.pose[:, 2], shown[:, 2]], axis=1)  # The z axis is up.
     assert -np.diff(np.arctan2(y, x)) == pytest.approx(np.pi * right, abs=0.02)
     assert np.diff(np.arcsin(z)) == pytest.approx(np.pi * down, abs=0.02)

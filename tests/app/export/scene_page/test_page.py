@@ -60,7 +60,7 @@ def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
     shown = tab.run("document.body.nerfmac.flight.screen.shown")
     assert (shown["width"], shown["height"], shown["samples"]) == (48, 36, 16)
     assert not tab.page.locator("noscript").is_visible()
-    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(48, 36)
+    camera = View.initial(trained.scene.cameras("train"), trained.scene.up).camera(48, 36)
     large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
     want = large.color.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
     assert psnr(screenshot(tab), want) > 35
@@ -122,7 +122,7 @@ def test_the_still_is_what_the_field_will_show(trained, open_page, width, height
     other = open_page(trained, WITHOUT_WEBGPU, context=context)
     assert other.shows() == "still"
     hide_words(other)
-    view = View.initial(trained.scene.cameras, trained.scene.up)
+    view = View.initial(trained.scene.cameras("train"), trained.scene.up)
     slope = np.tan(0.5 * view.fov) * max(height / width, 1.0)  # the width shows it in portrait
     camera = view.with_fov(2.0 * np.arctan(slope)).camera(width, height)
     want = trained.render(camera, trained.scene.backdrop).color
@@ -201,7 +201,7 @@ def test_the_page_sways_around_its_first_view_until_it_is_touched(trained, open_
     other = open_page(trained, context=moving)
     flight = "document.body.nerfmac.flight"
     other.wait(f"{flight}?.screen")
-    home = View.initial(trained.scene.cameras, trained.scene.up)
+    home = View.initial(trained.scene.cameras("train"), trained.scene.up)
     fast = "{ get: () => true, configurable: true }"  # whatever the machine of the test computes
     other.run(f"Object.defineProperty({flight}.screen, 'isFast', {fast}), {flight}.sway()")
     other.wait(f"{flight}.isSwaying && {flight}.view !== {flight}.home")
@@ -235,13 +235,13 @@ def test_a_turned_phone_shows_the_last_image_until_the_next_one(trained, open_pa
 
 @pytest.mark.parametrize("radius", [None, 0.1, 0.9])
 def test_a_narrow_page_of_a_scene_with_surroundings_shows_no_more_than_the_photos(trained, radius):
-    view = View.initial(trained.scene.cameras, trained.scene.up)
+    view = View.initial(trained.scene.cameras("train"), trained.scene.up)
     subject = radius and Sphere(tuple(view.center), radius * view.distance)
     run = replace(trained, scene=replace(trained.scene, subject=subject, extent=4.0))
     side = scene_page._side(view, run)
     wide, narrow = (scene_page.still_camera(view, side, *size) for size in ((90, 60), (60, 90)))
     assert narrow.lens.fl_y / 90 == pytest.approx(wide.lens.fl_y / 60 * min(1.0, 60 / 90 / side))
-    x, y = run.scene.cameras[0].lens.tangents
+    x, y = run.scene.cameras("train")[0].lens.tangents
     assert side <= 0.6 * min(x / y, y / x)
     if radius == 0.1:  # The subject, a tenth of the distance, is whole on the narrowest page.
         camera = scene_page.still_camera(view, side, 20, 200)

@@ -108,7 +108,7 @@ def test_cells_their_bits_and_what_photos_see_are_the_references(case, probed):
     # What photos see is interpolated between the corners of coarse cells.
     cascade = (found[:, -2] // geometry.resolution**3).astype(int)
     assert len(np.unique(cascade)) == geometry.bounds.cascades, "all cascades were looked at"
-    words = seen_corners(run.scene.cameras, geometry.bounds.cascades)
+    words = seen_corners(run.cameras, geometry.bounds.cascades)
     part, cell = np.modf(SEEN_CELLS * ((points[:, 0] - 0.5) / 2.0 ** cascade[:, None] + 0.5))
     levels = words[cascade, *cell.astype(int).T[::-1]][:, None] >> 4 * np.arange(8) & 15
     is_far = np.array([[corner & 1, corner & 2, corner & 4] for corner in range(8)], bool)
