@@ -5,6 +5,7 @@
 struct OccupancyCell {
   place: vec3<f32>,  // position in units of cells, from the cascade's lowest corner
   side: f32,         // a cell's side, in scene units
+  cascade: i32,
   index: i32,        // the cell's number; -1 outside every cascade
 }
 
@@ -20,6 +21,7 @@ fn occupancy_cell(position: vec3<f32>) -> OccupancyCell {
   }
   var cell: OccupancyCell;
   cell.side = size / f32(resolution);
+  cell.cascade = cascade;
   cell.place = (offset + 0.5 * size) * (f32(resolution) / size);
   let at = clamp(vec3<i32>(cell.place), vec3(0), vec3(resolution - 1));
   let across = resolution / BRICK_WIDTH;  // in bricks

@@ -3,7 +3,7 @@
 // samples of a pixel as in video/frames.py.
 //
 // The page inserts constants before these files: LEVELS, FEATURES, WIDTH, DENSITY_LAYERS,
-// COLOR_LAYERS (u32) and DENSITY_BIAS (f32), from nerfmac/common/constants.py, and `half`, an alias
+// COLOR_LAYERS, SEEN_CELLS (u32) and DENSITY_BIAS (f32), from nerfmac/common/constants.py, and `half`, an alias
 // of f16 or f32.
 
 struct Frame {
@@ -21,9 +21,9 @@ struct Frame {
 
 @group(0) @binding(0) var<uniform> frame: Frame;
 // Sum over a pixel's samples of linear color; their number. Row by row from the top left.
-@group(0) @binding(6) var<storage, read_write> image: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> image: array<vec4<f32>>;
 // Depth as in `Rendered` of rendering/renderer.py, of the last sample.
-@group(0) @binding(7) var<storage, read_write> depths: array<f32>;
+@group(0) @binding(8) var<storage, read_write> depths: array<f32>;
 
 struct Traced {
   color: vec3<f32>,  // sRGB, premultiplied by opacity
@@ -47,10 +47,11 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
       k = probe.next;
     }
     if (k >= ray.intervals) { break; }
-    let embedding = network_embedding(bounds_unit(origin + direction * probe.distance));
+    let position = origin + direction * probe.distance;
+    let embedding = network_embedding(bounds_unit(position));
     let number = ray.first + f32(k);
     let width = march_distance(number + 1.0) - march_distance(number);
-    let own = network_density(embedding) * width;
+    let own = min(network_density(embedding), seen_density(position)) * width;
     let passing = transmittance * exp(-own);
     let weight = transmittance - passing;
     color += weight * network_color(embedding, toward);

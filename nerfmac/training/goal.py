@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.measured import Measured
@@ -23,6 +23,9 @@ class Goal:
     rate: float = 1.0  # factor of the learning rate
     max_rays: int | None = None  # maximum number of rays per step, or None to use the configuration
     report_interval: float | None = None  # maximum seconds between reports, or None
+    # The largest completed fraction so far determines the learning rate without a limit, because a
+    # limit may be removed after the rate has risen again.
+    reached: float = field(default=0.0, init=False, compare=False)
 
     @property
     def has_end(self) -> bool:
@@ -36,9 +39,10 @@ class Goal:
             state: State of the training.
 
         Returns:
-            Completed fraction in [0, 1]. Without a limit, it is that of `state`.
+            Completed fraction in [0, 1]. Without a limit, it is the largest one so far.
         """
-        return min(self.progress(state), 1.0) if self.has_end else state.train_frac
+        self.reached = max(self.reached, state.train_frac)
+        return min(self.progress(state), 1.0) if self.has_end else self.reached
 
     def progress(self, state: TrainState) -> float:
         """Return the fraction of training that is complete.
@@ -54,9 +58,7 @@ class Goal:
 
 
 def _fraction(done: float, limit: float | None) -> float:
-    if limit is None:
-        return 0.0
-    return done / limit if limit > 0 else 1.0
+    return 0.0 if limit is None else done / limit if limit > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
 from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096
-BATCH = 2**18  # Number of points for which the density is evaluated at a time.
-SLAB = 2**18  # Approximate number of points for which the occupancy grid is looked up at a time.
+BATCH = 2**18  # Number of points that are looked up or evaluated at a time.
 BYTES = 6
 """Approximate memory per grid point in bytes: 4 for the density and 2 for surface extraction."""
 SHARE = 0.8  # Maximum fraction of the available memory that an export may use.
@@ -87,7 +86,7 @@ class Lattice(NamedTuple):
         Outside occupied cells, the density is 0.
         """
         values = np.zeros(self.shape, np.float32)
-        thick = max(SLAB // values[0].size, 1)
+        thick = max(BATCH // values[0].size, 1)
         with Stage(len(values), "density", "plane", progress) as stage:
             for first in range(0, len(values), thick):
                 slab = values[first : first + thick]

@@ -20,7 +20,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.export.density import Lattice
+from nerfmac.app.export.density import BATCH, Lattice
 from nerfmac.app.export.fusion import depth_views, fused
 from nerfmac.app.export.progress import Progress
 from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, write_shape
@@ -319,7 +319,6 @@ SLACK = 1.0
 """Tolerance, in steps, for preferring `DEFAULT`: its mean distance may exceed the smallest mean
 distance by this value. Grazing rays favor lower densities, because they pass through less of the
 surface."""
-BATCH = 2**18  # Number of points for which the density is evaluated at a time.
 
 
 def surface_threshold(

@@ -95,8 +95,7 @@ def extract_points(
             "--crop"
         )
     position, normal, color = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    colors = to_bytes(color)
-    return Points(source.placement.to_file(position), normal.astype(np.float32), colors)
+    return Points(source.placement.to_file(position), normal.astype(np.float32), to_bytes(color))
 
 
 def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) -> Batch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import re
@@ -29,14 +30,15 @@ from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
 from nerfmac.app.paths.keyframe import vertical_fov
 from nerfmac.app.run import Run
+from nerfmac.app.scenes.orientation import project
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common import Float32Array, InputError, UInt8Array, appearing, user_path
-from nerfmac.common.constants import shader_declarations
+from nerfmac.common.constants import SCENE_CENTER, shader_declarations
 from nerfmac.config.rendering import Box
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.geometry import Camera, closest_plane
 from nerfmac.ops.march import Occupied
-from nerfmac.ops.networks import MlpShape, NetworksShape
+from nerfmac.ops.networks import MlpShape
 from nerfmac.rendering.crop import cropped
 from nerfmac.version import version
 
@@ -49,6 +51,8 @@ ROOM = 1.15  # Ratio of the visible width to the diameter of the subject.
 SHOWN = 0.6
 """Minimum width of a narrow image, relative to the shorter side of a photo. Beyond the edges of the
 photos, a scene with surroundings is not known."""
+SEEN_CELLS = 32  # Number of coarse cells along each axis of a cascade; see `seen_corners`.
+FADE = 0.1  # Width of the border of a photo where density fades, relative to its shorter side.
 
 Color = tuple[float, float, float]
 
@@ -114,18 +118,15 @@ def write_scene_page(
         "levels": field.levels,
         "features": field.constants["FEATURES"],
     }
-    blocks = [
-        _block("scene", "application/json", json.dumps(values).replace("<", "\\u003c")),
-        _block("trace-shader", "text/wgsl", field.shader),
-        _block("show-shader", "text/wgsl", wgsl("show")),
-        *(
-            _data_block(name, getattr(field, name))
-            for name in ("table", "values", "weights", "bits")
-        ),
-    ]
-    text = _page(title, stills, blocks, run)
+    scene = json.dumps(values).replace("<", "\\u003c")
+    shaders = {"trace-shader": field.shader, "show-shader": wgsl("show")}
+    blocks = [_block("scene", "application/json", scene)]
+    blocks += [_block(name, "text/wgsl", source) for name, source in shaders.items()]
+    for name in ("table", "values", "weights", "bits", "seen"):
+        packed = _base64(gzip.compress(getattr(field, name), 9, mtime=0))
+        blocks.append(_block(name, "application/octet-stream", packed))
     with appearing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_text(_page(title, stills, blocks, run), encoding="utf-8")
 
 
 def _occupied(run: Run, crop: Box | None) -> Occupied:
@@ -192,19 +193,12 @@ def _first_view(run: Run, camera_path: PagePath | None) -> View:
 
 
 def _path_values(path: PagePath) -> dict[str, Any]:
-    frames = [
-        [round(float(number), 6) for number in (*camera.pose.ravel(), vertical_fov(camera.lens))]
-        for camera in path.cameras
-    ]
-    return {"fps": path.fps, "closed": path.closed, "frames": frames}
+    frames = [[*camera.pose.ravel(), vertical_fov(camera.lens)] for camera in path.cameras]
+    return {"fps": path.fps, "closed": path.closed, "frames": np.round(frames, 6).tolist()}
 
 
 def _block(name: str, kind: str, text: str) -> str:
     return f'<script type="{kind}" id="{name}">{text}</script>'
-
-
-def _data_block(name: str, data: bytes) -> str:
-    return _block(name, "application/octet-stream", _base64(gzip.compress(data, 9, mtime=0)))
 
 
 def _base64(data: bytes) -> str:
@@ -220,15 +214,8 @@ def _read(name: str) -> str:
     return (files("nerfmac") / "app" / name).read_text(encoding="utf-8")
 
 
-TRACE_FILES = (
-    "trace",
-    "bounds",
-    "march",
-    "occupancy",
-    "hash_encode",
-    "spherical_harmonics",
-    "networks",
-)
+MARCH_FILES = "trace", "bounds", "march", "occupancy", "seen"
+FIELD_FILES = "hash_encode", "spherical_harmonics", "networks"
 """Names of the WGSL files that form the shader for rendering images."""
 
 
@@ -254,29 +241,36 @@ class TracedField(NamedTuple):
     blocks."""
     bits: bytes
     """Bits of the occupancy grid in uint32 words, one bit per cell, as in `ops.march.Occupied`."""
+    seen: bytes
+    """Which corners of coarse cells photos see, one uint32 word per cell; see `seen_corners`."""
 
     @classmethod
     def of(cls, run: Run, occupied: Occupied) -> TracedField:
         """Convert a trained field and its occupied cells to shader data. Raise `InputError` unless
         the field is a hash grid with two networks."""
-        field, state = run.model.field, run.state
+        field, average = run.model.field, run.state.average
         if not isinstance(field, EncodedField) or (grid := field.plain_grid) is None:
             raise InputError(
                 "the shader of the page only supports a hash grid with two networks, but the run "
                 "has another field"
             )
         levels, geometry = grid.levels, occupied.geometry
-        table, density, color = (
-            np.array(state.average[name]) for name in ("table", "density", "color")
-        )
-        extent = geometry.bounds.extent
+        table, density, color = (np.array(average[key]) for key in ("table", "density", "color"))
         parts = [quantized(table[first : first + entries]) for _, first, entries in levels.shapes]
         shape = field.networks_shape
         blocks = _blocks(density, shape.density) + _blocks(color, shape.color)
         return cls(
-            _constants(shape, table.shape[1]),
             {
-                "extent": extent,
+                "LEVELS": levels.levels,
+                "FEATURES": table.shape[1],
+                "WIDTH": shape.width,
+                "DENSITY_LAYERS": shape.density_layers,
+                "COLOR_LAYERS": shape.color_layers,
+                "DENSITY_BIAS": float(shape.density_bias),
+                "SEEN_CELLS": SEEN_CELLS,
+            },
+            {
+                "extent": geometry.bounds.extent,
                 # A user of the page may approach any object, and the near plane is constant.
                 "near": closest_plane(geometry.near),
                 "step": geometry.step,
@@ -289,6 +283,7 @@ class TracedField(NamedTuple):
             b"".join(values.tobytes() for _, values in parts),
             to_halves(np.concatenate(blocks)).tobytes(),
             np.array(occupied.bits).astype("<u4").tobytes(),
+            seen_corners(run.cameras, geometry.bounds.cascades).tobytes(),
         )
 
     @property
@@ -299,7 +294,9 @@ class TracedField(NamedTuple):
             f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
             for name, value in self.constants.items()
         ]
-        return "".join(lines) + shader_declarations() + "\n".join(map(wgsl, TRACE_FILES))
+        return (
+            "".join(lines) + shader_declarations() + "\n".join(map(wgsl, MARCH_FILES + FIELD_FILES))
+        )
 
 
 def wgsl(name: str) -> str:
@@ -325,6 +322,33 @@ def quantized(
     return np.searchsorted(borders, features).astype(np.uint8), values
 
 
+def seen_corners(cameras: Sequence[Camera], cascades: int) -> npt.NDArray[np.uint32]:
+    """Return how much of each corner of coarse cells the photos see, ignoring occlusion.
+
+    Args:
+        cameras: Cameras of the photos.
+        cascades: Number of cascades, cubes as those of the occupancy grid. Each is divided into
+            `SEEN_CELLS` cells along each axis.
+
+    Returns:
+        Array (cascades, z, y, x) with 4 bits for each of the 8 corners of a cell, x first. The
+        value is 15 in the middle of a photo and decreases to 0 over `FADE` at its border. Values of
+        several photos are added.
+    """
+    shape = 3 * (SEEN_CELLS + 1,)
+    cube = np.indices(shape, np.float64).reshape(3, -1).T[:, ::-1] / SEEN_CELLS - 0.5
+    points = (SCENE_CENTER + 2.0 ** np.arange(cascades)[:, None, None] * cube).reshape(-1, 3)
+    seen = np.zeros(len(points))
+    for camera in cameras:
+        is_inside, pixel = project(points, camera.pose.astype(np.float64), camera.lens)
+        size = np.array([camera.lens.width, camera.lens.height])
+        seen += is_inside * np.minimum(pixel, size - pixel).min(axis=1) / (FADE * size.min())
+    grid = np.minimum(15.0 * seen, 15.0).astype(np.uint32).reshape(cascades, *shape)
+    corners = enumerate(itertools.product((slice(None, -1), slice(1, None)), repeat=3))
+    words = [grid[:, z, y, x] << 4 * number for number, (z, y, x) in corners]
+    return np.sum(words, axis=0, dtype=np.uint32)
+
+
 def _blocks(weights: Float32Array, shape: MlpShape) -> list[Float32Array]:
     """Return each matrix of the flat `weights` as 4 x 4 blocks, in row-major order of blocks."""
     blocks, first = [], 0
@@ -334,17 +358,6 @@ def _blocks(weights: Float32Array, shape: MlpShape) -> list[Float32Array]:
         blocks.append(cut.ravel())
         first += rows * columns
     return blocks
-
-
-def _constants(shape: NetworksShape, features: int) -> dict[str, Any]:
-    return {
-        "LEVELS": shape.features // features,
-        "FEATURES": features,
-        "WIDTH": shape.width,
-        "DENSITY_LAYERS": shape.density_layers,
-        "COLOR_LAYERS": shape.color_layers,
-        "DENSITY_BIAS": float(shape.density_bias),
-    }
 
 
 def to_halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:

@@ -45,7 +45,6 @@ def test_where_nothing_is_occupied_the_density_is_zero(scene, run):
 
 
 def test_slabs_make_no_difference(grid, run, monkeypatch):
-    monkeypatch.setattr("nerfmac.app.export.density.SLAB", 900)
     monkeypatch.setattr("nerfmac.app.export.density.BATCH", 130)
     again = extract_density(run, resolution=30, crop=CROP, progress=False)
     assert np.array_equal(again.density, grid.density)

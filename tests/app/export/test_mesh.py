@@ -10,14 +10,7 @@ import pytest
 from nerfmac import Camera, InputError
 from nerfmac.app.export import extract_mesh
 from nerfmac.geometry.placement import Placement
-from tests.app.export.egg import (
-    HOLLOW,
-    MIDDLE,
-    color_of,
-    distance_to,
-    size_of,
-    slope_of,
-)
+from tests.app.export.egg import HOLLOW, MIDDLE, color_of, distance_to, size_of, slope_of
 
 # Imported inside functions, because it imports SciPy and each test process imports this file.
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")

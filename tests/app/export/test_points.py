@@ -12,8 +12,6 @@ from tests.app.export.egg import color_of, distance_to, size_of, slope_of
 from tests.app.scenes.scene_files import write_transforms
 from tests.scene_factory import CONFIG, nerfmac
 
-COUNT = 1500
-
 
 @pytest.fixture(scope="module", autouse=True)
 def few_rays_at_a_time():
@@ -24,23 +22,18 @@ def few_rays_at_a_time():
 
 @pytest.fixture(scope="module")
 def points(run):
-    return extract_points(run, count=COUNT, progress=False)
+    return extract_points(run, count=1500, progress=False)
 
 
 @pytest.fixture(scope="module")
-def placement(run):
-    return run.scene.placement
-
-
-@pytest.fixture(scope="module")
-def on_egg(points, placement):
+def on_egg(points, run):
     """Which points are the egg's, not the crumb's, and where they are in scene space."""
-    position = placement.to_scene(points.positions)
+    position = run.scene.placement.to_scene(points.positions)
     return size_of(position) < 1.1, position
 
 
 def test_points_lie_on_the_surface(points, on_egg):
-    assert points.positions.shape == points.normals.shape == points.colors.shape == (COUNT, 3)
+    assert points.positions.shape == points.normals.shape == points.colors.shape == (1500, 3)
     is_egg, position = on_egg
     assert 0.9 < is_egg.mean() <= 1.0
     away = distance_to(position[is_egg])
@@ -56,14 +49,6 @@ def test_points_have_the_surfaces_normal_and_color(points, on_egg):
     assert np.percentile((points.normals[is_egg] * facing).sum(axis=1), 5) > 0.98
     color = 255 * color_of(position[is_egg])
     assert np.abs(points.colors[is_egg] - color).mean() < 2
-
-
-def test_a_crop_leaves_out_the_rest(run):
-    crop = ((-0.2, -0.9, -0.1), (0.3, 0.1, 0.9))
-    points = extract_points(run, count=500, crop=crop, progress=False)
-    assert (points.positions >= crop[0]).all()
-    assert (points.positions <= crop[1]).all()
-    assert np.ptp(points.positions[:, 0]) > 0.4
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Training a finished run further does not make it worse, whichever way a user chooses."""
 
+import shutil
 from itertools import islice
 
 import pytest
@@ -10,7 +11,7 @@ from nerfmac.app.viewer import session
 from nerfmac.training.clock import Clock
 from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
-from tests.scene_factory import CONFIG, write_scene
+from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 STEPS = 240
 TICK = 0.01
@@ -45,11 +46,26 @@ def without_an_end(folder):
     return run
 
 
+def by_command(folder):
+    copy = shutil.copytree(folder, folder.parent / "copy")
+    assert nerfmac("train", "--resume", "--out", copy, "--steps", 2 * STEPS, "--no-video") == 0
+    return Run.load(copy)
+
+
+def cleared(page):
+    """Continue, and remove the limit when the rate has risen."""
+    page.say("train")
+    page.work(STEPS // 4)
+    page.session.set({"seconds": None})
+
+
 WAYS = {
+    "train --resume": by_command,
     "library without an end": without_an_end,
     "resume": lambda folder: resume(Run.load(folder), Goal(steps=2 * STEPS), progress=False),
     "viewer, Continue": lambda folder: on_pages(folder, lambda page: page.say("train")),
     "viewer, train()": lambda folder: on_pages(folder, lambda page: page.session.train(None, None)),
+    "viewer, Continue without its limit": lambda folder: on_pages(folder, cleared),
     "viewer, Continue after its own limit": lambda folder: on_pages(folder, twice),
 }
 

@@ -12,12 +12,12 @@ import { makePresenter } from "./present.js";
 const GROUP = 8; // rows and columns of a workgroup, as in trace.wgsl
 const FRAME_BYTES = 128; // size of `Frame` in trace.wgsl
 
-/** The arrays of the field, {table, bits, weights}. The table and the weights are float16. */
+/** The arrays of the field, {table, bits, weights, seen}. The table and the weights are float16. */
 export async function readField({ levels, features }) {
-  const names = ["table", "values", "bits", "weights"];
-  const [codes, values, bits, weights] = await Promise.all(names.map(blockBytes));
+  const names = ["table", "values", "bits", "weights", "seen"];
+  const [codes, values, bits, weights, seen] = await Promise.all(names.map(blockBytes));
   const table = tableOf(new Uint8Array(codes), new Uint16Array(values), levels, features);
-  return { table, bits, weights };
+  return { table, bits, weights, seen };
 }
 
 /** Return the value of each code, from the 256 values of its level: float16 as Uint16Array. */
@@ -45,7 +45,7 @@ export class Tracer {
     return new Tracer(device, scene, field, isHalf, makePresenter(adapter, device, canvas));
   }
 
-  constructor(device, scene, { table, bits, weights }, isHalf, presenter) {
+  constructor(device, scene, { table, bits, weights, seen }, isHalf, presenter) {
     Object.assign(this, { device, scene, presenter });
     const { UNIFORM, STORAGE } = GPUBufferUsage;
     this.inputs = [
@@ -55,6 +55,7 @@ export class Tracer {
       this.filled(bits, STORAGE),
       this.filled(table, STORAGE),
       this.filled(isHalf ? weights : fromHalves(weights), STORAGE),
+      this.filled(seen, STORAGE),
     ];
     const half = isHalf ? "enable f16;\nalias half = f16;\n" : "alias half = f32;\n";
     this.shader = half + blockText("trace-shader");

@@ -3,7 +3,7 @@
 @group(1) @binding(0) var<storage, read> points: array<vec4<f32>>;  // position, then direction
 @group(1) @binding(1) var<storage, read_write> found: array<f32>;   // COLUMNS_FOUND a point
 
-const COLUMNS_FOUND = LEVELS * FEATURES + 9;
+const COLUMNS_FOUND = LEVELS * FEATURES + 10;
 
 @compute @workgroup_size(64)
 fn probe(@builtin(global_invocation_id) thread: vec3<u32>) {
@@ -19,11 +19,12 @@ fn probe(@builtin(global_invocation_id) thread: vec3<u32>) {
   }
   let embedding = network_embedding(unit);
   let color = network_color(embedding, network_direction(direction));
-  let cell = occupancy_cell(position).index;
+  let around = occupancy_cell(position);
+  let cell = around.index;
   let is_occupied = cell >= 0 && ((bits[max(cell, 0) >> 5] >> u32(cell & 31)) & 1) == 1;
   let last = array(
-    unit.x, unit.y, unit.z, network_density(embedding), color.x, color.y, color.z, f32(cell),
+    seen_part(around), unit.x, unit.y, unit.z, network_density(embedding), color.x, color.y, color.z, f32(cell),
     f32(is_occupied),
   );
-  for (var i = 0u; i < 9; i++) { found[next + i] = last[i]; }
+  for (var i = 0u; i < 10; i++) { found[next + i] = last[i]; }
 }

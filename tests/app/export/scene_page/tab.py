@@ -70,10 +70,10 @@ class Tab:
         return self.run(f"async ([name, given]) => {text.strip()}[name](given)", given)
 
     def probe(self, points: np.ndarray, columns: int) -> np.ndarray:
-        """What probe.wgsl finds at `points` (n, 2, 3), (n, columns + 9)."""
+        """What probe.wgsl finds at `points` (n, 2, 3), (n, columns + 10)."""
         text = (HERE / "probe.wgsl").read_text(encoding="utf-8")
         rows = np.concatenate([points.reshape(-1, 3), np.zeros((2 * len(points), 1))], axis=1)
-        given = {"text": text, "points": rows.tolist(), "columns": columns + 9}
+        given = {"text": text, "points": rows.tolist(), "columns": columns + 10}
         return np.array(self.call("probe", **given)).reshape(len(points), -1)
 
     def image(

@@ -60,17 +60,10 @@ def test_dragging_turns_around_the_center_or_moves_with_it(tab, home, button):
         np.testing.assert_allclose(center - home.center, moved, atol=1e-3)
         return
     np.testing.assert_allclose(center, home.center, atol=1e-6)
-    away = np.linalg.norm(shown[:, 3] - center)
-    assert away == pytest.approx(home.distance, rel=1e-5)
-    headings, elevations = zip(*map(angles, (home.pose, shown)), strict=True)
-    assert headings[0] - headings[1] == pytest.approx(np.pi * right, abs=0.02)
-    assert elevations[1] - elevations[0] == pytest.approx(np.pi * down, abs=0.02)
-
-
-def angles(pose):
-    """Heading and elevation of a camera, in radians, with z up."""
-    x, y, z = pose[:, 2]
-    return np.arctan2(y, x), np.arcsin(z)
+    assert np.linalg.norm(shown[:, 3] - center) == pytest.approx(home.distance, rel=1e-5)
+    x, y, z = np.stack([home.pose[:, 2], shown[:, 2]], axis=1)  # The z axis is up.
+    assert -np.diff(np.arctan2(y, x)) == pytest.approx(np.pi * right, abs=0.02)
+    assert np.diff(np.arcsin(z)) == pytest.approx(np.pi * down, abs=0.02)
 
 
 def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):

@@ -8,7 +8,13 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac import Camera, Lens, Rays, Rendered, Samples
-from nerfmac.app.export.scene_page import TracedField, quantized, to_halves
+from nerfmac.app.export.scene_page import (
+    SEEN_CELLS,
+    TracedField,
+    quantized,
+    seen_corners,
+    to_halves,
+)
 from nerfmac.backend import kernels_disabled
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.ops.hash_encode import hash_encode
@@ -19,6 +25,8 @@ from tests.app.export.scene_page.fields import CASES
 ROUNDOFF = 2.0**-24
 POINTS = 300
 BACKGROUND = 0.2, 0.5, 0.9
+SEEN = """(word) => { const { device, inputs } = document.body.nerfmac.flight.screen.tracer;
+device.queue.writeBuffer(inputs[6], 0, new Uint32Array(inputs[6].size / 4).fill(word)); }"""
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -69,8 +77,8 @@ def test_the_features_are_the_references(case, rounded, probed):
     assert_matches(found[:, -9:-6], unit, rel=4 * ROUNDOFF, name="unit coordinates")
     # A position is known to a roundoff of its size, in cells of the finest level.
     finest = max(encoding.levels.scales)
-    assert_matches(found[:, :-9], want, rel=4 * finest * ROUNDOFF, name="features")
-    assert np.ptp(found[:, :-9], axis=0).min() > 0.1, "every feature varies"
+    assert_matches(found[:, :-10], want, rel=4 * finest * ROUNDOFF, name="features")
+    assert np.ptp(found[:, :-10], axis=0).min() > 0.1, "every feature varies"
 
 
 def test_density_and_color_are_the_references(case, rounded, probed):
@@ -89,7 +97,7 @@ def test_density_and_color_are_the_references(case, rounded, probed):
     assert np.ptp(found[:, -5:-2], axis=0).min() > 0.1, "every channel varies"
 
 
-def test_cells_and_their_bits_are_the_references(case, probed):
+def test_cells_their_bits_and_what_photos_see_are_the_references(case, probed):
     run, (points, found) = case[0], probed
     geometry, bits = run.model.sampler.occupied(run.state.sampling)
     position = mx.array(points[:, 0])
@@ -97,8 +105,17 @@ def test_cells_and_their_bits_are_the_references(case, probed):
     occupied = np.array(is_occupied(position, bits, geometry))
     assert np.array_equal(found[:, -1].astype(bool), occupied)
     assert 0.05 < occupied.mean() < 0.95
-    cascades = np.unique(found[:, -2] // geometry.resolution**3)
-    assert len(cascades) == geometry.bounds.cascades, "all cascades were looked at"
+    # What photos see is interpolated between the corners of coarse cells.
+    cascade = (found[:, -2] // geometry.resolution**3).astype(int)
+    assert len(np.unique(cascade)) == geometry.bounds.cascades, "all cascades were looked at"
+    words = seen_corners(run.cameras, geometry.bounds.cascades)
+    part, cell = np.modf(SEEN_CELLS * ((points[:, 0] - 0.5) / 2.0 ** cascade[:, None] + 0.5))
+    levels = words[cascade, *cell.astype(int).T[::-1]][:, None] >> 4 * np.arange(8) & 15
+    is_far = np.array([[corner & 1, corner & 2, corner & 4] for corner in range(8)], bool)
+    shares = np.where(is_far, part[:, None], 1.0 - part[:, None]).prod(axis=2)
+    want = (shares * levels).sum(axis=1) / 15.0
+    assert_matches(found[:, -10], want, rel=1e-3, name="part that photos see")
+    assert want.min() < 0.1 < 0.9 < want.max(), "photos see some of it"
 
 
 def cameras(extent: float) -> list[Camera]:
@@ -122,6 +139,7 @@ def seen(run, camera: Camera) -> Rendered:
 @pytest.mark.parametrize("view", range(3))
 def test_images_are_the_references(case, view):
     run, tab = case
+    tab.run(SEEN, -1)  # The reference does not fade.
     camera = cameras(run.scene.extent)[view]
     sums, depths = tab.image(camera)
     want = seen(run, camera)
@@ -132,13 +150,15 @@ def test_images_are_the_references(case, view):
     assert np.quantile(difference, 0.98) < 2e-3
     near = np.abs(depths - want.depth) < 0.02 * want.depth + 1e-4
     assert near.mean() > 0.98
-    assert want.opacity.mean() > 0.02
     assert np.ptp(want.color, axis=(0, 1)).min() > 0.03
+    tab.run(SEEN, 0)
+    assert np.ptp(tab.image(camera)[0], axis=(0, 1)).max() < 1e-6, "photos see nothing"
 
 
 def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
     run, tab = case_of("hashed, one cascade")
     camera, offsets = cameras(1.0)[1], ((0.5, 0.5), (0.1, 0.8), (0.9, 0.3))
+    tab.run(SEEN, -1)
     sums, _ = tab.image(camera, offsets, strips=16)
     lens = camera.lens
     parts = []
