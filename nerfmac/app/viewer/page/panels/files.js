@@ -40,7 +40,7 @@ export function makeExportJob(link) {
 export function buildShare(link) {
   const template = link.model.get("files"); // address of a file in the local network
   if (!template) return make("p", { class: "nerfmac-message", text: HOW });
-  let scene = "scene";
+  let scene = null;
   let shown = null;
   const about = make("p", {
     class: "nerfmac-message", text: "Export a page and show its address in the local network."
@@ -52,6 +52,7 @@ export function buildShare(link) {
     name: "nerfmac-run",
     onClick: () => link.send({ kind: "export", what: "page", name: `runs/${scene}.html` }),
   });
+  start.hidden = true; // until the name of the scene is known
   const progress = makeExportJob(link);
   const code = make("img", { class: "nerfmac-code", alt: "QR code of the address" });
   const address = make("a", { class: "nerfmac-download", target: "_blank" });
