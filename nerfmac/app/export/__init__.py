@@ -18,4 +18,5 @@ from nerfmac.app.export.mesh import Mesh as Mesh, extract_mesh as extract_mesh
 from nerfmac.app.export.page_modules import joined_modules as joined_modules
 from nerfmac.app.export.pages import evaluate_to_page as evaluate_to_page
 from nerfmac.app.export.points import Points as Points, extract_points as extract_points
+from nerfmac.app.export.preview import still_image as still_image, with_preview as with_preview
 from nerfmac.app.export.scene_page import PagePath as PagePath, write_scene_page as write_scene_page

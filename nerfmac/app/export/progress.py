@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 
 from tqdm.auto import tqdm
 
@@ -31,10 +30,5 @@ class Stage:
         if self._report is not None:
             self._report(self._name, self._done / max(self._total, 1))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._bar.close()

@@ -99,11 +99,7 @@ def _is_far(vertices: Float64Array) -> bool:
 
 
 def _glb(
-    trimesh: Any,
-    shape: Any,
-    colors: UInt8Array,
-    offset: Float64Array,
-    turn: Float64Array,
+    trimesh: Any, shape: Any, colors: UInt8Array, offset: Float64Array, turn: Float64Array
 ) -> bytes:
     # trimesh stores colors in bytes, but linear colors need a higher precision. Custom attributes
     # are stored in float32, so the colors are written as a custom attribute and then renamed.

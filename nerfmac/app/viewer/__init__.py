@@ -32,9 +32,6 @@ def _uninstalled(package: str) -> type:
         __doc__ = f"The live viewer, which requires: {INSTALL}"
 
         def __init__(self, *_: Any, **__: Any) -> None:
-            message = (
-                f"{package} is not installed; the viewer requires the extra notebook: {INSTALL}"
-            )
-            raise ModuleNotFoundError(message, name=package)
+            raise ModuleNotFoundError(f"{package} is not installed; run {INSTALL}", name=package)
 
     return Viewer

@@ -78,9 +78,7 @@ class LiveTraining:
         if self.is_running:
             return
         if self.is_done:
-            raise InputError(
-                "training has reached its limit; increase or remove the limit to continue"
-            )
+            raise InputError("training has reached its limit; increase or remove the limit")
         self.run.images()
         self._reports = self._train()
         self._first = None

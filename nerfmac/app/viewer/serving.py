@@ -26,6 +26,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from nerfmac.app.export import still_image, with_preview
 from nerfmac.app.viewer.open_page import Message, Send
 from nerfmac.app.viewer.widget import Viewer
 from nerfmac.common import InputError
@@ -77,7 +78,8 @@ class Server:
         """Create the viewer with `begin(send)` on another thread, and serve the page until the user
         presses Ctrl-C. If `begin` raises an exception, it is raised again."""
         named = {"server": self}
-        paths = {"/": _Page, "/messages": _Socket, "/files/(.+)": _File, "/codes/(.+)": _Code}
+        paths = {r"/files/(.+\.html)": _Exported, r"/stills/(.+\.html)": _Still}
+        paths |= {"/": _Page, "/messages": _Socket, "/files/(.+)": _File, "/codes/(.+)": _Code}
         handlers: list[Any] = [(path, handler, named) for path, handler in paths.items()]
         application = Application(handlers, log_function=lambda _handler: None)
         self._loop.asyncio_loop.call_soon(HTTPServer(application).add_socket, self._listening)
@@ -86,6 +88,13 @@ class Server:
             self._loop.start()
         if self._error is not None:
             raise self._error
+
+    def exported(self, name: str) -> Path:
+        """Return the path of the exported file `name`. Raise `HTTPError` if there is none."""
+        path = self.viewer and self.viewer.exported(name)
+        if path is None or not path.is_file():
+            raise HTTPError(404)
+        return path
 
     def _begin(self, begin: Callable[[Send], ServedViewer]) -> None:
         try:
@@ -176,13 +185,32 @@ class _File(_Guarded, StaticFileHandler):
         self.server, self.root, self.default_filename = server, "", None
 
     def validate_absolute_path(self, root: str, absolute_path: str) -> str | None:
-        viewer = self.server.viewer
-        if viewer is None or (path := viewer.exported(self.path)) is None:
-            raise HTTPError(404)
-        return super().validate_absolute_path("/", str(path))
+        return super().validate_absolute_path("/", str(self.server.exported(self.path)))
 
     def set_extra_headers(self, path: str) -> None:
         self.set_header("Cache-Control", "no-store")
+
+
+class _Exported(_Guarded):
+    """Page that the viewer has exported. If its address contains the token, as for the crawler of a
+    chat, the page has the tags of a preview. A download with the cookie is the unchanged file."""
+
+    def get(self, name: str) -> None:
+        page = self.server.exported(name).read_text("utf-8")
+        if self.get_query_argument("token", ""):
+            page = with_preview(page, self.request.full_url().replace("/files/", "/stills/", 1))
+        self.set_header("Cache-Control", "no-store")
+        self.finish(page)
+
+    head = get
+
+
+class _Still(_Guarded):
+    """Still image of an exported page, for previews of the page in chats."""
+
+    def get(self, name: str) -> None:
+        self.set_header("Content-Type", "image/jpeg")
+        self.finish(still_image(self.server.exported(name).read_text("utf-8")))
 
 
 class _Code(_Guarded):

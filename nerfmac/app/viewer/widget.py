@@ -25,15 +25,7 @@ from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.export import joined_modules
 from nerfmac.app.paths import CameraPath
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import (
-    CONFIGURED,
-    HeldOut,
-    Run,
-    Training,
-    check_unused,
-    is_run,
-    read_history,
-)
+from nerfmac.app.run import CONFIGURED, HeldOut, Run, Training, check_unused, is_run, read_history
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
@@ -356,10 +348,7 @@ def _hear_while_cells_run(comm: Any) -> None:
 
 
 def _opened(
-    source: Run | Scene | str | Path,
-    config: Config | str,
-    method: Method,
-    out: str | Path | None,
+    source: Run | Scene | str | Path, config: Config | str, method: Method, out: str | Path | None
 ) -> Training | Preview:
     """Return the training of a copied or a loaded run, or the preview of a new run."""
     if isinstance(source, Run):

@@ -35,9 +35,7 @@ def screenshot(tab) -> np.ndarray:
 def tab(trained, open_page):
     """Return a tab with the page of the trained run, over a background that is not gray."""
     small = {"viewport": {"width": 48, "height": 36}}
-    opened = open_page(
-        trained, context=small, background=(0.3, 0.6, 0.2), title="Two <balls> & more"
-    )
+    opened = open_page(trained, context=small, background=(0.3, 0.6, 0.2), title="Two <b> & more")
     assert opened.shows() == "field"
     hide_words(opened)
     yield opened

@@ -1,5 +1,6 @@
 """`nerfmac view` shows a page of its own, which a browser uses without a notebook."""
 
+import io
 import os
 import re
 import signal
@@ -7,9 +8,11 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from html import unescape
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from nerfmac import Goal, Run, load_scene, train
 from tests.scene_factory import CONFIG, write_scene
@@ -114,13 +117,10 @@ def test_a_request_without_the_token_is_refused(served):
     view = served("run")
     open_to_all = view.address.split("?")[0]
     for address in (open_to_all, f"{open_to_all}?token=guess", f"{open_to_all}messages"):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(address)
-        assert refused.value.code == 403
-        assert "prints a new address" in refused.value.read().decode()
-        refused.value.close()
-    with urllib.request.urlopen(view.address) as page:
-        assert page.status == 200
+        status, text = answer_of(address)
+        assert status == 403
+        assert b"prints a new address" in text
+    assert answer_of(view.address)[0] == 200
 
 
 PAUSES = """
@@ -171,14 +171,25 @@ def test_other_devices_get_an_address_and_a_code_to_scan(served):
     assert listening.address.startswith("http://127.0.0.1:")
 
 
-def status_of(address):
+def answer_of(address):
     """The status and the content of the answer to a request without a cookie."""
     try:
         with urllib.request.urlopen(address) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
-        error.close()
-        return error.code, b""
+        with error:
+            return error.code, error.read()
+
+
+def check_preview(address):
+    """Follow the tags of a page to its image, as the crawler of a chat does."""
+    page = answer_of(address)[1].decode()
+    tags = dict(re.findall(r'<meta \w+="([\w:]+)" content="(.*?)">', page))
+    assert (tags["og:title"], tags["twitter:card"]) == ("run", "summary_large_image")
+    image = unescape(tags["og:image"])
+    assert image.partition("stills/")[0] == address.partition("files/")[0]
+    assert Image.open(io.BytesIO(answer_of(image)[1])).convert("RGB").size == (1200, 560)
+    assert answer_of(image.partition("?")[0])[0] == 403
 
 
 def test_a_shared_page_has_an_address_and_no_other_file_is_served(served, browser, folder):
@@ -194,15 +205,16 @@ def test_a_shared_page_has_an_address_and_no_other_file_is_served(served, browse
     assert address == view.address.replace("/?", "/files/run.html?")
     shared = re.sub("//[^:]+:", "//127.0.0.1:", address)
     file = folder / "runs" / "run.html"
-    assert status_of(shared) == (200, file.read_bytes())
-    assert status_of(shared.partition("?")[0])[0] == 403
+    check_preview(shared)
+    assert answer_of(shared.partition("?")[0])[0] == 403
     (folder / "runs" / "secret.html").write_text("secret")
     for name in ("secret.html", "..%2Frun%2Fconfig.json", "%2Fetc%2Fpasswd", "runs%2Frun.html"):
-        assert status_of(shared.replace("run.html", name))[0] in (403, 404)
+        assert answer_of(shared.replace("run.html", name))[0] in (403, 404)
     page.get_by_role("button", name="Export panel").click()
     with page.expect_download() as loading:
         page.locator(".nerfmac-exported a", has_text="Download run.html").click()
     assert loading.value.suggested_filename == "run.html"
+    assert loading.value.path().read_bytes() == file.read_bytes(), "a file without an address"
     with page.expect_popup() as opening:
         page.get_by_role("link", name="Open", exact=True).click()
     opening.value.wait_for_load_state()
