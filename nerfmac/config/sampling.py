@@ -36,7 +36,7 @@ class MarchConfig(Settings):
     cone: Annotated[float, Range(0.0, 0.1)] = 1 / 256
     """Length of distant marching steps as a fraction of their distance from the camera, in scenes
     larger than the unit cube. Larger values are faster but give coarser backgrounds. With 0, all
-    steps have the same length."""
+    steps have the same length. In renderings, the fraction is at most 1/128."""
     max_samples: Annotated[int, Range(2**11, 2**24)] = 2**17
     """Maximum number of samples in a training step. Larger values allow more rays per step, slow
     down each step, and use more memory."""

@@ -38,6 +38,8 @@ from nerfmac.ops.uniform import uniform
 from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling.sampler import Sampled, Sampler, Through
 
+# With the longer steps with which the CPU presets train, renderings have frayed outlines and grain.
+RENDER_CONE = 1 / 128  # Maximum of `march.cone` in renderings.
 MAX_WARMUP_POINTS = 2**21
 """Maximum number of cells that an update during the warm-up visits, all cells of one cascade with a
 resolution of 128. In scenes with several cascades, visiting more cells reduces the quality after
@@ -147,9 +149,8 @@ class OccupancyGrid:
 
     def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> CellPoints:
         fraction = self.config.warmup_fraction if warmup else self.config.fraction
-        count = ceil(self.geometry.cells * fraction)
-        if warmup:
-            count = min(count, MAX_WARMUP_POINTS)
+        most = MAX_WARMUP_POINTS if warmup else self.geometry.cells
+        count = min(ceil(self.geometry.cells * fraction), most)
         evenly = count if warmup else count - count // 2
         # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
         # never occur. Random keys are used instead: a key consists of two words of 32 random bits.
@@ -256,7 +257,7 @@ class MarchingSampler(Sampler):
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """Return samples in occupied cells, at most `march.max_samples`; see `Sampler.sample`."""
-        occupied, slots = self._occupied(state), self._march.max_samples
+        occupied, slots = Occupied(self.geometry, state["bits"]), self._march.max_samples
         jitter, offsets = drawn[:, 0], drawn[:, 1]
         marched = march(*rays[:2], jitter, occupied, self._capacity)
         density = self._density(parameters, marched, rays)
@@ -292,7 +293,8 @@ class MarchingSampler(Sampler):
         # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
         until = mx.full((count,), FAR_DISTANCE)
         if phase == _AFTERWARDS:
-            marched = march(*rays[:2], jitter, self._occupied(state), UPDATE_SAMPLES * count)
+            occupied = Occupied(self.geometry, state["bits"])
+            marched = march(*rays[:2], jitter, occupied, UPDATE_SAMPLES * count)
             until = termination_distances(self._density(parameters, marched, rays), marched)
         visible = visible_cells(rays, jitter, until, self.geometry)
 
@@ -302,11 +304,9 @@ class MarchingSampler(Sampler):
         occupancy, is_warmup = Occupancy(**state), phase == _WARMUP
         return self._grid.update(occupancy, density, visible, grid, warmup=is_warmup)._asdict()
 
-    def _occupied(self, state: Arrays) -> Occupied:
-        return Occupied(self.geometry, state["bits"])
-
     def occupied(self, state: Arrays) -> Occupied:
         """Return the occupied cells and the marching steps for rendering, which are shorter than in
         training."""
         step = self.geometry.step / self._march.render_step_divisor
-        return Occupied(replace(self.geometry, step=step), state["bits"])
+        cone = min(self.geometry.cone, RENDER_CONE)
+        return Occupied(replace(self.geometry, step=step, cone=cone), state["bits"])

@@ -34,7 +34,7 @@ from nerfmac.backend.host import processors
 from nerfmac.common import FAR_DISTANCE, InputError
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Camera, Views
-from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.sampling.occupancy import RENDER_CONE, march_geometry
 from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.resolve import settled
@@ -175,9 +175,9 @@ class TorchPeer:
         # During training the number of rays changes, but the number of slots does not.
         any_size = partial(compiler, dynamic=True)
         # Marching steps are shorter in an image than in training.
-        finer = replace(
-            self.geometry, step=self.geometry.step / self.config.march.render_step_divisor
-        )
+        step = self.geometry.step / self.config.march.render_step_divisor
+        cone = min(self.geometry.cone, RENDER_CONE)
+        finer = replace(self.geometry, step=step, cone=cone)
         self._march_finely = Marcher(finer, any_size)
         shade, shade_finely = (
             partial(self._shade_samples, each.most_intervals) for each in (self.geometry, finer)

@@ -163,12 +163,14 @@ def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
     assert ((np.array(state["updates_since_visible"]) == 0) == occupied).all()
 
 
-def test_a_image_has_finer_steps_than_training_in_the_same_cells():
-    march = replace(CONFIG.march, render_step_divisor=3)
+@pytest.mark.parametrize("cone", [1 / 64, 1 / 256, 0.0])
+def test_an_image_has_finer_steps_than_training_in_the_same_cells(cone):
+    march = replace(CONFIG.march, render_step_divisor=3, cone=cone)
     sampler = MarchingSampler(march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     state = sampler.init([])
     geometry, bits = sampler.occupied(state)
-    assert geometry == replace(sampler.geometry, step=sampler.geometry.step / 3)
+    step = sampler.geometry.step / 3
+    assert geometry == replace(sampler.geometry, step=step, cone=min(cone, 1 / 128))
     assert bits is state["bits"]
 
 
