@@ -13,7 +13,7 @@ from typing import Any
 import mlx.core as mx
 
 from nerfmac.backend.build import BuildError, Library, shared_library, type_in_c
-from nerfmac.backend.extension import extension
+from nerfmac.backend.extension import load_extension
 
 Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
@@ -79,7 +79,7 @@ class CpuKernel:
         """Launch the kernel. The arguments are as for `mx.fast.metal_kernel`, but `init_value` must
         be 0 or None. The axes of `grid` are numbers of iterations."""
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
-        outputs: list[mx.array] = extension().launch(
+        outputs: list[mx.array] = load_extension().launch(
             self.name,
             _function(library.stem, *library.sources.values()),
             list(inputs),

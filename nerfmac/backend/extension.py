@@ -29,7 +29,7 @@ _NAME = "nerfmac_cpu_extension"
 
 
 @cache
-def extension() -> ModuleType:
+def load_extension() -> ModuleType:
     """Return the extension module. On the first call, the module is built and loaded."""
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")

@@ -16,7 +16,7 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.device import compute_capability, current_device, device_name
-from nerfmac.backend.extension import check_requirements, extension
+from nerfmac.backend.extension import check_requirements, load_extension
 from nerfmac.backend.sources import dialect_source, operations
 from nerfmac.common import InputError
 
@@ -105,7 +105,7 @@ def why_no_extension() -> str | None:
     """Return the reason why kernels cannot run on this CPU, or None if they can. The reason is
     logged once."""
     try:
-        extension()
+        load_extension()
         # Kernels and the extension use different compiler flags, so compile a small kernel, too.
         probe = CpuKernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))

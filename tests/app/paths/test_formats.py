@@ -102,7 +102,7 @@ def first(**change) -> dict:
         ({"schema": 2}, "schema is 2; expected 1"),
         ({"closed": 0}, "closed is 0; expected true or false"),
         ({"keyframes": []}, r"keyframes is \[\]; expected a list with at least one"),
-        ({"keyframes": [3]}, "keyframe 0: expected an object"),
+        ({"keyframes": [3]}, "keyframe 0 is 3; expected an object"),
         (first(pose=None), "keyframe 0: pose is missing"),
         (first(time=3), "keyframe 0: time is unknown; expected one of: pose, fov"),
         (first(pose=ROWS[:2]), "keyframe 0: pose is .*; expected 3 rows of 4 numbers"),

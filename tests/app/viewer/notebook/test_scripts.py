@@ -39,7 +39,7 @@ def places(tmp_path_factory):
     return {"RUN": run, "PAGE": page}
 
 
-@pytest.mark.parametrize("script", daily_but(RUNS, "viewer_image"))
+@pytest.mark.parametrize("script", daily_but(RUNS, "bench_page"))
 def test_a_script_runs(script, places, tmp_path):
     chromium("none")  # Skips the test without a browser.
     words, constants = RUNS[script]
