@@ -1,5 +1,5 @@
-// Fading of density where few photos see the scene. Beyond the photos, cells of the occupancy grid are
-// empty, and the faces of these cells would be visible.
+// Fading of density where few photos see the scene. Beyond the photos, cells of the occupancy grid
+// are empty, and the faces of these cells would be visible.
 
 // For each cell of each cascade, four bits for each corner, x first: 15 if photos see the corner.
 @group(0) @binding(6) var<storage, read> seen: array<u32>;
@@ -20,8 +20,8 @@ fn seen_part(cell: OccupancyCell) -> f32 {
   return mix(line.x, line.y, part.x) / f32(SEEN_MOST);
 }
 
-// The highest density at a position: a cell of this density has the opacity `seen_part`. A factor on
-// the density would not fade surfaces, which are opaque even at a small part of their density.
+// The maximum density at a position: a cell of this density has the opacity `seen_part`. A factor
+// on the density would not fade surfaces, which are opaque even at a small part of their density.
 fn seen_density(position: vec3<f32>) -> f32 {
   let cell = occupancy_cell(position);
   let part = seen_part(cell);

@@ -3,8 +3,8 @@
 // samples of a pixel as in video/frames.py.
 //
 // The page inserts constants before these files: LEVELS, FEATURES, WIDTH, DENSITY_LAYERS,
-// COLOR_LAYERS, SEEN_CELLS (u32) and DENSITY_BIAS (f32), from nerfmac/common/constants.py, and `half`, an alias
-// of f16 or f32.
+// COLOR_LAYERS, SEEN_CELLS (u32) and DENSITY_BIAS (f32), the constants of
+// nerfmac/common/constants.py, and `half`, an alias of f16 or f32.
 
 struct Frame {
   right: vec3<f32>,   // the camera's axes and place, in scene coordinates

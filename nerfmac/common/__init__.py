@@ -1,4 +1,5 @@
-"""Utilities: array types, checks, atomic files, strict JSON, a timeline, and optional packages."""
+"""Utilities: array types, checks, constants, atomic files, strict JSON, a timeline, and optional
+packages."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -29,6 +29,7 @@ from nerfmac.app.scenes.readers import read_scene
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import (
+    Fields,
     InputError,
     as_json,
     check_free,
@@ -414,8 +415,8 @@ def stored_verdict(path: Path | None) -> Verdict:
     """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
     The verdict has no findings if the folder contains no capture of this version. `path` is the
     path of the scene, or None for a scene in memory."""
+    record = path and (path if path.is_dir() else path.parent) / RECORD
+    stored = read_fields(record) if record and record.is_file() else Fields({}, RECORD)
     with suppress(InputError):
-        if path is not None:
-            record = read_fields((path if path.is_dir() else path.parent) / RECORD)
-            return read_as(Verdict, record.object("verdict"))
+        return read_as(Verdict, stored.object("verdict"))
     return Verdict()

@@ -299,8 +299,7 @@ class Solver:
         """Estimate the cameras with incremental mapping, and judge them."""
         model, summary = self._model(to, kept)
         verdict = judge(Evidence(self.images, self._matches, model, self._is_ordered))
-        kinds = {finding.kind for finding in verdict.findings}
-        if "focal length" in kinds and not self._trial:
+        if any(each.kind == "focal length" for each in verdict.findings) and not self._trial:
             # COLMAP also optimizes known focal lengths. A flat scene does not determine them.
             held, other = self._model(to + "-held", kept, is_held=True)
             if other["error"] <= AS_GOOD * summary["error"] and len(held.images) >= len(
