@@ -16,7 +16,7 @@ stored or used to continue.
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -120,7 +120,7 @@ def resumed(
     retries: int = RETRIES,
     *,
     on_failure: Callable[[], object] = lambda: None,
-) -> Iterator[Item]:
+) -> Generator[Item]:
     """Yield confirmed items, and continue after the last of them if the watchdog stops GPU work.
 
     `begin` returns the items that remain, given the number of items already yielded. An item is

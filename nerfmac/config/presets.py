@@ -65,6 +65,11 @@ class Config(Settings):
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
                 f"nerfmac.config.PRESETS[{self.preset!r}]"
             )
+        if self.train.grow_at and self.encoding != "hash":
+            raise InputError(
+                f"train.grow_at requires the encoding hash, not {self.encoding}, whose features "
+                "depend on the size of its table; remove --train.grow-at"
+            )
         super().__post_init__()
 
     def __repr__(self) -> str:

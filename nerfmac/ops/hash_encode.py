@@ -141,6 +141,30 @@ class HashLevels:
         vertices, _, entries = self.shapes[level]
         return vertices**3 > entries
 
+    def rows_in(self, smaller: "HashLevels") -> mx.array:
+        """Return the rows of a smaller table for the same grids, which represent the same features
+        except in the last half cell of levels that are no longer hashed.
+
+        A hash modulo a smaller power of two is the hash of the smaller table, so a hashed level
+        repeats its rows.
+
+        Args:
+            smaller: Levels with a smaller `log2_entries` and otherwise the same values.
+
+        Returns:
+            Row of the smaller table for each row of this table, uint32 (entries,).
+        """
+        rows = []
+        for level, (vertices, _, entries) in enumerate(self.shapes):
+            row = mx.arange(entries, dtype=mx.uint32)
+            _, first, size = smaller.shapes[level]
+            if not self.is_hashed(level):
+                vertex = [row % vertices, row // vertices % vertices, row // vertices**2]
+                rows.append(_entry(mx.stack(vertex, axis=1), level, smaller))
+            else:
+                rows.append(first + row % size)
+        return mx.concatenate(rows)
+
 
 def hash_encode(
     positions: mx.array, table: mx.array, levels: HashLevels, used: mx.array | None = None

@@ -37,6 +37,12 @@ the preset `base` than the key. In short runs, many small steps with a small tab
 the same time. Measured with nine scenes on an H200, with the step times of other GPUs; see
 docs/benchmark-log.md."""
 PACED_AVERAGE = 0.98  # `optimizer.average` of these runs, because their steps are noisier.
+SIZES = {"march": "max_samples", "grid": "log2_entries", "optimizer": "average"}
+"""Settings that depend on the speed of the device, by their group."""
+OPEN_PACE = 1600
+"""Key of `PACES` for the first steps of a run without a limit."""
+GROW_AT = 1500
+"""Number of these steps, for which a GPU needs the time of about 400 steps of the preset `base`."""
 PROBE_STEPS = 1000.0
 """Number of steps of the preset `base` for which settings are chosen before the speed is known."""
 BASE_PER_PROBE = 3.8
@@ -53,36 +59,40 @@ class SceneFacts(NamedTuple):
     points: Float64Array | None = None  # (n, 3) sparse points in scene coordinates
 
 
-def for_pace(config: Config, steps: float = math.inf) -> Config:
+def for_pace(config: Config, steps: float | None = math.inf) -> Config:
     """Choose the settings of the preset `auto` for the speed of the device.
 
     Args:
         config: Configuration of a run.
-        steps: Number of steps of the preset `base` for which the run has time.
+        steps: Number of steps of the preset `base` for which the run has time, or None if the run
+            has no limit.
 
     Returns:
         Configuration with the preset `base` instead of `auto`. If `steps` is small, a step has
-        fewer samples, and the table has fewer entries. Settings that differ from the preset do not
-        change.
+        fewer samples, and the table has fewer entries. Without a limit, this is so for the first
+        `train.grow_at` steps. Settings that differ from the preset do not change, and if one of
+        `SIZES` differs, a run without a limit has the preset `base` from the start.
     """
     if config.preset != AUTO:
         return config
-    base, config = PRESETS["base"], replace(config, preset="base")
-    limit = next((limit for limit in PACES if steps < limit), None)
-    if limit is None:
+    config = replace(config, preset="base")
+    limit = next((limit for limit in PACES if steps is not None and steps < limit), None)
+    chosen = (*PACES[limit or OPEN_PACE], PACED_AVERAGE)
+    usual = [size_of(config, group) == size_of(PRESETS["base"], group) for group in SIZES]
+    is_open = steps is None and config.encoding == "hash" and all(usual)
+    if limit is None and not is_open:
         return config
-    samples, entries = PACES[limit]
-    chosen: dict[str, dict[str, Any]] = {
-        "march": {"max_samples": samples},
-        "grid": {"log2_entries": entries},
-        "optimizer": {"average": PACED_AVERAGE},
+    settings: dict[str, dict[str, Any]] = {
+        group: {name: value}
+        for (group, name), value, is_usual in zip(SIZES.items(), chosen, usual, strict=True)
+        if is_usual
     }
-    for group, settings in chosen.items():
-        for name in list(settings):
-            given, usual = (getattr(getattr(each, group), name) for each in (config, base))
-            if given != usual:
-                del settings[name]
-    return override(config, **chosen)
+    return override(config, **settings, train={"grow_at": GROW_AT if is_open else 0})
+
+
+def size_of(config: Config, group: str) -> Any:
+    """Return the setting of a group in `SIZES`."""
+    return getattr(getattr(config, group), SIZES[group])
 
 
 def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Config:

@@ -42,6 +42,7 @@ from nerfmac.ranks import current_ranks
 from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
+from nerfmac.training.grow import grown, grown_state
 from nerfmac.training.held_out import refined_views
 from nerfmac.training.method import Method
 from nerfmac.training.model import Model
@@ -195,9 +196,24 @@ class Run:
             )
         for name in switches:
             checks.choice("correction", name, REFINED)
-        views, config = self.images().views("train"), override(self.config, refine=switches)
-        self.model = Model(config, self.scene.bounds, views.cameras, self.model.method)
+        views = self.images().views("train")
+        self.model = self._model_of(override(self.config, refine=switches), views)
         self.state = self.model.init(views)
+
+    def grow(self) -> None:
+        """Continue with the sizes of the preset, as after `train.grow_at` steps. The field does not
+        change.
+
+        Raises:
+            InputError: If the images cannot be read.
+        """
+        before, after = self.config, grown(self.config)
+        model = self._model_of(after, self.images().views("train"))
+        self.state = grown_state(self.state, before, after, self.scene.bounds)
+        self.model = model
+
+    def _model_of(self, config: Config, views: Views) -> Model:
+        return Model(config, self.scene.bounds, views.cameras, self.model.method)
 
     def copy(self) -> Run:
         """Return an independent copy of the run. The copy can be used on any thread.

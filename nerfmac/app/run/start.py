@@ -199,7 +199,8 @@ def begin_training(
     if goal.steps is not None:
         config = override(config, train={"steps": int(goal.steps)})
     progress = progress and is_first
-    run = drained(beginning(scene, config, goal, method=method, progress=progress))
+    limit = limited(goal, config)
+    run = drained(beginning(scene, config, limit, method=method, progress=progress))
     if folder is not None:
         _check_test_images(scene, progress=progress)
     # Only the first rank locks and writes files.
@@ -214,9 +215,20 @@ def beginning(
 ) -> Generator[None, None, Run]:
     """Create a run like `Run.begin`. If the preset is `auto` and the run has a time limit, measure
     the time of a step, and choose the settings for the number of steps that fit in this time. None
-    is yielded between the parts of the measurement, and the run is returned."""
-    if goal.seconds is None or current_ranks().size > 1:
+    is yielded between the parts of the measurement, and the run is returned. Without a limit, the
+    run begins with small steps and grows."""
+    has_ranks = current_ranks().size > 1
+    if not (goal.has_end or has_ranks or method.has_components):
+        config = for_pace(config, None)
+    elif goal.seconds is None or has_ranks:
         config = for_pace(config)
+    if config.train.grow_at:
+        log.info(
+            "without a limit, training begins with %d samples in a step and a table of 2^%d "
+            "entries, and continues with those of the preset base after %d steps; override with "
+            "--preset base",
+            *(config.march.max_samples, config.grid.log2_entries, config.train.grow_at),
+        )
     run = Run.begin(scene, for_pace(config, PROBE_STEPS), method=method, progress=progress)
     if config.preset != AUTO:
         return run

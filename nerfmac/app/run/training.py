@@ -137,8 +137,9 @@ class Training:
         good, saved = run.state, time.perf_counter()  # State after a step that was not skipped.
         with self.locked(), awake():
             try:
-                for report in self._survived(goal):
+                for report in self._growing(goal):
                     if report is None:
+                        good = run.state
                         continue
                     self._update(report)
                     good = good if report.is_skipped else report.state
@@ -205,7 +206,22 @@ class Training:
             mark = run_folder.checkpoint_mark(self.folder)
             self._mark, self.saved_step = mark, self.run.state.step
 
-    def _survived(self, goal: Goal) -> Iterator[Report | None]:
+    def _growing(self, goal: Goal) -> Iterator[Report | None]:
+        """Yield the items of `_survived`. After `train.grow_at` steps, let the run grow, and begin
+        again."""
+        run, at = self.run, self.run.config.train.grow_at
+        if at > run.state.step:
+            with closing(self._survived(goal)) as reports:
+                for report in reports:
+                    yield report
+                    if run.state.step >= at:
+                        break
+        if 0 < at <= run.state.step and goal.progress(run.state) < 1.0:
+            run.grow()
+            self.trainer = None
+        yield from self._survived(goal)
+
+    def _survived(self, goal: Goal) -> Generator[Report | None]:
         """Yield None during the preparation, and then confirmed reports. After a GPU failure, save
         the run and begin again, except with several ranks, because the others would not wait."""
         ranks = current_ranks()

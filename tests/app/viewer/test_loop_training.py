@@ -160,3 +160,25 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points
+
+
+def test_a_run_that_grows_during_training_is_still_shown(scene):
+    config = override(COARSE, grid={"log2_entries": 10}, train={"grow_at": 40})
+    page = Page(Preview(scene, config, CONFIGURED, None))
+    page.open().settle()
+    page.say("train")
+    shown = []
+    for t in range(400):
+        page.turn(t=t)
+        page.work()
+        if frames := page.take("frame"):
+            shown.append((page.session.run.config.grid.log2_entries, frames[-1]["step"]))
+        if page.session.run.state.step > 80:
+            break
+    page.say("pause")
+    page.settle()
+    assert page.session.training.failure is None
+    grown = config.unchanged.grid.log2_entries
+    assert {entries for entries, _ in shown} == {10, grown}
+    assert all(step > 0 for entries, step in shown if entries == grown)
+    assert page.session.run.config.grid.log2_entries == grown
