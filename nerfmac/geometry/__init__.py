@@ -6,9 +6,9 @@ from nerfmac.geometry.cameras import *
 from nerfmac.geometry.cells import *
 from nerfmac.geometry.color import *
 from nerfmac.geometry.depth_maps import *
-from nerfmac.geometry.ground_plane import *
+from nerfmac.geometry.ground_planes import *
 from nerfmac.geometry.lenses import *
-from nerfmac.geometry.near_plane import *
+from nerfmac.geometry.near_planes import *
 from nerfmac.geometry.placement import *
 from nerfmac.geometry.rays import *
 from nerfmac.geometry.samples import *

@@ -13,7 +13,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import Float64Array, InputError, Int32Array, checks
+from nerfmac.common import BoolArray, Float64Array, InputError, Int32Array, checks
 from nerfmac.common.constants import FRACTION_UNITS, SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 
@@ -99,6 +99,18 @@ def nearest_to_axes(eyes: Float64Array, axes: Float64Array) -> Float64Array | No
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
         return None
     return np.linalg.solve(across.sum(0), np.einsum("nij,nj->i", across, eyes))
+
+
+def in_image(
+    points: Float64Array, pose: Float64Array, tangents: tuple[float, float]
+) -> tuple[Float64Array, BoolArray]:
+    """Return the image positions (n, 2) of points (n, 3), where -1 and 1 are the image borders and
+    y points up, and whether each point (n,) is inside the image, ignoring distortion and occlusion.
+    The camera has the camera-to-world `pose` (3, 4) and the `tangents` of its lens."""
+    x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
+    depth = np.maximum(-z, 1e-12)
+    position = np.stack([x, y], axis=1) / (depth[:, None] * tangents)
+    return position, (z < 0) & (np.abs(position) < 1).all(axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from nerfmac.geometry.depth_maps import DepthMaps
 from nerfmac.geometry.tracks import Tracks
 
 if TYPE_CHECKING:
-    from nerfmac.geometry.ground_plane import GroundPlane
+    from nerfmac.geometry.ground_planes import GroundPlane
 
 Color = tuple[float, float, float]
 

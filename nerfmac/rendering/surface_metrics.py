@@ -3,7 +3,7 @@
 PSNR does not measure how far away the density along a ray is. Rendered depth is therefore compared
 with the distances from the camera to sparse points that were excluded from training. Sparse points
 exist only on textured surfaces, so other pixels are compared with the ground plane of the points
-(see `nerfmac.geometry.ground_plane`), if their rays intersect the plane inside the convex hull of
+(see `nerfmac.geometry.ground_planes`), if their rays intersect the plane inside the convex hull of
 the points on the plane. Objects in front of the plane count as errors, so even a perfect field has
 pixels with an error. Compare this metric only between runs of the same scene. In views with depth
 maps, `relative_errors` compares the rendered depth with the depth that a sensor has measured.

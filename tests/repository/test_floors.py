@@ -6,7 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -199,6 +201,20 @@ def _imported_modules(path: Path, modules: set[str]) -> set[str]:
             named = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in modules else node.module for name in named}
     return found & modules
+
+
+def hidden(package: Path) -> list[str]:
+    """Return the modules that a value of the same name in their package's `__init__` hides."""
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        door, _, name = _module_name(path, package).rpartition(".")
+        if door and not isinstance(vars(import_module(door)).get(name, pytest), ModuleType):
+            found.append(f"{door}.{name}")
+    return found
+
+
+def test_no_door_hides_a_module_of_its_package():
+    assert hidden(PACKAGE) == []
 
 
 def too_long(root: Path) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from nerfmac import Samples
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import override
-from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
+from nerfmac.geometry.ground_planes import GroundPlane, ground_plane
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.penalty import PenaltyWeights, penalties
 from tests.scene_factory import CONFIG, initial, trainer_of

@@ -7,7 +7,7 @@ from numerics import assert_matches
 
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.color import linear_to_srgb, over, srgb_to_linear
-from nerfmac.geometry.ground_plane import ground_plane, nearest_distance
+from nerfmac.geometry.ground_planes import ground_plane, nearest_distance
 from nerfmac.geometry.rays import Rays
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import BoolArray, Float64Array
+from nerfmac.common import Float64Array
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Sphere
-from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.cameras import Camera, in_image
 
 NEAR_FRACTION = 0.75  # Distance of the near plane, relative to the distance of the nearest points.
 OUTLIERS = 0.01  # Fraction of the nearest points in an image that are ignored as possible outliers.
@@ -65,15 +65,3 @@ def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) 
     if free >= near:
         return near
     return max(closest_plane(near), math.floor(free / NEAR_STEP) * NEAR_STEP)
-
-
-def in_image(
-    points: Float64Array, pose: Float64Array, tangents: tuple[float, float]
-) -> tuple[Float64Array, BoolArray]:
-    """Return the image positions (n, 2) of points (n, 3), where -1 and 1 are the image borders and
-    y points up, and whether each point (n,) is inside the image, ignoring distortion and occlusion.
-    The pose and the tangents are those of a camera in `patch_medians`."""
-    x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
-    depth = np.maximum(-z, 1e-12)
-    position = np.stack([x, y], axis=1) / (depth[:, None] * tangents)
-    return position, (z < 0) & (np.abs(position) < 1).all(axis=1)
