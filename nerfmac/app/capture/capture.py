@@ -25,9 +25,8 @@ from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
 from nerfmac.app.scenes.images import is_cut_out, unsupported
 from nerfmac.app.scenes.masks import masks_of, report_masks
-from nerfmac.app.scenes.readers import read_scene
+from nerfmac.app.scenes.readers import read_scene, refuse_run
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import (
     Fields,
     InputError,

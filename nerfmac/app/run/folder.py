@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nerfmac.app.scenes import Scene, holds_scene
-from nerfmac.app.scenes.record import is_run as is_run
+from nerfmac.app.scenes import Scene, holds_scene, is_run as is_run
 from nerfmac.common import (
     LOCK,
     Fields,

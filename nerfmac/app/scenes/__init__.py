@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from nerfmac.app.scenes.assembly import assemble
-from nerfmac.app.scenes.readers import BY_EXTENSION, read_scene, reader_of
+from nerfmac.app.scenes.readers import holds_scene as holds_scene, is_run as is_run, read_scene
 from nerfmac.app.scenes.scene import Frame as Frame, Scene as Scene
 from nerfmac.common import InputError, log, user_path
 from nerfmac.config.scenes import GivenSplit, SceneOptions
@@ -92,13 +92,6 @@ class _WarningCounter(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1
-
-
-def holds_scene(path: Path) -> bool:
-    """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
-    if path.is_dir():
-        return reader_of(path) is not None
-    return path.is_file() and path.suffix.lower() in BY_EXTENSION
 
 
 def read_again(record: Scene, path: Path | None = None) -> Scene:

@@ -1,9 +1,8 @@
-"""Run folders as paths of scenes, and the comparison of a scene with the scene of a run."""
+"""Comparison of a scene with the scene of a run."""
 
 from __future__ import annotations
 
 from dataclasses import astuple
-from pathlib import Path
 
 import numpy as np
 
@@ -14,20 +13,6 @@ from nerfmac.geometry import Camera
 SAME_WITHIN = 1e-4
 """Maximum difference of equal cameras: of poses in scene units, and of intrinsics relative to their
 values. Different machines round the placement of a scene differently."""
-
-
-def is_run(folder: Path) -> bool:
-    """Return whether a run was saved in `folder`."""
-    return (folder / "config.json").is_file()
-
-
-def refuse_run(path: Path) -> None:
-    """Raise `InputError` if `path` is a run folder. Run folders contain no photos."""
-    if is_run(path) and (path / "checkpoint.safetensors").is_file():
-        raise InputError(
-            f"{path} is a run, not a scene; continue its training with `nerfmac train --out {path} "
-            f"--resume`, or open it with `nerfmac view {path}`"
-        )
 
 
 def check_same(scene: Scene, recorded: Scene, run: str) -> None:

@@ -18,14 +18,13 @@ from nerfmac.app.scenes.readers import (
     transforms,
     tum_rgbd,
 )
-from nerfmac.app.scenes.readers.json_keys import FRAME
+from nerfmac.app.scenes.readers.json_frames import FRAME, SPLITS
 from nerfmac.app.scenes.readers.pose_files import TO_OPENGL, pose_file
-from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import InputError, log, read_fields
 
 PACKED = (".zip", ".tar", ".gz", ".7z")
 """File extensions of archives that must be unpacked first."""
-BLENDER_FILES = tuple(transforms.file_name(split) for split in transforms.SPLITS)
+BLENDER_FILES = tuple(transforms.file_name(split) for split in SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
     f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D), "
@@ -85,6 +84,27 @@ def _read(path: Path) -> ParsedScene:
     refuse_known_poses(path)
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
     raise InputError(f"{path} {state}: searched for {SOUGHT}. {NEEDS_POSES}")
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a run was saved in `folder`."""
+    return (folder / "config.json").is_file()
+
+
+def refuse_run(path: Path) -> None:
+    """Raise `InputError` if `path` is a run folder. Run folders contain no photos."""
+    if is_run(path) and (path / "checkpoint.safetensors").is_file():
+        raise InputError(
+            f"{path} is a run, not a scene; continue its training with `nerfmac train --out {path} "
+            f"--resume`, or open it with `nerfmac view {path}`"
+        )
+
+
+def holds_scene(path: Path) -> bool:
+    """Return whether `path` is a scene folder or a camera file that `load_scene` can read."""
+    if path.is_dir():
+        return reader_of(path) is not None
+    return path.is_file() and path.suffix.lower() in BY_EXTENSION
 
 
 def refuse_known_poses(folder: Path, photos: Sequence[Path] = ()) -> None:

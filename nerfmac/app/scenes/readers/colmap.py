@@ -15,7 +15,6 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import image_files, inspect_all, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, has_aspect
 from nerfmac.app.scenes.placement import OPENCV
-from nerfmac.app.scenes.readers.camera_models import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapCamera,
     ColmapImage,
@@ -24,6 +23,7 @@ from nerfmac.app.scenes.readers.colmap_model import (
     is_model,
     read_model,
 )
+from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, is_fisheye_model
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
 from nerfmac.common import InputError, log, name_key, prefix_errors, walk
 from nerfmac.geometry import Camera, Lens, Placement, Tracks

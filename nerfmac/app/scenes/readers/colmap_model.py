@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
+from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, READ
 from nerfmac.common import LARGEST, Float64Array, InputError, Int64Array, prefix_errors
 
 Parsed = TypeVar("Parsed")

@@ -1,17 +1,16 @@
 """Reading of the common keys in Blender's and instant-ngp's JSON files: `frames` with poses and
-camera intrinsics, placement, and `up`.
+images, placement, and `up`.
 
-Poses are camera-to-file matrices with OpenGL axes, as in nerfmac. Intrinsics have the keys of
-instant-ngp and nerfstudio. Values of a frame take precedence over values of the file. If a value is
-obviously wrong, as in some published files, the value is corrected and a warning is logged.
+Poses are camera-to-file matrices with OpenGL axes, as in nerfmac. Keys that change the meaning of
+an image or a pose in other programs are refused or reported, so that no result is silently wrong.
 """
 
 import os
+import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from math import pi, tan
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,161 +19,62 @@ from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
 from nerfmac.app.scenes.parsed_scene import PosedImage
 from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
-from nerfmac.app.scenes.readers.camera_models import is_fisheye_model
-from nerfmac.app.scenes.readers.json_keys import MATRICES, MISSPELLED, SPLITS as SPLITS, check_keys
-from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, prefix_errors, spelled
+from nerfmac.app.scenes.readers.intrinsics import MATRICES, MISSPELLED, PERSPECTIVE, lens_of, warn
+from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, spelled
 from nerfmac.config.scenes import MAX_EXTENT
-from nerfmac.geometry import Direction, Lens, Placement, focal_length
+from nerfmac.geometry import Direction, Lens, Placement
 
-NEAR_CENTER = 0.1
-"""Maximum distance of a central principal point from the image center, relative to the image
-size."""
-RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Possible ratios of the image size to the size that the intrinsics are for, in the order of the
-trials."""
-TINY = 8
-"""In images with a larger shorter side, focal lengths up to 2 and principal points up to 1 are
-rejected, because they look like fractions of the image size instead of pixels."""
+SPLITS = ("train", "val", "test")
+FRAME = {"file_path", "transform_matrix"}  # Keys of every frame.
+_UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
+_ALPHA = "images with an alpha channel, or masks"
+REFUSED = {
+    **dict.fromkeys(("latlong", "equirectangular"), PERSPECTIVE),
+    **dict.fromkeys(("ftheta_p0", "fisheye_crop_radius"), _UNDISTORTED),
+    **dict.fromkeys(("orthographic", "is_orthographic"), "a perspective camera"),
+    **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
+    "fix_premult": "images with straight alpha",
+    "rolling_shutter": "a global shutter",
+    **dict.fromkeys(("from_na", "from_mitsuba"), "poses with OpenGL axes"),
+}
+"""Unsupported keys that change the meaning of an image or a pose, with the supported alternatives.
+They are accepted if their value is null, false, or 0."""
+_AXES = "poses are always read with OpenGL camera axes (x right, y up, z backward)"
+_MOTION = "motion during the exposure is not modeled"
+_REGION = "set the region of the scene with --extent, or with aabb_scale in the file"
+OPENGL = ("opengl", "blender", "nerfstudio", "nerf")  # Names of the axes that nerfmac reads.
+REPORTED = {
+    **dict.fromkeys(("aabb", "render_aabb", "scene_box"), _REGION),
+    **dict.fromkeys(("camera_convention", "coordinate_convention", "convention"), _AXES),
+    **dict.fromkeys(("coordinate_system", "coordinate_frame", "axes", "pose_format"), _AXES),
+    **dict.fromkeys(("transform_matrix_start", "transform_matrix_end"), _MOTION),
+    **dict.fromkeys(("k5", "k6", "s1", "s2", "s3", "s4", "b1", "b2"), "undistort the images first"),
+    "sharpness_discard_threshold": "blurred images are used like the others",
+    "enable_ray_loading": "rays are computed from the camera intrinsics",
+    "envmap": "the background is learned from the images",
+    "scene_scale": "use scale and offset",
+}
+"""Keys that are ignored although they change the result of other programs, with explanations. They
+are reported unless their value is null, false, or 0."""
+REPORTED_IF_VARYING = {
+    **dict.fromkeys(("time", "time_id", "warp_id"), "the scene is reconstructed as static"),
+    **dict.fromkeys(("exposure", "iso", "light_dir"), "use --refine.exposures for such images"),
+}
+"""Keys like those in `REPORTED` that have an effect only if they differ between frames."""
+_READ = """frames val_frames test_frames train_filenames val_filenames test_filenames file_path
+transform_matrix is_bad mask_path ply_file_path camera_model is_fisheye w h fl_x fl_y cx cy
+camera_angle_x camera_angle_y k1 k2 k3 k4 p1 p2 aabb_scale scale offset up orientation_override
+applied_transform applied_scale depth_file_path depth_unit_scale_factor depth_path
+enable_depth_loading integer_depth_scale depth_integer_scale"""
+_WITHOUT_EFFECT = """n_frames sharpness colmap_im_id rotation id name timestamp camera_id metadata
+n_extra_learnable_dims has_mask"""
+SYNONYMS = {"distort|dist_?coef|radial|tangential": "k1", "princip|optical_cent": "cx"}
+"""Words in unknown keys with numbers that replace a known key. Such a key is refused if the known
+key is missing."""
+KNOWN = {*_READ.split(), *_WITHOUT_EFFECT.split(), *MATRICES, *MISSPELLED}
+KNOWN |= {*REFUSED, *REPORTED, *REPORTED_IF_VARYING}
 STUDIO_UNIT = 1e-3
 """Default of `depth_unit_scale_factor` in nerfstudio, for depth images in millimeters."""
-CONTRADICTION = 0.02
-"""Maximum relative difference between the focal length and the one of the field of view."""
-
-
-def lens_of(frame: Fields, file: Fields, photo: tuple[int, int], warned: set[str]) -> Lens:
-    """Return the camera intrinsics of a frame, for the image size in the JSON file or else the
-    size `photo`. `file` contains defaults for all frames. `warned` contains the kinds of warnings
-    that have been logged for the file and is updated."""
-    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), photo, warned)
-    is_fisheye = keys.is_fisheye()
-    width, height = keys.size()
-    fl_x, fl_y = keys.focal_lengths(width, height)
-    defaults = {"cx": width / 2, "cy": height / 2}
-    defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
-    rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
-    if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
-        expected = f"pixels of a {width}x{height} image, not fractions of its sides"
-        given = f"fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}"
-        raise InputError(f"{frame.where}: {given}; expected {expected}")
-    with prefix_errors(frame.where):
-        return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
-
-
-def _normalized(fields: Fields, warned: set[str]) -> Fields:
-    """Return the fields with fl_x, fl_y, cx, and cy read from misspelled keys and from matrices."""
-    added: dict[str, Any] = {}
-    for key, name in MISSPELLED.items():
-        if key in fields:
-            added[name] = fields.values[key]
-            _warn(fields.where, f"{key} is interpreted as {name}", warned)
-    for key in MATRICES:
-        if key in fields:
-            rows = fields.values[key]
-            columns = 4 if isinstance(rows, list) and len(rows) == 4 else 3
-            table = fields.table(key, rows=(columns,), columns=columns)
-            (fl_x, skew, cx), (_, fl_y, cy) = (row[:3] for row in table[:2])
-            if abs(skew) > 1e-3 * abs(fl_x) or min(fl_x, fl_y) <= 0:
-                raise fields.wrong(key, "positive focal lengths and no skew")
-            added |= {"fl_x": fl_x, "fl_y": fl_y, "cx": cx, "cy": cy}
-    return Fields({**added, **fields.values}, fields.where)
-
-
-@dataclass(frozen=True)
-class _LensKeys:
-    """Lookup of intrinsics by key, in a frame or in its file."""
-
-    frame: Fields
-    file: Fields
-    photo: tuple[int, int]
-    warned: set[str]
-
-    def is_fisheye(self) -> bool:
-        fields = self._with("camera_model")
-        if "camera_model" in fields and is_fisheye_model(fields.text("camera_model"), fields.where):
-            return True
-        return self._with("is_fisheye").flag("is_fisheye", default=False)
-
-    def size(self) -> tuple[int, int]:
-        """Return the width and height of the image that the intrinsics are for."""
-        actual = self.photo
-        with_w, with_h = self._with("w"), self._with("h")
-        named = with_w.count("w", actual[0]), with_h.count("h", actual[1])
-        center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
-        if "w" not in with_w and "h" not in with_h and not _is_middle(center, actual):
-            return self._size_by_center(center)
-        if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
-            self._warn(
-                f"w and h are {named[0]}x{named[1]}, but cx and cy are in the center of the actual "
-                f"images, such as {actual[0]}x{actual[1]}; using the actual size"
-            )
-            return actual
-        return named
-
-    def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
-        """Return the image size times the factor in RESIZED for which (cx, cy) is the center."""
-        width, height = self.photo
-        for factor in RESIZED:
-            size = round(width * factor), round(height * factor)
-            if _is_middle(center, size):
-                self._warn(
-                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the center of "
-                    f"{size[0]}x{size[1]} images; scaling the intrinsics to {width}x{height}"
-                )
-                return size
-        return width, height
-
-    def focal_lengths(self, width: int, height: int) -> tuple[float, float]:
-        by_width, by_height = self._focal("x", width), self._focal("y", height)
-        fl_x, fl_y = by_width or by_height, by_height or by_width  # Square pixels unless both set.
-        if fl_x is None or fl_y is None:
-            where = self.frame.where
-            raise InputError(f"{where}: no focal length; expected fl_x or camera_angle_x")
-        return fl_x, fl_y
-
-    def number(self, key: str, default: float) -> float:
-        return self._with(key).number(key, default)
-
-    def _focal(self, axis: str, size: int) -> float | None:
-        angle, length = f"camera_angle_{axis}", f"fl_{axis}"
-        for fields in (self.frame, self.file):
-            if length in fields:
-                focal = fields.number(length, above=0)
-                if angle in fields:
-                    self._compare(focal, length, fields.number(angle), angle, size)
-                return focal
-            if angle in fields:
-                return focal_length(f"{fields.where}: {angle}", fields.number(angle), size)
-        return None
-
-    def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
-        expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
-        if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
-            self._warn(
-                f"{angle} is {field:.5g}, which is a focal length of {expected:.5g} for {size} "
-                f"pixels, but {length} is {focal:.5g}; using {length}. One of the two is wrong"
-            )
-
-    def _with(self, key: str) -> Fields:
-        """Return the frame if it contains `key`, or else the file."""
-        return self.frame if key in self.frame else self.file
-
-    def _warn(self, what: str) -> None:
-        _warn(self.frame.where, what, self.warned)
-
-
-def _warn(where: str, what: str, warned: set[str]) -> None:
-    """Log a warning, unless a warning with the same first word has been logged for this file."""
-    kind = what.split(maxsplit=1)[0]
-    if kind not in warned:
-        warned.add(kind)
-        log.warning(f"{where}: {what}")
-
-
-def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
-    sides = zip(center, size, strict=True)
-    return all(abs(c - side / 2) < NEAR_CENTER * side for c, side in sides)
-
-
 POSE, FRAMES = "transform_matrix", "frames"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
@@ -192,13 +92,12 @@ class Entry(NamedTuple):
 def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Entry]:
     """Return the frames in the list `key` with a pose and an existing image. Log a warning about
     the other frames."""
-    given = file.objects(key)
-    frames = [fields for fields in given if not _lacks_pose(fields)]
+    frames, total = _posed(file, key), len(file.values[key])
     if not frames:
         where = f"{file.where}: {POSE}"
-        raise InputError(f"{where} is null in all {len(given)} {key}; expected 4x4 numbers")
-    if len(frames) < len(given):
-        count = f"{len(given) - len(frames)} of {len(given)} {key}"
+        raise InputError(f"{where} is null in all {total} {key}; expected 4x4 numbers")
+    if len(frames) < total:
+        count = f"{total - len(frames)} of {total} {key}"
         log.warning(f"{count} of {file.where} have no pose; using the other {len(frames)}")
     names = [fields.text("file_path") for fields in frames]
     entries = []
@@ -270,7 +169,7 @@ def _depth_of(frame: Fields, file: Fields, folder: Path, warned: set[str]) -> De
         path = file_of(frame, "depth_path", folder)
         if not file.flag("enable_depth_loading", default=True) or unit <= 0:
             why = "enable_depth_loading is false" if unit > 0 else "integer_depth_scale is missing"
-            _warn(file.where, f"depth_path is ignored, because {why}", warned)
+            warn(file.where, f"depth_path is ignored, because {why}", warned)
             path = None
     else:
         return None
@@ -287,7 +186,7 @@ def cameras_of(
     """Return the camera intrinsics and the camera-to-world pose (3, 4), in file coordinates with
     OpenGL axes, of the frames with a `file_path` in `names`, by default of all frames. The images
     need not exist. `photo` is the image size for files without one."""
-    frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
+    frames = _posed(file, FRAMES)
     if names is not None:
         frames = [fields for fields in frames if fields.values.get("file_path") in names]
     if not frames:
@@ -298,8 +197,9 @@ def cameras_of(
     return list(zip(lenses, _poses(frames), strict=True))
 
 
-def _lacks_pose(fields: Fields) -> bool:
-    return POSE in fields and fields.is_null(POSE)
+def _posed(file: Fields, key: str) -> list[Fields]:
+    """Return the frames in the list `key` whose pose is not null."""
+    return [frame for frame in file.objects(key) if POSE not in frame or not frame.is_null(POSE)]
 
 
 def is_placed(file: Fields) -> bool:
@@ -375,3 +275,52 @@ def _matrix_of(fields: Fields) -> Float64Array:
         where, row = f"{fields.where}: the last row of {POSE}", matrix[3].tolist()
         raise InputError(f"{where} is {row}; expected [0, 0, 0, 1]")
     return matrix[:3]
+
+
+def check_keys(files: Sequence[Fields], frames: Sequence[Fields]) -> None:
+    """Check the keys of the frames that are used, and of their files. Raise `InputError` for keys
+    in `REFUSED`, and log a line for each key in `REPORTED` and for all unknown keys."""
+    files = list({id(file): file for file in files}.values())
+    where, every = files[0].where, [*files, *frames]
+    for fields in every:
+        for key, expected in REFUSED.items():
+            if _has_effect(fields.values.get(key)):
+                raise fields.wrong(key, expected)
+    for key, explanation in REPORTED.items():
+        if any(_has_effect(fields.values.get(key)) for fields in every):
+            log.warning(f"{where}: {key} is ignored; {explanation}")
+    for key, explanation in REPORTED_IF_VARYING.items():
+        values = [frame.values.get(key) for frame in frames]
+        if any(value != values[0] for value in values):
+            log.warning(f"{where}: {key} is ignored; {explanation}")
+    unknown = {key for fields in every for key in fields.values if key not in KNOWN}
+    for fields in every:
+        for key in sorted(unknown & fields.values.keys()):
+            _refuse_synonym(key, fields, every)
+    if unknown:
+        log.info(f"{where}: unknown keys are ignored: {', '.join(sorted(unknown))}")
+
+
+def _refuse_synonym(key: str, fields: Fields, every: Sequence[Fields]) -> None:
+    """Raise `InputError` if the unknown `key` of `fields` contains frames, or camera intrinsics
+    without the known key. Other keys usually repeat known ones, or describe the images."""
+    value = fields.values[key]
+    if isinstance(value, list) and any(isinstance(v, dict) and v.keys() >= FRAME for v in value):
+        raise fields.wrong(key, "all frames in the lists frames, val_frames, and test_frames")
+    for words, known in SYNONYMS.items():
+        is_missing = not any(known in other for other in (*every, fields))
+        if re.search(words, key, re.IGNORECASE) and is_missing and _has_number(value):
+            raise fields.wrong(key, f"the keys fl_x, fl_y, cx, cy, k1, k2, p1, and p2, not {key}")
+
+
+def _has_number(value: object) -> bool:
+    """Return whether a value is, or contains, a number that is not 0."""
+    if isinstance(value, list | dict):
+        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int | float) and not isinstance(value, bool) and value != 0
+
+
+def _has_effect(value: object) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_effect, value))
+    return value.lower() not in OPENGL if isinstance(value, str) else bool(value)

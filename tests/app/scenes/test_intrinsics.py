@@ -3,7 +3,7 @@
 import pytest
 
 from nerfmac import load_scene
-from nerfmac.app.scenes.readers.camera_models import PARAMETERS, READ
+from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, READ
 from tests.app.scenes.scene_files import write_transforms
 
 
