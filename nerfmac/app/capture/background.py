@@ -5,17 +5,14 @@ should be the same points (Heinly et al., Correcting for duplicate scene structu
 reconstruction, 2014).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.capture.two_views import Pair
-from nerfmac.common import Float64Array, Int64Array
+from nerfmac.app.capture.findings import SURROUNDINGS, Evidence, Finding
+from nerfmac.common import Float64Array
 from nerfmac.geometry import Camera, angle_between
-
-Seen = Mapping[str, Int64Array]
-"""Row numbers of the sparse points that each image observes."""
 
 GRID, CELL_POINTS = 8, 3
 """Rows and columns of the cells of an image in which sparse points are compared, and the minimum
@@ -26,45 +23,43 @@ minimum number of compared cells."""
 NEARBY, NEARBY_ANGLE = 0.4, 25.0
 """Maximum distance of two cameras relative to the median depth, and maximum angle in degrees, for
 comparing their content."""
+MIN_CONFLICTS = 3  # Minimum number of pairs of cameras with different backgrounds.
 
 
-def different_backgrounds(
-    pairs: Iterable[Pair], cameras: Mapping[str, Camera], positions: Float64Array, points: Seen
-) -> tuple[list[Pair], int]:
-    """Return the pairs of nearby cameras that show different places, and the number of compared
-    pairs.
-
-    Args:
-        pairs: Pairs of images with verified matches.
-        cameras: Camera of each registered image.
-        positions: Sparse points (n, 3).
-        points: Sparse points that each image observes.
-    """
+def different_backgrounds(evidence: Evidence) -> Iterable[Finding]:
+    """Report nearby cameras with verified matches and different backgrounds."""
     conflicts, compared = [], 0
-    depth = {name: _depth(camera, positions[points[name]]) for name, camera in cameras.items()}
-    for one, other in pairs:
+    cameras, positions = evidence.cameras, evidence.model.points
+    depth = {name: _depth(cameras[name], positions[evidence.points[name]]) for name in cameras}
+    for one, other in evidence.matches:
         if one not in cameras or other not in cameras:
             continue
         away = np.linalg.norm(cameras[one].pose[:, 3] - cameras[other].pose[:, 3])
         is_near = away < NEARBY * min(depth[one], depth[other])
         if is_near and angle_between(cameras[one], cameras[other]) <= NEARBY_ANGLE:
-            conflicting, cells = _cells((one, other), cameras, positions, points)
+            conflicting, cells = _cells(evidence, one, other)
             compared += cells >= MIN_CELLS
             if cells >= MIN_CELLS and conflicting > CONFLICT * cells:
                 conflicts.append((one, other))
-    return conflicts, compared
+    if len(conflicts) >= MIN_CONFLICTS:
+        one, other = conflicts[0]
+        yield Finding(
+            "background",
+            f"{len(conflicts)} of {compared} pairs of nearby cameras, such as {one} and {other}, "
+            "show the same object in front of different backgrounds: two objects, or two sides of "
+            "an object, that look alike have probably been confused",
+            SURROUNDINGS,
+        )
 
 
-def _cells(
-    pair: Pair, cameras: Mapping[str, Camera], positions: Float64Array, points: Seen
-) -> tuple[int, int]:
+def _cells(evidence: Evidence, one: str, other: str) -> tuple[int, int]:
     """Return the number of cells with different content of two images, and of all cells that can be
     compared. A cell differs if it contains points of each image, but none that both observe."""
-    one, other = pair
+    points, positions = evidence.points, evidence.model.points
     common = np.intersect1d(points[one], points[other])
-    alone = [np.setdiff1d(points[name], common) for name in pair]
+    alone = [np.setdiff1d(points[name], common) for name in (one, other)]
     cells = conflicting = 0
-    for camera in (cameras[one], cameras[other]):
+    for camera in (evidence.cameras[one], evidence.cameras[other]):
         shared = _counts(camera, positions[common])
         first, second = (_counts(camera, positions[rows]) for rows in alone)
         differs = (np.minimum(first, second) >= CELL_POINTS) & (shared == 0)

@@ -1,6 +1,5 @@
 """`capture_scene` estimates the camera poses of a video or a folder of photos."""
 
-import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from nerfmac.common import (
     check_free,
     install,
     locked,
+    log,
     make_folder,
     name_key,
     read_as,
@@ -55,7 +55,6 @@ SLOWLY = (
     "move the camera more slowly or take more images, let each image overlap the next one, walk "
     "around instead of turning in place, and avoid bare walls, glass, and motion blur"
 )
-log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:

@@ -12,7 +12,6 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from nerfmac.app.capture.background import Seen
 from nerfmac.app.capture.findings import SURROUNDINGS, Evidence, Finding, some_of
 from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import Pair, agreements
@@ -34,11 +33,9 @@ JUMP = 2.5
 cameras is on the wrong side. Folding moves many cameras far."""
 
 
-def contradictions(
-    evidence: Evidence, cameras: Mapping[str, Camera], points: Seen
-) -> Iterable[Finding]:
+def contradictions(evidence: Evidence) -> Iterable[Finding]:
     """Report pairs of images with many matches that contradict the poses."""
-    matches = evidence.matches
+    matches, cameras = evidence.matches, evidence.cameras
     agreeing = agreements(matches, cameras)
     best: dict[str, int] = {}
     for pair in agreeing:
@@ -50,7 +47,7 @@ def contradictions(
         and len(matches[pair]) >= max(MIN_CONTRADICTING, STRONG * min(best[name] for name in pair))
     ]
     if evidence.is_ordered:
-        yield from _against_order(evidence, cameras, points, wrong, agreeing)
+        yield from _against_order(evidence, wrong, agreeing)
         return
     alike = [p for p in wrong if angle_between(cameras[p[0]], cameras[p[1]]) > APART]
     if alike:
@@ -68,14 +65,11 @@ def contradictions(
 
 
 def _against_order(
-    evidence: Evidence,
-    cameras: Mapping[str, Camera],
-    points: Seen,
-    wrong: Sequence[Pair],
-    agreeing: Mapping[Pair, float],
+    evidence: Evidence, wrong: Sequence[Pair], agreeing: Mapping[Pair, float]
 ) -> Iterable[Finding]:
     """Report poses that contradict the order of capture. `wrong` contains the pairs of images with
     matches that contradict the poses, and `agreeing` the agreement of all pairs."""
+    cameras = evidence.cameras
     names = [image.name for image in evidence.images if image.name in cameras]
     close = {sorted_pair(*pair) for pair in in_sequence(names, NEXT)} & agreeing.keys()
     torn = close.intersection(wrong)
@@ -93,7 +87,7 @@ def _against_order(
             "look alike had been confused",
             SURROUNDINGS,
         )
-    elif jump := next(iter(_jumps(evidence, cameras, points)), None):
+    elif jump := next(iter(_jumps(evidence)), None):
         one, other = jump
         yield Finding(
             "jump",
@@ -158,10 +152,11 @@ def _apart(cameras: Mapping[str, Camera], one: str, other: str) -> str:
     return f"{angle_between(cameras[one], cameras[other]):.0f} degrees"
 
 
-def _jumps(evidence: Evidence, cameras: Mapping[str, Camera], points: Seen) -> Iterable[Pair]:
+def _jumps(evidence: Evidence) -> Iterable[Pair]:
     """Return consecutive images without common points that look in very different directions, if
     images between them are missing. Photos may be taken from separate places, but only a wrong
     reconstruction places the cameras on both sides of missing images at random."""
+    cameras, points = evidence.cameras, evidence.points
     index = {image.name: number for number, image in enumerate(evidence.images)}
     names = [name for name in index if name in cameras]
     for one, other in in_sequence(names, 1):

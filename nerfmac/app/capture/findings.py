@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from nerfmac.app.capture.two_views import CapturedImage, Matches
+from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
-from nerfmac.common import InputError
+from nerfmac.common import InputError, Int64Array
+from nerfmac.geometry import Camera
 
 CONTRADICTIONS = ("order", "jump", "background")
 """Kinds of findings that estimating the cameras from fewer pairs may avoid."""
@@ -58,7 +64,8 @@ WALK = (
 SURROUNDINGS = "record again in smaller steps, with more of the surroundings in each image"
 
 
-class Evidence(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Evidence:
     """What a verdict is based on.
 
     Attributes:
@@ -72,6 +79,21 @@ class Evidence(NamedTuple):
     matches: Matches
     model: ColmapModel
     is_ordered: bool
+
+    @cached_property
+    def cameras(self) -> dict[str, Camera]:
+        """Estimated cameras, by image name."""
+        lenses = {number: lens_of(each, "camera") for number, each in self.model.cameras.items()}
+        return {i.name: Camera(lenses[i.camera], camera_to_file(i)) for i in self.model.images}
+
+    @cached_property
+    def points(self) -> dict[str, Int64Array]:
+        """Row numbers in `model.points` of the points that each image observes."""
+        row = {int(number): index for index, number in enumerate(self.model.numbers)}
+        return {
+            image.name: np.array([row[int(p)] for p in image.points if int(p) in row], np.int64)
+            for image in self.model.images
+        }
 
     @property
     def focals(self) -> dict[str, float]:

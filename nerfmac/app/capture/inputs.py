@@ -3,7 +3,6 @@ programs use the same pixels. Large images are downscaled. Upright, small PNG an
 copied. Content hashes reveal identical copies of photos and changes of the source files."""
 
 import hashlib
-import logging
 import os
 import re
 import shutil
@@ -49,7 +48,7 @@ from nerfmac.app.scenes.images import (
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common import InputError, appearing, counted, make_folder, name_key, walk
+from nerfmac.common import InputError, appearing, counted, log, make_folder, name_key, walk
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
 PLAIN = {"PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "MPO": (".jpg", ".jpeg")}
@@ -78,8 +77,6 @@ SYSTEM = (".", "@", "__")
 """First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
 EDITED = re.compile(r"(IMG_)E(\d+)")
 """File name of an edited photo of an iPhone, which is stored in addition to the original."""
-
-log = logging.getLogger("nerfmac")
 
 
 def is_input(path: Path) -> bool:

@@ -1,7 +1,6 @@
 """Structure from motion in stages. Each stage runs in a separate process and can be interrupted and
 resumed."""
 
-import logging
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -41,7 +40,7 @@ from nerfmac.app.capture.verdict import judge, opposing_pairs, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common import appearing, duration, make_folder, read_json, write_json
+from nerfmac.common import appearing, duration, log, make_folder, read_json, write_json
 from nerfmac.geometry import Camera
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
@@ -57,9 +56,6 @@ AS_GOOD = 1.1
 ones, if the images do not determine the focal lengths."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
-
-
-log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(RefusedError):

@@ -86,19 +86,14 @@ def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Float6
     return dict(zip(pairs, parts, strict=True))
 
 
-def agreements(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, float]:
-    """Return the fraction of the matches of each pair that agree with the cameras."""
-    return agreeing_shares(errors(matches, cameras), cameras)
-
-
-def agreeing_shares(
-    found: Mapping[Pair, Float64Array], cameras: Mapping[str, Camera]
+def agreements(
+    matches: Matches, cameras: Mapping[str, Camera], limit: float = 0.0
 ) -> dict[Pair, float]:
-    """Return the fraction of the matches of each pair whose error, a result of `errors`, is within
-    the tolerance."""
+    """Return the fraction of the matches of each pair that agree with the cameras: matches with an
+    error of less than `limit` pixels, or within the tolerance."""
     return {
-        pair: float((error < tolerance(size_of(cameras[pair[0]]))).mean())
-        for pair, error in found.items()
+        pair: float((error < max(limit, tolerance(size_of(cameras[pair[0]])))).mean())
+        for pair, error in errors(matches, cameras).items()
     }
 
 

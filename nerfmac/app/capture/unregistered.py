@@ -1,6 +1,5 @@
 """Report on the images for which structure from motion found no camera."""
 
-import logging
 from collections.abc import Container, Sequence
 from pathlib import Path
 
@@ -9,8 +8,7 @@ from PIL import Image
 
 from nerfmac.app.capture.video import BLURRED, GRAY_SIZE, laplacian_variance
 from nerfmac.app.scenes.images import opened
-
-log = logging.getLogger("nerfmac")
+from nerfmac.common import log
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:

@@ -10,17 +10,9 @@ from itertools import combinations
 
 import numpy as np
 
-from nerfmac.app.capture.background import Seen, different_backgrounds
+from nerfmac.app.capture.background import different_backgrounds
 from nerfmac.app.capture.contradictions import APART, contradictions
-from nerfmac.app.capture.findings import (
-    EXAMPLES,
-    SURROUNDINGS,
-    WALK,
-    Evidence,
-    Finding,
-    Verdict,
-    some_of,
-)
+from nerfmac.app.capture.findings import EXAMPLES, WALK, Evidence, Finding, Verdict, some_of
 from nerfmac.app.capture.two_views import (
     CapturedImage,
     Matches,
@@ -30,9 +22,7 @@ from nerfmac.app.capture.two_views import (
     turned_share,
     turned_share_of,
 )
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
-from nerfmac.common import Int64Array
 from nerfmac.geometry import Camera
 
 TURNED = 0.65
@@ -45,7 +35,6 @@ position is wrong."""
 MAX_ERROR = 2.0
 """Median reprojection error of an image, relative to the tolerance of matches, above which its pose
 or its intrinsics are wrong."""
-MIN_CONFLICTS = 3  # Minimum number of pairs of cameras with different backgrounds.
 SAME_LENS = 1.2
 """Maximum ratio of the estimated focal length and the focal length in EXIF."""
 MIN_FOCAL, MAX_FOCAL = 0.35, 6.0
@@ -60,19 +49,15 @@ MAX_SHAPES = 2
 
 def judge(evidence: Evidence) -> Verdict:
     """Judge a reconstruction. Refusals come first."""
-    model = evidence.model
-    lenses = {number: lens_of(camera, "camera") for number, camera in model.cameras.items()}
-    cameras = {im.name: Camera(lenses[im.camera], camera_to_file(im)) for im in model.images}
-    points = seen_points(model)
     found = [
-        *_turned(evidence, cameras),
-        *contradictions(evidence, cameras, points),
-        *_backgrounds(evidence, cameras, points),
-        *_far_cameras(cameras),
-        *_large_errors(model, cameras, points),
-        *_squeezed(cameras),
-        *_lenses(evidence, cameras),
-        *_crops(cameras),
+        *_turned(evidence),
+        *contradictions(evidence),
+        *different_backgrounds(evidence),
+        *_far_cameras(evidence.cameras),
+        *_large_errors(evidence),
+        *_squeezed(evidence.cameras),
+        *_lenses(evidence),
+        *_crops(evidence.cameras),
     ]
     is_turned = any(finding.kind == "turned" for finding in found)
     if Verdict(tuple(found)).is_refused and not is_turned and not evidence.focals:
@@ -82,19 +67,10 @@ def judge(evidence: Evidence) -> Verdict:
     return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
 
 
-def seen_points(model: ColmapModel) -> dict[str, Int64Array]:
-    """Return the row numbers in `model.points` of the points that each image observes."""
-    row = {int(number): index for index, number in enumerate(model.numbers)}
-    return {
-        image.name: np.array([row[int(p)] for p in image.points if int(p) in row], np.int64)
-        for image in model.images
-    }
-
-
-def _turned(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+def _turned(evidence: Evidence) -> Iterable[Finding]:
     """Report that the camera turned in place, with the intrinsics of the model or with the focal
     lengths from EXIF. A model without parallax may have wrong intrinsics."""
-    of_size = {size_of(camera): camera.lens for camera in cameras.values()}
+    of_size = {size_of(camera): camera.lens for camera in evidence.cameras.values()}
     known = {image.name: image.lens() for image in evidence.images if image.focal}
     estimated = {
         image.name: of_size[image.width, image.height]
@@ -122,23 +98,6 @@ def _in_place(share: float) -> Finding:
     )
 
 
-def _backgrounds(
-    evidence: Evidence, cameras: Mapping[str, Camera], points: Seen
-) -> Iterable[Finding]:
-    """Report nearby cameras with different backgrounds."""
-    positions = evidence.model.points
-    pairs, compared = different_backgrounds(evidence.matches, cameras, positions, points)
-    if len(pairs) >= MIN_CONFLICTS:
-        one, other = pairs[0]
-        yield Finding(
-            "background",
-            f"{len(pairs)} of {compared} pairs of nearby cameras, such as {one} and {other}, show "
-            "the same object in front of different backgrounds: two objects, or two sides of an "
-            "object, that look alike have probably been confused",
-            SURROUNDINGS,
-        )
-
-
 def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     """Report cameras that are orders of magnitude farther away than the others."""
     names = sorted(cameras)
@@ -156,18 +115,12 @@ def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
         )
 
 
-def _large_errors(
-    model: ColmapModel,
-    cameras: Mapping[str, Camera],
-    points: Seen,
-) -> Iterable[Finding]:
-    """Report images with large reprojection errors. Medians ignore single wrong points."""
-    errors = reprojection_errors(model, cameras, points)
-    bad = [
-        name
-        for name, size in errors.items()
-        if size > MAX_ERROR * tolerance(size_of(cameras[name]))
-    ]
+def _large_errors(evidence: Evidence) -> Iterable[Finding]:
+    """Report images with large median reprojection errors, from the errors of their points, which
+    are means over all images that observe a point. Medians ignore single wrong points."""
+    cameras, seen = evidence.cameras, {n: some for n, some in evidence.points.items() if len(some)}
+    errors = {name: float(np.median(evidence.model.errors[some])) for name, some in seen.items()}
+    bad = [n for n, error in errors.items() if error > MAX_ERROR * tolerance(size_of(cameras[n]))]
     if bad:
         yield Finding(
             "error",
@@ -177,18 +130,6 @@ def _large_errors(
             "remove blurred, cropped, and edited images, and record a scene in which nothing moves",
             is_refused=2 * len(bad) > len(errors),
         )
-
-
-def reprojection_errors(
-    model: ColmapModel,
-    cameras: Mapping[str, Camera],
-    points: Seen,
-) -> dict[str, float]:
-    """Return the median reprojection error of each image in pixels, from the errors of its points,
-    which are means over all images that observe a point."""
-    return {
-        name: float(np.median(model.errors[points[name]])) for name in cameras if len(points[name])
-    }
 
 
 def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
@@ -222,9 +163,9 @@ def _is_squeezed(camera: Camera) -> bool:
     return ratio(_ratio_of(camera), 1.0) > SQUEEZED
 
 
-def _lenses(evidence: Evidence, cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+def _lenses(evidence: Evidence) -> Iterable[Finding]:
     """Report focal lengths that contradict EXIF or that no lens has."""
-    contradicting, impossible = [], []
+    cameras, contradicting, impossible = evidence.cameras, [], []
     for name, camera in sorted(cameras.items()):
         lens, known = camera.lens, evidence.focals.get(name, 0.0)
         relative = lens.fl_x / max(lens.width, lens.height)

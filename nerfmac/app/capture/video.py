@@ -7,7 +7,6 @@ Kuglin and Hines 1975) relative to a reference frame, which is replaced when the
 several pixels, because smaller shifts would be rounded to zero.
 """
 
-import logging
 import math
 import re
 import shutil
@@ -22,9 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, pip_install
-
-log = logging.getLogger("nerfmac")
+from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, log, pip_install
 
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""

@@ -20,7 +20,7 @@ from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.two_views import Matches, Pair, agreements, errors, size_of, tolerance
+from nerfmac.app.capture.two_views import Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import (
     Cameras,
@@ -277,10 +277,7 @@ def _wrong_cameras(
 def _wrong_images(matches: Matches, cameras: Cameras, limit: float) -> dict[str, float]:
     """Return the images whose matches contradict their camera, with the fraction of the matches
     that agree, worst first. Each image is judged by its pairs with images that are not wrong."""
-    agreeing = {
-        pair: float((error < max(limit, tolerance(size_of(cameras[pair[0]])))).mean())
-        for pair, error in errors(matches, cameras).items()
-    }
+    agreeing = agreements(matches, cameras, limit)
     wrong: dict[str, float] = {}
     while True:
         totals: dict[str, list[tuple[float, int]]] = {}
