@@ -30,7 +30,7 @@ from pose_differences import differences
 from rendered_captures import rendered_captures
 
 from nerfmac.app.capture import capture_scene, stored_verdict
-from nerfmac.app.capture.inputs import images_in
+from nerfmac.app.capture.source import Source
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.config.scenes import CaptureOptions
@@ -76,7 +76,7 @@ def _judged(text: str, folder: Path) -> bool:
     if step > 1:
         chosen = folder / "photos"
         chosen.mkdir(parents=True)
-        for image in images_in(photos)[::step]:
+        for image in Source(photos).photos[::step]:
             shutil.copyfile(image, chosen / image.name)
         photos = chosen
     return _row(name, photos, folder / "scene", truth, options)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.capture.inputs import images_in, take_images
+from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.capture.pairs import in_sequence
+from nerfmac.app.capture.source import Source
 from nerfmac.app.capture.structure import Solver
 from nerfmac.geometry.lenses import Lens
 from tests.variety import paths
@@ -52,7 +53,7 @@ def matched(folder, photos, names):
         Image.fromarray(photo).save(path, quality=95)
         index[path] = number
     bar = SimpleNamespace(update=lambda count=1: None, reset=lambda total: None)
-    found = images_in(folder / "photos")
+    found = Source(folder / "photos").photos
     assert {*found} == {*index}
     taken = take_images(found, folder / "images", 320, bar, {})
     assert len({image.name for image in taken}) == COUNT

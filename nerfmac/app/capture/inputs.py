@@ -1,54 +1,26 @@
 """Creation of upright images in the folder `images` from a video or a folder of photos, so that all
 programs use the same pixels. Large images are downscaled. Upright, small PNG and JPEG files are
-copied. Content hashes reveal identical copies of photos and changes of the source files."""
+copied."""
 
-import hashlib
 import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.panorama import refuse_panorama_file
+from nerfmac.app.capture import video
 from nerfmac.app.capture.two_views import CapturedImage
-from nerfmac.app.capture.video import (
-    full_frames,
-    gray_frames,
-    is_video,
-    measure_frames,
-    open_video,
-    select_frames,
-)
+from nerfmac.app.scenes import images
 from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
-from nerfmac.app.scenes.depth_images import is_depth_map
-from nerfmac.app.scenes.image_search import OTHER_FOLDERS
-from nerfmac.app.scenes.images import (
-    UNREADABLE,
-    UPRIGHT,
-    Photo,
-    UnreadableError,
-    decode_mask,
-    decode_thumbnail,
-    inspect,
-    is_image,
-    is_unsupported,
-    opened,
-    orientation_of,
-    same_aspect,
-    unsupported,
-)
-from nerfmac.app.scenes.masks import FOLDERS, without_masks
-from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
-from nerfmac.app.scenes.readers.transforms import FILE_NAME
-from nerfmac.common import InputError, appearing, counted, log, make_folder, name_key, walk
+from nerfmac.app.scenes.masks import FOLDERS
+from nerfmac.common import InputError, appearing, log, make_folder, name_key
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
 
 PLAIN = {"PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "MPO": (".jpg", ".jpeg")}
@@ -71,134 +43,27 @@ MIN_CONTRAST = 2.0
 
 FEW_IMAGES = 12  # Number of images below which a capture fails because it has too few images.
 
-RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
-"""Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
-SYSTEM = (".", "@", "__")
-"""First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
 EDITED = re.compile(r"(IMG_)E(\d+)")
 """File name of an edited photo of an iPhone, which is stored in addition to the original."""
-
-
-def is_input(path: Path) -> bool:
-    """Return whether `path` is a video, or a folder with images."""
-    return is_video(path) or (path.is_dir() and bool(images_in(path)))
-
-
-def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder` and its subfolders, in natural order of their paths. Masks
-    next to their photos, depth maps, and the folders that `_is_other` describes, are excluded."""
-    found = []
-    for parent, names in _searched(folder):
-        found += [parent / name for name in without_masks([*filter(is_image, names)])]
-    found = [path for path in found if not is_depth_map(path)]
-    return sorted(found, key=lambda path: counted(path.relative_to(folder).as_posix()))
-
-
-def _searched(folder: Path, others: list[Path] | None = None) -> Iterator[tuple[Path, list[str]]]:
-    """Yield `folder` and each subfolder that may contain photos, with the names of its files, and
-    append the other subfolders to `others`."""
-    for parent, folders, names in walk(folder):
-        below = [parent / name for name in folders if not name.startswith(SYSTEM)]
-        if others is not None:
-            others += filter(_is_other, below)
-        folders[:] = [path.name for path in below if not _is_other(path)]
-        yield parent, names
-
-
-def _is_other(folder: Path) -> bool:
-    """Return whether a folder contains masks, depth maps, or other image sizes, judged by its name,
-    or a scene, a capture, or a run."""
-    return _is_result(folder) or OTHER_FOLDERS.fullmatch(folder.name) is not None
-
-
-def _is_result(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in RESULT_FILES)
-
-
-def refuse_unsupported(folder: Path, *, estimate: bool = False) -> None:
-    """Raise `InputError` if a file contains 360-degree images, if the camera poses of photos are
-    known and `estimate` is False, or if a folder without photos contains images in an unsupported
-    format, videos, or photos in folders that are not searched."""
-    refuse_panorama_file(folder)
-    if not folder.is_dir():
-        return
-    photos = images_in(folder)
-    if not estimate:
-        refuse_known_poses(folder, photos)
-    if photos:
-        return
-    if found := unsupported_in(folder):
-        raise unsupported(found[0], len(found))
-    if unused := _unused(folder):
-        raise InputError(f"{folder} contains no photos: {'; '.join(unused)}")
-
-
-def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images in unsupported formats in `folder` and its subfolders."""
-    return _files(folder, lambda path: is_unsupported(path.name))
-
-
-def report_unused(folder: Path) -> None:
-    """Log the number of videos, and of images in folders that are not searched, in a folder of
-    photos."""
-    for line in _unused(folder):
-        log.warning("%s", line)
-
-
-def _unused(folder: Path) -> list[str]:
-    videos, lines = _files(folder, is_video), []
-    if videos:
-        count = f"{len(videos)} videos such as {videos[0]} are" if videos[1:] else f"{videos[0]} is"
-        lines.append(
-            f"{count} not used; to use a video, run `nerfmac capture {quote(str(videos[0]))}`"
-        )
-    if depths := _files(folder, is_depth_map):
-        lines.append(f"{len(depths)} depth maps are not used, such as {depths[0]}")
-    others: list[Path] = []
-    for _ in _searched(folder, others):
-        pass
-    if results := [str(path) for path in others if _is_result(path)]:
-        verb = "contain" if results[1:] else "contains"
-        lines.append(f"{', '.join(results)} {verb} a scene or a run; to use it, pass its path")
-    counts = {
-        path: len(_images_below(path))
-        for path in others
-        if path.name not in FOLDERS and not _is_result(path)
-    }
-    if shown := [f"{path} ({count})" for path, count in counts.items() if count]:
-        lines.append(
-            f"the images in {', '.join(shown)} are not used, because folders with such names "
-            "usually contain other sizes, masks, or depth maps of images"
-        )
-    return lines
-
-
-def _images_below(folder: Path) -> list[str]:
-    return [name for _, _, names in walk(folder) for name in names if is_image(name)]
-
-
-def _files(folder: Path, fits: Callable[[Path], bool]) -> list[Path]:
-    found = [parent / name for parent, names in _searched(folder) for name in names]
-    return sorted(filter(fits, found), key=lambda path: counted(str(path)))
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     """Choose about `count` frames of a video, and return their numbers in ascending order, starting
     at 0. By default, the count depends on the motion. `bar` counts the measured frames."""
-    video = open_video(path)
-    bar.reset(video.frames // video.step)
-    frames = measure_frames(_counted(gray_frames(video), bar))
+    opened = video.open_video(path)
+    bar.reset(opened.frames // opened.step)
+    frames = video.measure_frames(_counted(video.gray_frames(opened), bar))
     if not len(frames.sharpness):
         raise InputError(f"no frame of {path} can be decoded; record or export the video again")
     if frames.contrast.max() < MIN_CONTRAST:
         raise InputError(f"{path} is empty: every frame has a single color; use another video")
-    decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
-    if video.is_cut or decoded < 0.9:
+    decoded = min(len(frames.sharpness) * opened.step / opened.frames, 1.0)
+    if opened.is_cut or decoded < 0.9:
         log.warning(
-            f"{path} is truncated: of {video.says:.1f} seconds in its header, only "
-            f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
+            f"{path} is truncated: of {opened.says:.1f} seconds in its header, only "
+            f"{decoded * opened.seconds:.1f} ({decoded * opened.frames:.0f} frames) can be decoded"
         )
-    return [number * video.step for number in select_frames(frames, count)]
+    return [number * opened.step for number in video.select_frames(frames, count)]
 
 
 def advice(count: int, otherwise: str, *, is_video: bool) -> str:
@@ -221,7 +86,7 @@ def take_frames(
     the maximum length of the longer side in pixels."""
     taken = []
     bar.reset(len(numbers))
-    for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
+    for number, frame in zip(numbers, video.full_frames(path, numbers, longest), strict=False):
         name = f"frame_{number:06}.jpg"
         _save(Image.fromarray(frame), image_folder / name)
         taken.append(CapturedImage(name, frame.shape[1], frame.shape[0], 0.0))
@@ -246,7 +111,7 @@ def take_images(
     stems = Counter(name_key(str(path.relative_to(root).with_suffix(""))) for path in paths)
     bar.reset(len(paths))
 
-    def take(path: Path) -> CapturedImage | UnreadableError:
+    def take(path: Path) -> CapturedImage | images.UnreadableError:
         try:
             relative = path.relative_to(root)
             # Photos of two cameras may have the same names, apart from the file extension.
@@ -255,15 +120,15 @@ def take_images(
             image = _take_image(path, relative, stem, image_folder, longest)
             if masks:
                 to = image_folder.with_name(FOLDERS[0]) / f"{image.name}.png"
-                _take_mask(masks.get(path), inspect(path), image, to)
+                _take_mask(masks.get(path), images.inspect(path), image, to)
             return image
-        except UnreadableError as error:
+        except images.UnreadableError as error:
             return error
 
     with ThreadPoolExecutor() as pool:
         results = list(_counted(pool.map(take, paths), bar))
     taken = [result for result in results if isinstance(result, CapturedImage)]
-    if unread := [result for result in results if isinstance(result, UnreadableError)]:
+    if unread := [result for result in results if isinstance(result, images.UnreadableError)]:
         count = f"{len(unread)} of {len(paths)} images cannot be read"
         if not taken:
             raise InputError(f"{count}: {unread[0]}")
@@ -302,12 +167,12 @@ def _without_copies(paths: list[Path]) -> list[Path]:
 def _shows_the_same(one: Path, other: Path) -> bool:
     """Return whether two photos were taken at the same time or have nearly the same pixels."""
     try:
-        with opened(one) as image, opened(other) as another:
+        with images.opened(one) as image, images.opened(other) as another:
             times = [each.getexif().get_ifd(EXIF_TAGS).get(TAKEN) for each in (image, another)]
             if all(times):
                 return bool(times[0] == times[1])
-        thumbnails = [decode_thumbnail(path, THUMBNAIL) for path in (one, other)]
-    except UnreadableError:
+        thumbnails = [images.decode_thumbnail(path, THUMBNAIL) for path in (one, other)]
+    except images.UnreadableError:
         return False
     first, second = (image[..., :3].mean(axis=2) for image in thumbnails)
     normal = [(gray - gray.mean()) / max(gray.std(), 1.0) for gray in (first, second)]
@@ -320,8 +185,8 @@ def _take_image(
     """Write a photo to the path `relative` in the image folder. If its pixels or its file extension
     change, the new path is `stem` with a suitable file extension."""
     make_folder((image_folder / relative).parent)
-    with opened(path) as image:
-        focal, orientation = _focal_35mm(image), orientation_of(image)
+    with images.opened(path) as image:
+        focal, orientation = _focal_35mm(image), images.orientation_of(image)
         suffixes = PLAIN.get(image.format or "", ())
         is_plain = suffixes and orientation == 1 and is_srgb(image) and max(image.size) <= longest
         # JPEG files that are much larger are decoded at half the size or less.
@@ -336,33 +201,33 @@ def _take_image(
         else:
             pixels = in_srgb(image, path)
             name = f"{stem.as_posix()}{'.png' if pixels.mode == 'RGBA' else '.jpg'}"
-            if orientation in UPRIGHT:
-                pixels = pixels.transpose(UPRIGHT[orientation])
+            if orientation in images.UPRIGHT:
+                pixels = pixels.transpose(images.UPRIGHT[orientation])
             pixels.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
             _save(pixels, image_folder / name)
             size = pixels.size
     return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
-def _take_mask(path: Path | None, photo: Photo, image: CapturedImage, to: Path) -> None:
+def _take_mask(path: Path | None, photo: images.Photo, image: CapturedImage, to: Path) -> None:
     """Write a photo's mask, or a white one, with the orientation and size of the image."""
-    stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
+    stored = np.ones(photo.stored_size[::-1], bool) if path is None else images.decode_mask(path)
     kept = Image.fromarray(stored)
-    is_stored = same_aspect(kept.size, photo.stored_size)
-    if not is_stored and not same_aspect(kept.size, photo.size):
+    is_stored = images.same_aspect(kept.size, photo.stored_size)
+    if not is_stored and not images.same_aspect(kept.size, photo.size):
         raise InputError(
             f"{path} has {kept.width}x{kept.height} pixels; a mask must have the aspect ratio of "
             f"its photo, {photo.width}x{photo.height}"
         )
-    if is_stored and photo.orientation in UPRIGHT:
-        kept = kept.transpose(UPRIGHT[photo.orientation])
+    if is_stored and photo.orientation in images.UPRIGHT:
+        kept = kept.transpose(images.UPRIGHT[photo.orientation])
     make_folder(to.parent)
     with appearing(to) as partial:
         kept.resize((image.width, image.height), Image.Resampling.NEAREST).save(partial)
 
 
 def _focal_35mm(image: Image.Image) -> float:
-    with suppress(*UNREADABLE):
+    with suppress(*images.UNREADABLE):
         value = float(image.getexif().get_ifd(EXIF_TAGS).get(FOCAL_35MM, 0))
         return value if MIN_35MM <= value <= MAX_35MM else 0.0
     return 0.0
@@ -377,55 +242,3 @@ def _counted(items: Any, bar: Any) -> Iterator[Any]:
     for item in items:
         yield item
         bar.update()
-
-
-Digests = dict[str, str]
-"""Content hash of each file, keyed by its path in the source folder."""
-
-EXAMPLES = 3  # Maximum number of file names in a message.
-
-
-def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the content hashes of files, keyed by their path relative to `root`."""
-    names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(names, pool.map(_digest, paths), strict=True))
-
-
-def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe which files were added, removed, or changed between two sets of digests."""
-    added = [name for name in now if name not in before]
-    removed = [name for name in before if name not in now]
-    changed = [name for name in now if name in before and now[name] != before[name]]
-    groups = {"added": added, "removed": removed, "changed": changed}
-    return ", ".join(_listed(names, verb) for verb, names in groups.items() if names)
-
-
-def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Drop identical copies from `paths`, and log the number of dropped files. The file with the
-    shortest name remains, because copies have names such as "a (1)" or "a - Copy"."""
-    kept: dict[str, Path] = {}
-    digest = {path: digests[path.relative_to(root).as_posix()] for path in paths}
-    for path in sorted(paths, key=lambda path: len(path.name)):
-        kept.setdefault(digest[path], path)
-    copies = [path for path in paths if kept[digest[path]] != path]
-    if copies:
-        log.warning(
-            f"skipping {len(copies)} of {len(paths)} photos, because they are identical copies of "
-            f"others, such as {copies[0].relative_to(root)} of "
-            f"{kept[digest[copies[0]]].relative_to(root)}"
-        )
-    return [path for path in paths if path not in copies]
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _listed(names: Sequence[str], verb: str) -> str:
-    shown = ", ".join(names[:EXAMPLES]) + ", ..." * (len(names) > EXAMPLES)
-    return f"{len(names)} {verb} ({shown})"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from nerfmac import CaptureOptions, InputError, load_scene
-from nerfmac.app.capture import capture, capture_scene, captured, stages, stored_verdict
+from nerfmac.app.capture import capture, capture_scene, captured, inputs, stages, stored_verdict
 from nerfmac.app.capture.findings import Finding, Verdict
+from nerfmac.app.capture.source import Source
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.structures import ring_of, write_images
@@ -149,19 +150,23 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
 
 
 @pytest.mark.parametrize(
-    ("where", "kept"),
+    ("of", "where", "kept"),
     [
-        ("take_images", "completed work is in garden; run the same command again to continue"),
-        ("without_copies", "nothing was saved"),
+        (
+            inputs,
+            "take_images",
+            "completed work is in garden; run the same command again to continue",
+        ),
+        (Source, "without_copies", "nothing was saved"),
     ],
 )
 def test_an_interrupted_capture_says_in_one_line_what_is_kept(
-    photos, tmp_path, capfd, monkeypatch, where, kept
+    photos, tmp_path, capfd, monkeypatch, of, where, kept
 ):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(capture.inputs, where, interrupt)
+    monkeypatch.setattr(of, where, interrupt)
     monkeypatch.chdir(photos.parent)
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
@@ -175,7 +180,7 @@ def test_photos_beside_another_programs_capture_file_are_captured(photos, solved
 
 @pytest.fixture
 def solver(tmp_path, photos):
-    images = [capture.inputs.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
+    images = [inputs.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 
     class Bar:

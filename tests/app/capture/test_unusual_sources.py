@@ -9,7 +9,8 @@ from tqdm import tqdm
 
 from nerfmac import InputError, load_scene
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.capture.inputs import images_in, take_images
+from nerfmac.app.capture.inputs import take_images
+from nerfmac.app.capture.source import Source
 from nerfmac.app.capture.video import (
     ffmpeg,
     full_frames,
@@ -30,7 +31,7 @@ def photo(path, seed=0):
 
 
 def names(folder):
-    return [path.relative_to(folder).as_posix() for path in images_in(folder)]
+    return [path.relative_to(folder).as_posix() for path in Source(folder).photos]
 
 
 @pytest.fixture
