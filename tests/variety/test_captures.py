@@ -12,7 +12,6 @@ from nerfmac.app.capture import structure
 from nerfmac.app.capture.findings import RefusedError
 from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.scenes.readers.colmap import camera_to_file
 from nerfmac.common import read_json
 from nerfmac.geometry.lenses import Lens
 from tests.conftest import daily_but
@@ -107,7 +106,7 @@ def solved(tmp_path, monkeypatch):
 def differences(found, cameras):
     """Return the median differences of the camera positions, relative to their median distance from
     the center, and of the viewing directions in degrees, after a similarity transform."""
-    poses = {image.name: camera_to_file(image) for image in found.model.images}
+    poses = {image.name: image.camera_to_file for image in found.model.images}
     names = sorted(poses)
     truth = [cameras[int(Path(name).stem.split()[1])].pose.astype(float) for name in names]
     left, _, right = np.linalg.svd(

@@ -8,13 +8,14 @@ pair is no proof: folding moves many cameras far.
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
 from nerfmac.app.capture.findings import SURROUNDINGS, Evidence, Finding, some_of
 from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import Pair, agreements
+from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.geometry import Camera, angle_between
 
 NEXT = 2
@@ -164,3 +165,13 @@ def _jumps(evidence: Evidence) -> Iterable[Pair]:
         shared = np.intersect1d(points[one], points[other])
         if is_gap and len(shared) < SHARED and angle_between(cameras[one], cameras[other]) > APART:
             yield sorted_pair(one, other)
+
+
+def opposing_pairs(model: ColmapModel) -> set[Pair]:
+    """Return the pairs of images with viewing axes that differ by more than `APART` degrees."""
+    axes = {image.name: image.pose[2, :3] for image in model.images}
+    return {
+        (one, other)
+        for one, other in combinations(sorted(axes), 2)
+        if axes[one] @ axes[other] < np.cos(np.radians(APART))
+    }

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nerfmac.app.capture.two_views import CapturedImage, Matches
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.common import InputError, Int64Array
 from nerfmac.geometry import Camera
@@ -83,8 +82,8 @@ class Evidence:
     @cached_property
     def cameras(self) -> dict[str, Camera]:
         """Estimated cameras, by image name."""
-        lenses = {number: lens_of(each, "camera") for number, each in self.model.cameras.items()}
-        return {i.name: Camera(lenses[i.camera], camera_to_file(i)) for i in self.model.images}
+        lenses = {number: each.lens("camera") for number, each in self.model.cameras.items()}
+        return {i.name: Camera(lenses[i.camera], i.camera_to_file) for i in self.model.images}
 
     @cached_property
     def points(self) -> dict[str, Int64Array]:

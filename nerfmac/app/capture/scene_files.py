@@ -11,7 +11,6 @@ import numpy as np
 from nerfmac.app.capture.structure import Structure
 from nerfmac.app.scenes.placement import fit, leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common import appearing, make_folder, write_json
 from nerfmac.geometry import Lens
@@ -25,10 +24,10 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     """Write `transforms.json` and `points.ply`. `is_object` specifies whether the
     images show a cut-out object."""
     images = sorted(structure.model.images, key=lambda image: image.name)
-    poses = [camera_to_file(image) for image in images]
+    poses = [image.camera_to_file for image in images]
     rows = structure.points[structure.points[:, 7] >= SEEN_BY]
     lenses = {
-        number: lens_of(structure.model.cameras[number], f"{folder}: camera {number}")
+        number: structure.model.cameras[number].lens(f"{folder}: camera {number}")
         for number in {image.camera for image in images}
     }
     placement = fit(

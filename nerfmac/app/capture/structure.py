@@ -12,33 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nerfmac.app.capture import focal, pairs
+from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
-from nerfmac.app.capture.focal import (
-    GUESSES,
-    TYPICAL,
-    Trial,
-    UnknownFocalError,
-    check_focal,
-    choose_trial,
-    is_settled,
-    trial_images,
-)
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.pairs import (
-    Counts,
-    Pairs,
-    in_sequence,
-    in_space,
-    linked,
-    most_similar,
-    sorted_pair,
-    why_no_walk,
-)
 from nerfmac.app.capture.stages import run_stage
-from nerfmac.app.capture.two_views import MATCHES, Matches, read_matches
-from nerfmac.app.capture.verdict import judge, opposing_pairs, turned
+from nerfmac.app.capture.two_views import MATCHES, Matches, Pair, read_matches
+from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.scenes.masks import FOLDERS
-from nerfmac.app.scenes.readers.colmap import camera_to_file, to_colmap
+from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common import appearing, duration, log, make_folder, read_json, write_json
 from nerfmac.geometry import Camera
@@ -72,7 +54,7 @@ class Structure(NamedTuple):
     matching: str  # Choice of pairs, as in `capture_scene`.
     verdict: Verdict
     folder: Path  # Folder of COLMAP's files.
-    trial: Trial | None = None  # Chosen focal length trial, if EXIF contains no focal length.
+    trial: focal.Trial | None = None  # Chosen focal length trial, if EXIF contains no focal length.
     # Final focal length of the images without EXIF, relative to the longer side.
     focal: float = 0.0
     tried: tuple[str, ...] = ()  # Descriptions of what was tried to repair wrong cameras.
@@ -107,7 +89,7 @@ class Solver:
             "images": str(image_folder.resolve()),
             "masks": str(masks.resolve()) if masks.is_dir() else "",
             "lenses": _lenses(images),
-            "focal_guess": TYPICAL,
+            "focal_guess": focal.TYPICAL,
             "fewest": MIN_CAMERAS,
             "pairs": [],
             "only": [],
@@ -116,7 +98,7 @@ class Solver:
             "lens": None,
             "held": False,
         }
-        self._trial: Trial | None = None
+        self._trial: focal.Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
         self._seconds_per_pair: float | None = None  # Measured by the last call of `_match`.
 
@@ -130,11 +112,11 @@ class Solver:
             if matching in ("exhaustive", "similar"):
                 structure = self._solve_unordered(matching)
             else:
-                self._match(in_sequence(self._names))
+                self._match(pairs.in_sequence(self._names))
                 structure = self._solve_auto() if matching == "auto" else self._solve_in_order()
             if structure.trial is not None and not structure.verdict.is_refused:
-                check_focal(structure.trial, structure.focal, structure.error)
-        except (NoCamerasError, UnknownFocalError) as error:
+                focal.check_focal(structure.trial, structure.focal, structure.error)
+        except (NoCamerasError, focal.UnknownFocalError) as error:
             # Without parallax, neither cameras nor focal lengths can be found.
             if (in_place := turned(self._matches, self.images)) is None:
                 raise
@@ -143,10 +125,10 @@ class Solver:
             structure = self._repaired(structure)
         return structure
 
-    def matches_of(self, pairs: Pairs) -> Matches:
+    def matches_of(self, chosen: list[Pair]) -> Matches:
         """Return the verified matches of image pairs, without estimating cameras."""
         self.run("features", len(self._names))
-        self._match(pairs)
+        self._match(chosen)
         return self._matches
 
     def triangulated(self, cameras: Mapping[str, Camera], shown: Mapping[str, str]) -> Path:
@@ -166,11 +148,11 @@ class Solver:
         images have a camera. If the cameras contradict the order, more pairs would contain more
         wrong matches. Otherwise, the result with more images is returned. The choice is logged.
         """
-        reason = "" if self._is_video else why_no_walk(self._names, self._counts)
+        reason = "" if self._is_video else pairs.why_no_walk(self._names, self._counts)
         is_walked = not reason
         # If the sequence of matching images is interrupted, sequential matching cannot find all
         # cameras. In this case, sequential matching is used only after the fallback.
-        connected, total = linked(self._names, self._counts), len(self._names)
+        connected, total = pairs.linked(self._names, self._counts), len(self._names)
         is_broken = connected < MISSING * total
         if is_walked and is_broken:
             reason = f"the matches of neighbors connect only {connected} of {total} images"
@@ -205,7 +187,7 @@ class Solver:
 
     def _if_any(self) -> Structure | None:
         """Return the result of sequential matching, or None if it fails."""
-        with suppress(NoCamerasError, UnknownFocalError):
+        with suppress(NoCamerasError, focal.UnknownFocalError):
             return self._solve_in_order()
         return None
 
@@ -224,7 +206,7 @@ class Solver:
             return refused
         found, tried = [refused], []
         for window in REPAIR_WINDOWS:
-            near = {sorted_pair(*pair) for pair in in_sequence(self._names, window)}
+            near = {pairs.sorted_pair(*pair) for pair in pairs.in_sequence(self._names, window)}
             with suppress(NoCamerasError):
                 tried.append(f"matches of the next {window} images only")
                 draft, _ = self._model("draft", sorted(near), mapper="global")
@@ -245,38 +227,39 @@ class Solver:
 
     def _solve_unordered(self, matching: str) -> Structure:
         if matching == "exhaustive":
-            pairs = list(combinations(self._names, 2))
+            chosen = list(combinations(self._names, 2))
         else:
             shown = "comparing images" if self._is_mapping else "matches"
             self.run("similar", len(self._names), shown)
             with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
-                pairs = most_similar(stored["names"].tolist(), stored["similarity"])
+                chosen = pairs.most_similar(stored["names"].tolist(), stored["similarity"])
         if self._seconds_per_pair is not None:
-            seconds = self._seconds_per_pair * len(pairs)
-            log.info("matching up to %d pairs, which takes about %s", len(pairs), duration(seconds))
-        self._match(pairs)
+            seconds = self._seconds_per_pair * len(chosen)
+            about = duration(seconds)
+            log.info("matching up to %d pairs, which takes about %s", len(chosen), about)
+        self._match(chosen)
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
         """Estimate the cameras from sequential matches, and then also from nearby cameras."""
         first = self._map("sequential", "first")
-        poses = _poses(first.model)
+        poses = {image.name: image.camera_to_file for image in first.model.images}
         eyes = [poses[name][:, 3] for name in self._names if name in poses]
         steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1) if len(eyes) > 1 else np.zeros(1)
         window_length = float(10.0 * np.median(steps))
-        more = in_space(poses, window_length, in_sequence(self._names))
+        more = pairs.in_space(poses, window_length, pairs.in_sequence(self._names))
         if not more:
             return first
         self._match(more)
         second = self._map("sequential")
         return second if second.trusted >= first.trusted else first
 
-    def _match(self, pairs: Pairs) -> None:
-        self._plan["pairs"] = pairs
+    def _match(self, chosen: list[Pair]) -> None:
+        self._plan["pairs"] = chosen
         began = time.monotonic()
         # The steps never go back: matching after the first mapping is a part of the last step.
-        self.run("matches", len(pairs), "matching more images" if self._is_mapping else "")
-        self._seconds_per_pair = (time.monotonic() - began) / max(len(pairs), 1)
+        self.run("matches", len(chosen), "matching more images" if self._is_mapping else "")
+        self._seconds_per_pair = (time.monotonic() - began) / max(len(chosen), 1)
         self.__dict__.pop("_matches", None)
 
     @cached_property
@@ -284,20 +267,20 @@ class Solver:
         return read_matches(self.folder / MATCHES)
 
     @property
-    def _counts(self) -> Counts:
+    def _counts(self) -> pairs.Counts:
         return {pair: len(pixels) for pair, pixels in self._matches.items()}
 
     @property
     def _is_ordered(self) -> bool:
-        return self._is_video or not why_no_walk(self._names, self._counts)
+        return self._is_video or not pairs.why_no_walk(self._names, self._counts)
 
-    def _map(self, matching: str, to: str = "sparse", kept: Pairs | None = None) -> Structure:
+    def _map(self, matching: str, to: str = "sparse", kept: list[Pair] | None = None) -> Structure:
         """Estimate the cameras with incremental mapping, and judge them."""
         model, summary = self._model(to, kept)
         verdict = judge(Evidence(self.images, self._matches, model, self._is_ordered))
         if any(each.kind == "focal length" for each in verdict.findings) and not self._trial:
             # COLMAP also optimizes known focal lengths. A flat scene does not determine them.
-            held, other = self._model(to + "-held", kept, is_held=True)
+            held, other = self._model(to + "-held", kept, held=True)
             if other["error"] <= AS_GOOD * summary["error"] and len(held.images) >= len(
                 model.images
             ):
@@ -318,48 +301,47 @@ class Solver:
         )
 
     def _model(
-        self, to: str, kept: Pairs | None, mapper: str = "incremental", *, is_held: bool = False
+        self, to: str, kept: list[Pair] | None, mapper: str = "incremental", *, held: bool = False
     ) -> tuple[ColmapModel, dict[str, Any]]:
-        """Estimate the cameras, and return the largest model and its summary. `is_held` specifies
+        """Estimate the cameras, and return the largest model and its summary. `held` specifies
         that the focal lengths from EXIF are not optimized."""
         if self._trial is None:
             self._trial = self._try_guesses()
         lens = self._trial.lens if self._trial else None
-        is_held = is_held or bool(self._trial and self._trial.doubt)
+        held = held or bool(self._trial and self._trial.doubt)
         self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
-        self._plan["held"] = is_held
+        self._plan["held"] = held
         again = "with nearby cameras" if to == "sparse" and (self.folder / "first").is_dir() else ""
-        again = "with known focal lengths" if is_held else again
+        again = "with known focal lengths" if held else again
         self.run("mapping", len(self.images), again if kept is None else "with fewer matches")
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
         return read_model(self.folder / to), summary
 
-    def _try_guesses(self) -> Trial | None:
+    def _try_guesses(self) -> focal.Trial | None:
         """Run focal length trials on a few images with unknown focal lengths, and choose the best
         trial, or return None if too few of these images match. `NoCamerasError` is raised if no
         trial finds cameras, and `UnknownFocalError` if the trials contradict each other."""
         unknown = [image.name for image in self.images if not image.focal]
-        names = trial_images(unknown, self._counts) if unknown else []
+        names = focal.trial_images(unknown, self._counts) if unknown else []
         if len(names) < MIN_CAMERAS:
             return None
-        trials: list[Trial] = []
-        for guess in GUESSES:
+        trials: list[focal.Trial] = []
+        for guess in focal.GUESSES:
             self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
             self._plan |= {"kept": None, "mapper": "incremental", "held": False}
             self.run("mapping", len(names), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                focal, k1, k2, ratio = summary["lens"]
-                error, observations = summary["error"], summary["observations"]
-                images = max(summary["models"])
-                trials.append(Trial(guess, focal, k1, k2, ratio, error, observations, images))
-            if is_settled(trials):
+                found = {"error": summary["error"], "observations": summary["observations"]}
+                found["images"] = max(summary["models"])
+                trials.append(focal.Trial(guess, *summary["lens"], **found))
+            if focal.is_settled(trials):
                 break
         if not trials:
             raise self._no_cameras()
-        best = choose_trial(trials)
+        best = focal.choose_trial(trials)
         log.info(
             f"EXIF contains no focal length; using {best.focal:.2f} of the longer side, which fits "
             f"{best.images} images best among {len(trials)} guesses"
@@ -391,14 +373,10 @@ def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
 
     lenses = []
     for key, group in groupby(sorted(images, key=size_and_focal), size_and_focal):
-        width, height, focal = key
-        known = [focal, width / 2, height / 2, 0, 0] if focal else []
+        width, height, length = key
+        known = [length, width / 2, height / 2, 0, 0] if length else []
         lenses.append({"images": sorted(image.name for image in group), "parameters": known})
     return lenses
-
-
-def _poses(model: ColmapModel) -> dict[str, Any]:
-    return {image.name: camera_to_file(image) for image in model.images}
 
 
 def _trusted(structure: Structure) -> int:

@@ -21,6 +21,8 @@ Pair = tuple[str, str]
 Matches = Mapping[Pair, Float32Array]
 """Verified matches of each pair: the pixel positions (m, 4) of the features, x and y in the first
 image and x and y in the second image."""
+NamedCameras = Mapping[str, Camera]
+"""NamedCameras of images, by image name."""
 MATCHES = "matches.npz"
 TOLERANCE = 0.0025
 """Maximum error of a match, relative to the longer side of the image: 4 pixels of 1,600."""
@@ -62,7 +64,7 @@ def read_matches(path: Path) -> dict[Pair, Float32Array]:
     return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}
 
 
-def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Float64Array]:
+def errors(matches: Matches, cameras: NamedCameras) -> dict[Pair, Float64Array]:
     """Return the epipolar error (m,) of each match in pixels, for pairs with two cameras.
 
     The error is the angle between a viewing ray and the epipolar plane of the other ray, multiplied
@@ -86,20 +88,18 @@ def errors(matches: Matches, cameras: Mapping[str, Camera]) -> dict[Pair, Float6
     return dict(zip(pairs, parts, strict=True))
 
 
-def agreements(
-    matches: Matches, cameras: Mapping[str, Camera], limit: float = 0.0
-) -> dict[Pair, float]:
+def agreements(matches: Matches, cameras: NamedCameras, limit: float = 0.0) -> dict[Pair, float]:
     """Return the fraction of the matches of each pair that agree with the cameras: matches with an
     error of less than `limit` pixels, or within the tolerance."""
     return {
-        pair: float((error < max(limit, tolerance(size_of(cameras[pair[0]])))).mean())
+        pair: float((error < max(limit, tolerance(cameras[pair[0]].lens))).mean())
         for pair, error in errors(matches, cameras).items()
     }
 
 
-def tolerance(size: tuple[int, int]) -> float:
+def tolerance(lens: Lens) -> float:
     """Return the maximum error of a match in pixels, for the size of the image."""
-    return max(TOLERANCE * max(size), MIN_TOLERANCE)
+    return max(TOLERANCE * max(lens.width, lens.height), MIN_TOLERANCE)
 
 
 def size_of(camera: Camera) -> tuple[int, int]:
@@ -108,7 +108,7 @@ def size_of(camera: Camera) -> tuple[int, int]:
 
 
 def directions(
-    matches: Matches, pairs: Sequence[Pair], cameras: Mapping[str, Camera]
+    matches: Matches, pairs: Sequence[Pair], cameras: NamedCameras
 ) -> tuple[Float64Array, Float64Array]:
     """Return the unit viewing directions (m, 3) of all matches, in both images of each pair."""
     names = sorted({name for pair in pairs for name in pair})
@@ -165,7 +165,7 @@ def turned_share(matches: Matches, lenses: Mapping[str, Lens]) -> float:
     shares = []
     for pair, one, other in zip(pairs, first, second, strict=True):
         camera = cameras[pair[0]]
-        limit = tolerance(size_of(camera)) / camera.lens.fl_x
+        limit = tolerance(camera.lens) / camera.lens.fl_x
         shares.append((_rotation_errors(one, other, limit) < limit).mean())
     return float(np.percentile(shares, PARALLAX))
 

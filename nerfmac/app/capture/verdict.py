@@ -6,23 +6,13 @@ that explains all matches, or intrinsics that no camera has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 
+from nerfmac.app.capture import two_views
 from nerfmac.app.capture.background import different_backgrounds
-from nerfmac.app.capture.contradictions import APART, contradictions
+from nerfmac.app.capture.contradictions import contradictions
 from nerfmac.app.capture.findings import EXAMPLES, WALK, Evidence, Finding, Verdict, some_of
-from nerfmac.app.capture.two_views import (
-    CapturedImage,
-    Matches,
-    Pair,
-    size_of,
-    tolerance,
-    turned_share,
-    turned_share_of,
-)
-from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.geometry import Camera
 
 TURNED = 0.65
@@ -70,22 +60,22 @@ def judge(evidence: Evidence) -> Verdict:
 def _turned(evidence: Evidence) -> Iterable[Finding]:
     """Report that the camera turned in place, with the intrinsics of the model or with the focal
     lengths from EXIF. A model without parallax may have wrong intrinsics."""
-    of_size = {size_of(camera): camera.lens for camera in evidence.cameras.values()}
+    of_size = {two_views.size_of(camera): camera.lens for camera in evidence.cameras.values()}
     known = {image.name: image.lens() for image in evidence.images if image.focal}
     estimated = {
         image.name: of_size[image.width, image.height]
         for image in evidence.images
         if (image.width, image.height) in of_size
     }
-    share = max(turned_share(evidence.matches, lenses) for lenses in (known, estimated))
+    share = max(two_views.turned_share(evidence.matches, lenses) for lenses in (known, estimated))
     if share > TURNED:
         yield _in_place(share)
 
 
-def turned(matches: Matches, images: Sequence[CapturedImage]) -> Finding | None:
+def turned(matches: two_views.Matches, images: Sequence[two_views.CapturedImage]) -> Finding | None:
     """Return a finding if the camera turned in place, from matches alone. Without parallax, no
     position can be known."""
-    share = turned_share_of(matches, images)
+    share = two_views.turned_share_of(matches, images)
     return _in_place(share) if share > TURNED else None
 
 
@@ -118,9 +108,11 @@ def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
 def _large_errors(evidence: Evidence) -> Iterable[Finding]:
     """Report images with large median reprojection errors, from the errors of their points, which
     are means over all images that observe a point. Medians ignore single wrong points."""
-    cameras, seen = evidence.cameras, {n: some for n, some in evidence.points.items() if len(some)}
-    errors = {name: float(np.median(evidence.model.errors[some])) for name, some in seen.items()}
-    bad = [n for n, error in errors.items() if error > MAX_ERROR * tolerance(size_of(cameras[n]))]
+    points, bad = {name: some for name, some in evidence.points.items() if len(some)}, []
+    errors = {name: float(np.median(evidence.model.errors[some])) for name, some in points.items()}
+    for name, error in errors.items():
+        if error > MAX_ERROR * two_views.tolerance(evidence.cameras[name].lens):
+            bad.append(name)
     if bad:
         yield Finding(
             "error",
@@ -137,7 +129,7 @@ def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     names = [name for name, camera in sorted(cameras.items()) if _is_squeezed(camera)]
     if names:
         camera = cameras[names[len(names) // 2]]
-        width, height = size_of(camera)
+        width, height = two_views.size_of(camera)
         shape = width / height * _ratio_of(camera)
         known = min(SHAPES, key=lambda each: ratio(shape, each[0] / each[1]))
         is_known = ratio(shape, known[0] / known[1]) < SAME_SHAPE
@@ -198,7 +190,7 @@ def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     """Report images with many shapes. The principal point of a cropped photo is unknown."""
     shapes: dict[float, str] = {}
     for name, camera in sorted(cameras.items()):
-        size = size_of(camera)
+        size = two_views.size_of(camera)
         shapes.setdefault(round(max(size) / min(size), 2), name)
     if len(shapes) > MAX_SHAPES:
         yield Finding(
@@ -214,13 +206,3 @@ def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
 def ratio(one: float, other: float) -> float:
     """Return the ratio of the larger to the smaller of two positive values."""
     return max(one / other, other / one)
-
-
-def opposing_pairs(model: ColmapModel) -> set[Pair]:
-    """Return the pairs of images with viewing axes that differ by more than `APART` degrees."""
-    axes = {image.name: image.pose[2, :3] for image in model.images}
-    return {
-        (one, other)
-        for one, other in combinations(sorted(axes), 2)
-        if axes[one] @ axes[other] < np.cos(np.radians(APART))
-    }

@@ -20,15 +20,9 @@ from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.two_views import Matches, Pair, agreements, tolerance
+from nerfmac.app.capture.two_views import Matches, NamedCameras, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
-from nerfmac.app.inspection.pose_readings import (
-    Cameras,
-    errors_of,
-    fitted_intrinsics,
-    pose_readings,
-    rays_of,
-)
+from nerfmac.app.inspection.pose_readings import all_readings, errors_of, fitted_intrinsics, rays_of
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
@@ -146,7 +140,7 @@ def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solv
     return Solver(folder, image_folder, images, bar)
 
 
-def pairs_to_match(cameras: Cameras) -> list[Pair]:
+def pairs_to_match(cameras: NamedCameras) -> list[Pair]:
     """Return the sorted pairs of images to match: all pairs, or for many images, the next images in
     name order, which may show the same content even if poses are wrong, and the nearest cameras."""
     names = sorted(cameras)
@@ -162,13 +156,16 @@ def pairs_to_match(cameras: Cameras) -> list[Pair]:
 
 
 def compare_poses(
-    matches: Matches, cameras: Cameras, names: Mapping[str, str], placement: Placement = IDENTITY
+    matches: Matches,
+    cameras: NamedCameras,
+    names: Mapping[str, str],
+    placement: Placement = IDENTITY,
 ) -> Matching:
     """Compare matches with camera poses.
 
     Args:
         matches: Verified matches of image pairs.
-        cameras: Cameras of the images, in scene coordinates.
+        cameras: NamedCameras of the images, in scene coordinates.
         names: Name of each image for findings.
         placement: Transform from file coordinates to scene coordinates.
 
@@ -191,9 +188,9 @@ def compare_poses(
     count = sum(share >= FITS for share in agreeing.values())
     counted = f"{count} of {len(matches)} pairs of images agree with the camera poses"
     facts = [f"matches    {counted}; {shown}"]
-    is_exact = error <= tolerance(_size(lenses)) and count >= FITS * len(matches)
+    is_exact = error <= tolerance(_largest(lenses)) and count >= FITS * len(matches)
     ordered = [names[name] for name in lenses]
-    others = [] if is_exact else pose_readings(rays, poses, ordered)
+    others = [] if is_exact else all_readings(rays, poses, ordered)
     best = min((other.error for other in others), default=np.inf)
     near = np.radians(INEXACT) * float(np.median(rays.focal))
     if others:  # Poses that belong to the images stand out among all other readings.
@@ -207,7 +204,8 @@ def compare_poses(
     if is_exact or error <= near:
         findings = _wrong_cameras(matches, cameras, names, MUCH_WORSE * error)
         if not is_exact:
-            angle, share = np.degrees(error / np.median(rays.focal)), error / max(_size(lenses))
+            angle, lens = np.degrees(error / np.median(rays.focal)), _largest(lenses)
+            share = error / max(lens.width, lens.height)
             findings.append(
                 f"the camera poses are inexact: the median epipolar error is {angle:.2g} degrees, "
                 f"or {share:.1%} of the image size; train with --refine.poses, which corrects them"
@@ -219,8 +217,8 @@ def compare_poses(
     return Matching(facts, [f"{wrong}, {advice}"])
 
 
-def _size(lenses: Mapping[str, Lens]) -> tuple[int, int]:
-    return max((lens.width, lens.height) for lens in lenses.values())
+def _largest(lenses: Mapping[str, Lens]) -> Lens:
+    return max(lenses.values(), key=lambda lens: (lens.width, lens.height))
 
 
 def _intrinsics_findings(
@@ -230,7 +228,7 @@ def _intrinsics_findings(
     `given` is the error of the given intrinsics."""
     found = [fitted_intrinsics(matches, lenses, poses, free) for free in CHANGES]
     smallest = min(change.error for change in found)
-    if smallest > min(LOWER_ERROR * given, tolerance(_size(lenses))):
+    if smallest > min(LOWER_ERROR * given, tolerance(_largest(lenses))):
         return []
     best = next(change for change in found if change.error <= SIMILAR * smallest)
     lens = next(iter(lenses.values()))
@@ -251,7 +249,7 @@ def _intrinsics_findings(
 
 
 def _wrong_cameras(
-    matches: Matches, cameras: Cameras, names: Mapping[str, str], limit: float
+    matches: Matches, cameras: NamedCameras, names: Mapping[str, str], limit: float
 ) -> list[str]:
     """Report single cameras that contradict their images, and exchanged images. Matches with an
     error of at most `limit` pixels agree, or those within the tolerance."""
@@ -274,7 +272,7 @@ def _wrong_cameras(
     return summed_up(lines, "have poses that contradict their matches")
 
 
-def _wrong_images(matches: Matches, cameras: Cameras, limit: float) -> dict[str, float]:
+def _wrong_images(matches: Matches, cameras: NamedCameras, limit: float) -> dict[str, float]:
     """Return the images whose matches contradict their camera, with the fraction of the matches
     that agree, worst first. Each image is judged by its pairs with images that are not wrong."""
     agreeing = agreements(matches, cameras, limit)

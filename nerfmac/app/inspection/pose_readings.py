@@ -16,8 +16,6 @@ from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches, directions
 from nerfmac.common import Float64Array, Int64Array, counted
 from nerfmac.geometry import Camera, Lens
 
-Cameras = Mapping[str, Camera]
-
 SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
 """Approximate numbers of pairs, and of matches of each pair, that are compared with cameras."""
 MAX_MATCHES = 120  # Number of these matches with which all readings of the poses are compared.
@@ -90,7 +88,7 @@ class Reading(NamedTuple):
     error: float
 
 
-def pose_readings(rays: Rays, poses: Float64Array, names: Sequence[str]) -> list[Reading]:
+def all_readings(rays: Rays, poses: Float64Array, names: Sequence[str]) -> list[Reading]:
     """Return all readings of camera-to-file `poses` (n, 3, 4) in file coordinates, simple ones
     first. `names` are the names of the images in order."""
     every = -(-len(rays.focal) // MAX_MATCHES)

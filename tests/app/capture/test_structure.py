@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import pairs, similarity, structure
+from nerfmac.app.capture import pairs, similarity
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -54,7 +54,7 @@ def photos(tmp_path, monkeypatch):
     stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
     for name, stub in stubs.items():
         monkeypatch.setattr(Solver, name, stub)
-    monkeypatch.setattr(structure, "in_space", lambda *_: [])
+    monkeypatch.setattr(pairs, "in_space", lambda *_: [])
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
     done["solver"] = Solver(tmp_path / "work", tmp_path, images, None)

@@ -7,7 +7,6 @@ from nerfmac import Camera, load_scene
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.inspection.matching import compare_poses
 from nerfmac.app.inspection.pose_readings import Intrinsics
-from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from tests.app.capture import corner
 from tests.app.capture.reconstructions import around_a_can, matches_of, model_of
 from tests.app.scenes.scene_files import save, write_json
@@ -22,8 +21,8 @@ def captured():
     """Return matches of sixteen images on an arc around a can, and their cameras."""
     images = around_a_can(COUNT, background=900, arc=200.0, alike=False, uneven=0.2)
     model = model_of(images)
-    lens = lens_of(model.cameras[1], "camera")
-    cameras = {image.name: Camera(lens, camera_to_file(image)) for image in model.images}
+    lens = model.cameras[1].lens("camera")
+    cameras = {image.name: Camera(lens, image.camera_to_file) for image in model.images}
     return matches_of(images), cameras
 
 

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 
@@ -16,17 +15,15 @@ from nerfmac.app.scenes.images import image_files, inspect_all, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, has_aspect
 from nerfmac.app.scenes.placement import OPENCV
 from nerfmac.app.scenes.readers.colmap_model import (
-    ColmapCamera,
     ColmapImage,
     ColmapModel,
     count_images,
-    is_model,
     read_model,
 )
-from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, is_fisheye_model
+from nerfmac.app.scenes.readers.intrinsics import PARAMETERS
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
-from nerfmac.common import InputError, log, name_key, prefix_errors, walk
-from nerfmac.geometry import Camera, Lens, Placement, Tracks
+from nerfmac.common import InputError, log, name_key, walk
+from nerfmac.geometry import Camera, Placement, Tracks
 
 USUAL_FOLDERS = ("sparse", "")
 """Folders in a scene that usually contain a model or numbered model folders."""
@@ -48,6 +45,14 @@ def model_folder(folder: Path) -> Path | None:
     additional models for images that it cannot connect to the other images."""
     models = _models_of(folder)
     return max(models, key=count_images) if len(models) > 1 else next(iter(models), None)
+
+
+def is_model(folder: Path) -> bool:
+    """Return whether `folder` contains the binary or text files of a model."""
+    return any(
+        (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
+        for extension in ("bin", "txt")
+    )
 
 
 def usual_models(folder: Path) -> list[Path]:
@@ -124,8 +129,8 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     for index, photo in inspect_all(found).items():
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
-        lens = lens_of(model.cameras[entry.camera], where)
-        images.append(PosedImage.of(photo, where, lens, camera_to_file(entry), name=entry.name))
+        lens = model.cameras[entry.camera].lens(where)
+        images.append(PosedImage.of(photo, where, lens, entry.camera_to_file, name=entry.name))
     tracks = tracks_of(model, [model.images[index] for index in found], images)
     return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 
@@ -151,25 +156,9 @@ def _reduced_in(folder: Path) -> list[Path]:
     return folders
 
 
-def lens_of(camera: ColmapCamera, where: str) -> Lens:
-    """Convert a COLMAP camera to camera intrinsics. The denominator of FULL_OPENCV must be 1."""
-    parameters: dict[str, Any] = dict(camera.parameters)
-    denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
-    model = f"{camera.model}{' with a denominator' * any(denominator)}"
-    is_fisheye = is_fisheye_model(model, where)
-    with prefix_errors(where):
-        return Lens(camera.width, camera.height, **parameters, is_fisheye=is_fisheye)
-
-
-def camera_to_file(entry: ColmapImage) -> np.ndarray:
-    """Return the camera-to-world pose (3, 4) of a registered image, with OpenGL camera axes."""
-    rotation = entry.pose[:, :3].T
-    return np.column_stack([rotation, -rotation @ entry.pose[:, 3]]) * OPENCV
-
-
 def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[float]]]:
     """Return the COLMAP camera model, image width and height, parameters, and world-to-camera pose
-    (3, 4) of a camera. The inverse of `lens_of` and `camera_to_file`."""
+    (3, 4) of a camera. The inverse of `ColmapCamera.lens` and `ColmapImage.camera_to_file`."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
     parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
@@ -254,7 +243,7 @@ def _alignment(
     the scale and the offset. The result is None if the cameras do not match."""
     if len(entries) < MIN_CAMERAS:
         return None
-    poses = np.stack([camera_to_file(entry) for entry in entries.values()])
+    poses = np.stack([entry.camera_to_file for entry in entries.values()])
     wanted = np.stack([images[view].pose for view in entries])
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", wanted[:, :, :3], poses[:, :, :3]))
     rotation = u @ v

@@ -5,13 +5,14 @@ down, z forward. Quaternions are (w, x, y, z). The center of the top left pixel 
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nerfmac.app.scenes.placement import rotation_of
-from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, READ
+from nerfmac.app.scenes.placement import OPENCV, rotation_of
+from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, READ, is_fisheye_model
 from nerfmac.common import LARGEST, Float64Array, InputError, Int64Array, prefix_errors
+from nerfmac.geometry import Lens
 
 Parsed = TypeVar("Parsed")
 
@@ -31,6 +32,16 @@ class ColmapCamera(NamedTuple):
     height: int
     parameters: dict[str, float]
 
+    def lens(self, where: str) -> Lens:
+        """Convert the camera to camera intrinsics. The denominator of FULL_OPENCV must be 1.
+        `where` is the position of the camera in the scene files, for error messages."""
+        parameters: dict[str, Any] = dict(self.parameters)
+        denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
+        model = f"{self.model}{' with a denominator' * any(denominator)}"
+        is_fisheye = is_fisheye_model(model, where)
+        with prefix_errors(where):
+            return Lens(self.width, self.height, **parameters, is_fisheye=is_fisheye)
+
 
 class ColmapImage(NamedTuple):
     """Registered image with its name, the ID of its camera, and its world-to-camera pose (3, 4).
@@ -43,6 +54,12 @@ class ColmapImage(NamedTuple):
     pixels: Float64Array = np.zeros((0, 2))
     points: Int64Array = np.zeros(0, np.int64)
 
+    @property
+    def camera_to_file(self) -> Float64Array:
+        """Camera-to-world pose (3, 4) with OpenGL camera axes."""
+        rotation = self.pose[:, :3].T
+        return np.column_stack([rotation, -rotation @ self.pose[:, 3]]) * OPENCV
+
 
 class ColmapModel(NamedTuple):
     """Cameras by ID, registered images, and positions (n, 3) of sparse points. `numbers` (n,)
@@ -53,14 +70,6 @@ class ColmapModel(NamedTuple):
     points: Float64Array
     numbers: Int64Array = np.zeros(0, np.int64)
     errors: Float64Array = np.zeros(0)
-
-
-def is_model(folder: Path) -> bool:
-    """Return whether `folder` contains the binary or text files of a model."""
-    return any(
-        (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
-        for extension in ("bin", "txt")
-    )
 
 
 def count_images(folder: Path) -> int:
@@ -114,7 +123,7 @@ def _bytes(path: Path) -> bytes:
 def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapCamera:
     if min(width, height) < 1:
         raise InputError(f"a camera has the image size {width}x{height}; expected at least 1x1")
-    # `lens_of` refuses the other models.
+    # `ColmapCamera.lens` refuses the other models.
     named = dict(zip(PARAMETERS.get(model, "").split(), values, strict=model in READ))
     if not all(abs(value) <= LARGEST for value in values):
         raise InputError(f"a camera has the parameters {named}; expected finite numbers")
