@@ -21,8 +21,8 @@ Pair = tuple[str, str]
 Matches = Mapping[Pair, Float32Array]
 """Verified matches of each pair: the pixel positions (m, 4) of the features, x and y in the first
 image and x and y in the second image."""
-NamedCameras = Mapping[str, Camera]
-"""NamedCameras of images, by image name."""
+CameraMap = Mapping[str, Camera]
+"""Cameras of images, by image name."""
 MATCHES = "matches.npz"
 TOLERANCE = 0.0025
 """Maximum error of a match, relative to the longer side of the image: 4 pixels of 1,600."""
@@ -64,7 +64,7 @@ def read_matches(path: Path) -> dict[Pair, Float32Array]:
     return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}
 
 
-def errors(matches: Matches, cameras: NamedCameras) -> dict[Pair, Float64Array]:
+def errors(matches: Matches, cameras: CameraMap) -> dict[Pair, Float64Array]:
     """Return the epipolar error (m,) of each match in pixels, for pairs with two cameras.
 
     The error is the angle between a viewing ray and the epipolar plane of the other ray, multiplied
@@ -88,7 +88,7 @@ def errors(matches: Matches, cameras: NamedCameras) -> dict[Pair, Float64Array]:
     return dict(zip(pairs, parts, strict=True))
 
 
-def agreements(matches: Matches, cameras: NamedCameras, limit: float = 0.0) -> dict[Pair, float]:
+def agreements(matches: Matches, cameras: CameraMap, limit: float = 0.0) -> dict[Pair, float]:
     """Return the fraction of the matches of each pair that agree with the cameras: matches with an
     error of less than `limit` pixels, or within the tolerance."""
     return {
@@ -108,7 +108,7 @@ def size_of(camera: Camera) -> tuple[int, int]:
 
 
 def directions(
-    matches: Matches, pairs: Sequence[Pair], cameras: NamedCameras
+    matches: Matches, pairs: Sequence[Pair], cameras: CameraMap
 ) -> tuple[Float64Array, Float64Array]:
     """Return the unit viewing directions (m, 3) of all matches, in both images of each pair."""
     names = sorted({name for pair in pairs for name in pair})

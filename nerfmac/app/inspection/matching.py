@@ -20,7 +20,7 @@ from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.capture.two_views import Matches, NamedCameras, Pair, agreements, tolerance
+from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import all_readings, errors_of, fitted_intrinsics, rays_of
 from nerfmac.app.scenes import Frame, Scene
@@ -140,7 +140,7 @@ def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solv
     return Solver(folder, image_folder, images, bar)
 
 
-def pairs_to_match(cameras: NamedCameras) -> list[Pair]:
+def pairs_to_match(cameras: CameraMap) -> list[Pair]:
     """Return the sorted pairs of images to match: all pairs, or for many images, the next images in
     name order, which may show the same content even if poses are wrong, and the nearest cameras."""
     names = sorted(cameras)
@@ -156,16 +156,13 @@ def pairs_to_match(cameras: NamedCameras) -> list[Pair]:
 
 
 def compare_poses(
-    matches: Matches,
-    cameras: NamedCameras,
-    names: Mapping[str, str],
-    placement: Placement = IDENTITY,
+    matches: Matches, cameras: CameraMap, names: Mapping[str, str], placement: Placement = IDENTITY
 ) -> Matching:
     """Compare matches with camera poses.
 
     Args:
         matches: Verified matches of image pairs.
-        cameras: NamedCameras of the images, in scene coordinates.
+        cameras: Cameras of the images, in scene coordinates.
         names: Name of each image for findings.
         placement: Transform from file coordinates to scene coordinates.
 
@@ -249,7 +246,7 @@ def _intrinsics_findings(
 
 
 def _wrong_cameras(
-    matches: Matches, cameras: NamedCameras, names: Mapping[str, str], limit: float
+    matches: Matches, cameras: CameraMap, names: Mapping[str, str], limit: float
 ) -> list[str]:
     """Report single cameras that contradict their images, and exchanged images. Matches with an
     error of at most `limit` pixels agree, or those within the tolerance."""
@@ -272,7 +269,7 @@ def _wrong_cameras(
     return summed_up(lines, "have poses that contradict their matches")
 
 
-def _wrong_images(matches: Matches, cameras: NamedCameras, limit: float) -> dict[str, float]:
+def _wrong_images(matches: Matches, cameras: CameraMap, limit: float) -> dict[str, float]:
     """Return the images whose matches contradict their camera, with the fraction of the matches
     that agree, worst first. Each image is judged by its pairs with images that are not wrong."""
     agreeing = agreements(matches, cameras, limit)
