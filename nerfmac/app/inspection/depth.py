@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from nerfmac.app.scenes import Frame, Scene
+from nerfmac.app.scenes import Frame, Scene, measured_depth
 from nerfmac.app.scenes.depth_images import stored_values
-from nerfmac.app.scenes.depth_readings import AGREEMENT, MAX_VIEWS, MIN_AGREEMENT, agreement_of
-from nerfmac.app.scenes.measured_points import Measured
 from nerfmac.geometry import trusted
 
 MAX_STEP, REPEATED = 0.01, 10
@@ -19,11 +17,12 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     unique = list({id(frame): frame for frame in frames if frame.depth}.values())
     if not unique:
         return [], []
-    chosen, views = unique[:: -(-len(unique) // MAX_VIEWS)], []
+    chosen, views = unique[:: -(-len(unique) // measured_depth.MAX_VIEWS)], []
     for frame in chosen:
         decoded = frame.decode_depth()
         assert decoded is not None
-        views.append(Measured(frame.camera.lens, frame.camera.pose, *trusted(*decoded)))
+        lens, pose = frame.camera.lens, frame.camera.pose
+        views.append(measured_depth.Measured(lens, pose, *trusted(*decoded)))
     known = np.concatenate([view.depth[view.confidence > 0] for view in views])
     share = np.mean([(view.confidence > 0).mean() for view in views])
     height, width = views[0].depth.shape
@@ -36,13 +35,13 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     unit = scene.placement.scale
     low, high = np.quantile(known, (0.01, 0.99)) / unit
     fact += f", from {low:.3g} to {high:.3g} in file units"
-    findings, agreement = _quantized(chosen), agreement_of(views, views).share
+    findings, agreement = _quantized(chosen), measured_depth.agreement_of(views, views).share
     if not np.isnan(agreement):
         fact += f"; {agreement:.0%} of the depths agree with other views"
-    if agreement < MIN_AGREEMENT:
+    if agreement < measured_depth.MIN_AGREEMENT:
         findings.append(
-            f"only {agreement:.0%} of the depths agree within {AGREEMENT:.0%} with the depth "
-            "images of other views; the camera poses, or the axes or the unit of the depth images, "
+            f"only {agreement:.0%} of the depths agree within {measured_depth.AGREEMENT:.0%} with "
+            "the depth images of other views; the camera poses, or the axes or the unit of the depth images, "
             "are wrong: correct them, or ignore the depth images with --no-depth"
         )
     return [fact], findings

@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from nerfmac.app.scenes.depth_readings import with_depth
+from nerfmac.app.scenes.depth_images import AS_STORED
 from nerfmac.app.scenes.images import is_cut_out, is_image
-from nerfmac.app.scenes.masks import masked, without_masks
-from nerfmac.app.scenes.measured_points import MEASURED_WITHIN, measured_points
+from nerfmac.app.scenes.masks import masks_of_images, without_masks
+from nerfmac.app.scenes.measured_depth import MEASURED_WITHIN, measured_points, with_depth
 from nerfmac.app.scenes.orientation import oriented
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
@@ -45,11 +45,14 @@ def assemble(
     A warning is logged if a view is in both the training and the test split, or if symbolic links
     lead to files outside the scene folder. `path` is the path that the user specified.
     """
-    read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
-    read = read if options.depth else [image._replace(depth=None) for image in read]
-    scale = None if parsed.is_metric else parsed.points
-    given = record.depth_reading if record else None
-    read, reading = with_depth(read, scale, parsed.source, given)
+    read, reading = parsed.images, record.depth_reading if record else AS_STORED
+    if any(image.photo.orientation != 1 for image in read):
+        read = oriented(parsed)
+    if not options.depth:
+        read = [image._replace(depth=None) for image in read]
+    if any(image.depth for image in read):
+        scale, given = None if parsed.is_metric else parsed.points, reading if record else None
+        read, reading = with_depth(read, scale, parsed.source, given)
     points = parsed.points if parsed.points is not None else measured_points(read)
     parsed = parsed._replace(images=read, points=points)
     placement = record.placement if record else _placed(parsed, options)
@@ -57,12 +60,11 @@ def assemble(
         options = replace(options, split=TEST_EVERY if len(read) >= TEST_EVERY else "none")
     chosen = _recorded(parsed, names_of(record)) if record else _split(parsed, options)
     tracks, held_out = _tracks(parsed, chosen, int(options.downscale))
+    masks = masks_of_images(chosen, parsed.folder) if options.masks else {}
     splits = {
-        name: tuple(_frame(image, placement, options) for image in part)
+        name: tuple(_frame(image, placement, options, masks) for image in part)
         for name, part in chosen.items()
     }
-    if options.masks:
-        splits = masked(splits, parsed.folder)
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
         shown = f"side {options.extent:g} instead of {placement.extent:g}"
@@ -132,7 +134,9 @@ def _tracks_in(part: Images, parsed: ParsedScene, factor: int) -> Tracks:
     return tracks.observed(np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1))
 
 
-def _frame(image: PosedImage, placement: Placement, options: SceneOptions) -> Frame:
+def _frame(
+    image: PosedImage, placement: Placement, options: SceneOptions, masks: Mapping[Path, Path]
+) -> Frame:
     """Return the frame of an image, downscaled, with its camera in scene coordinates."""
     lens, factor = image.lens, int(options.downscale)
     if factor > min(lens.width, lens.height):
@@ -141,11 +145,11 @@ def _frame(image: PosedImage, placement: Placement, options: SceneOptions) -> Fr
         raise InputError(f"downscale is {factor}, but {image.name} has only {size}; {expected}")
     return Frame(
         Camera(lens if factor == 1 else lens.reduced(factor), placement.apply(image.pose)),
-        image.path,
+        image.photo.path,
         image.name,
         factor,
         image.is_upright,
-        image.mask if options.masks else None,
+        masks.get(image.photo.path),
         image.depth and image.depth.scaled(placement.scale),
     )
 
@@ -170,7 +174,7 @@ def _are_cut_out(images: Images) -> bool:
     """Return whether the images show an object that is cut out with an alpha channel. Only three
     images with alpha are checked. An alpha channel is not sufficient, because some programs write
     opaque alpha to every image."""
-    alpha = [image.path for image in images if image.photo.has_alpha]
+    alpha = [image.photo.path for image in images if image.photo.has_alpha]
     checked = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
     return any(map(is_cut_out, checked))
 
@@ -295,8 +299,9 @@ def _warn_of_shared(scene: Scene) -> None:
 def _warn_of_unused(parsed: ParsedScene) -> None:
     """Log how many images next to the images of the scene have no camera, and how many images with
     a camera are in no split of the scene files."""
-    used = {path.resolve() for path in (*(image.path for image in parsed.images), *parsed.unused)}
-    folders = dict.fromkeys(image.path.parent for image in parsed.images)
+    photos = [image.photo.path for image in parsed.images]
+    used = {path.resolve() for path in (*photos, *parsed.unused)}
+    folders = dict.fromkeys(path.parent for path in photos)
     files = [folder / name for folder in folders for name in _photos_in(folder)]
     unused = [path for path in files if path.resolve() not in used]
     if unused:

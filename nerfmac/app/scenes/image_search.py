@@ -10,15 +10,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from shlex import quote
 
-from nerfmac.app.scenes.images import (
-    EXTENSIONS,
-    TRIED,
-    UNSUPPORTED,
-    inspect,
-    is_image,
-    is_unsupported,
-    unsupported,
-)
+from nerfmac.app.scenes import images
 from nerfmac.common import InputError, leads_out, log, name_key, spelled, walk
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label).*|images_\d+", re.IGNORECASE)
@@ -77,24 +69,25 @@ class ImageSearch:
         """Return the path of each image, or None if the image does not exist, and log a warning
         about images that are found at another path. `where` is the scene file, for messages."""
         found = [self._named(name) for name in names]
-        unread = {i: path for i, path in enumerate(found) if path and is_unsupported(path.name)}
+        named = {index: path for index, path in enumerate(found) if path}
+        unread = {i: path for i, path in named.items() if images.is_unsupported(path.name)}
         found = [None if index in unread else path for index, path in enumerate(found)]
-        taken = {path for path in found if path is not None}
-        self._as_named += [path for path in found if path is not None]
+        self._as_named += filter(None, found)
+        taken = {*filter(None, found)}
         elsewhere = {}
         for index, name in enumerate(names):
             if found[index] is None and (path := self._by_its_end(name, taken)):
                 elsewhere[index] = path
                 taken.add(path)
-        for index in self._unlike_the_others(elsewhere, names, where):
+        for index in self._unlike_the_others(elsewhere, names, where) if elsewhere else ():
             del elsewhere[index]
         for index, path in elsewhere.items():
             found[index] = path
         skipped = [path for index, path in unread.items() if found[index] is None]
         if skipped and not any(found):
-            raise unsupported(skipped[0], len(skipped))
+            raise images.unsupported(skipped[0], len(skipped))
         if skipped:
-            log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
+            log.warning("%s; skipping them", images.unsupported(skipped[0], len(skipped)))
         self._skipped = len(skipped)
         if elsewhere:
             first, path = next(iter(elsewhere.items()))
@@ -139,7 +132,7 @@ class ImageSearch:
                 base = Path(os.path.normpath(root / spelling))
                 if leads_out(base, self.folder):
                     continue
-                for extension in ("", *TRIED):
+                for extension in ("", *images.TRIED):
                     path = spelled(base.with_name(base.name + extension))
                     if os.path.isfile(path):  # Path.is_file fails for names that are too long.
                         return path
@@ -175,13 +168,13 @@ class ImageSearch:
         for root, folders, names in walk(self.folder):
             folders[:] = [folder for folder in folders if not folder.startswith(".")]
             for name in names:
-                if is_image(name):
+                if images.is_image(name):
                     found[_stem(name)].append(root / name)
         return found
 
 
 def _format(path: Path) -> str:
-    header = inspect(path)
+    header = images.inspect(path)
     color, alpha = "gray" if header.is_gray else "color", "with" if header.has_alpha else "without"
     return f"{header.width}x{header.height}, {color} {alpha} alpha"
 
@@ -192,6 +185,6 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _stem(name: str) -> str:
-    extensions = (*EXTENSIONS, *UNSUPPORTED)
+    extensions = (*images.EXTENSIONS, *images.UNSUPPORTED)
     stem = name[: name.rindex(".")] if name.lower().endswith(extensions) else name
     return name_key(stem)

@@ -18,12 +18,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
-from nerfmac.app.scenes.scene import Frame
+from nerfmac.app.scenes.parsed_scene import PosedImage
 from nerfmac.common import InputError, log, name_key, spelled
 
 FOLDERS = ("masks", "mask")
@@ -31,24 +30,19 @@ LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
 """Names of folders and files that look like masks."""
 
 
-def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Add masks to the frames of each split. Masks that are not specified are found by name."""
-    frames = [frame for part in splits.values() for frame in part]
-    for frame in frames:
-        if frame.mask and not os.path.isfile(frame.mask):
-            missing = f"the mask {frame.mask} of {frame.name} does not exist"
+def masks_of_images(splits: Mapping[str, Sequence[PosedImage]], root: Path) -> dict[Path, Path]:
+    """Return the mask of each photo in the splits that has one, and report the masks. Masks that
+    are not specified are found by name."""
+    images = [image for part in splits.values() for image in part]
+    named = {image.photo.path: image.mask for image in images if image.mask}
+    for image in images:
+        if image.mask and not os.path.isfile(image.mask):
+            missing = f"the mask {image.mask} of {image.name} does not exist"
             raise InputError(f"{missing}; add it, or use --no-masks to train on whole images")
-    photos = [frame.image for frame in frames if isinstance(frame.image, Path)]
-    named = {f.image: f.mask for f in frames if f.mask and isinstance(f.image, Path)}
+    photos = [image.photo.path for image in images]
     found = masks_of(photos, root) | named
     report_masks(found, photos, root)
-    return {
-        name: tuple(
-            replace(frame, mask=found.get(frame.image)) if isinstance(frame.image, Path) else frame
-            for frame in part
-        )
-        for name, part in splits.items()
-    }
+    return found
 
 
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:

@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.scenes.images import decode_reduced
-from nerfmac.app.scenes.parsed_scene import PosedImage
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.common import BoolArray, Float64Array, Int64Array, log
 from nerfmac.geometry import Lens, Tracks, distort
 
@@ -30,17 +30,15 @@ CLEAR = 0.2
 """Sparse points are decisive only if the two color correlations differ by at least this value."""
 
 
-def oriented(
-    images: Sequence[PosedImage], points: Float64Array | None, tracks: Tracks | None, where: str
-) -> list[PosedImage]:
+def oriented(parsed: ParsedScene) -> list[PosedImage]:
     """Choose whether the EXIF orientation is applied to ambiguous images, those whose intrinsics
     match the upright and the stored size.
 
     The choice is the same for all ambiguous images. If any image with an EXIF orientation is
-    ambiguous or read as stored, the choice and its reason are logged. `where` is the file or folder
-    for the message. The result contains copies of the images with the chosen `is_upright` and
-    intrinsics.
+    ambiguous or read as stored, the choice and its reason are logged. The result contains copies of
+    the images with the chosen `is_upright` and intrinsics.
     """
+    images = parsed.images
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
     decided = {p.is_upright for p in images if p.photo.orientation != 1 and not p.is_ambiguous}
     upright, reason = False, ""
@@ -48,7 +46,7 @@ def oriented(
         (upright,) = decided
         reason = "as the sizes of the other images require"
     elif undecided:
-        by_points = _by_points(images, points, tracks, undecided)
+        by_points = _by_points(parsed, undecided)
         upright = bool(by_points)
         reason = "because sparse points then have the same color in all images"
         if by_points is None:
@@ -57,34 +55,25 @@ def oriented(
                 "decisive; if the result is wrong, rotate the images or remove the tag"
             )
     read = [image.read(upright) if image.is_ambiguous else image for image in images]
-    _report(read, len(undecided), where, reason)
+    tagged = [image for image in read if image.photo.orientation != 1]
+    stored = [image for image in tagged if not image.is_upright]
+    if undecided or stored:
+        verb = "is" if len(stored) < 2 else "are"
+        log.warning(
+            f"{len(tagged)} of {len(images)} images of {parsed.source} have an EXIF orientation, "
+            f"such as {(stored or tagged)[0].photo.path}: {len(stored) or 'none'} of them {verb} "
+            f"read as stored, {reason or 'because the camera intrinsics match that size'}"
+        )
     return read
 
 
-def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: str) -> None:
-    tagged = [image for image in images if image.photo.orientation != 1]
-    stored = [image for image in tagged if not image.is_upright]
-    if not undecided and not stored:
-        return
-    shown = stored or tagged
-    log.warning(
-        f"{len(tagged)} of {len(images)} images of {where} have an EXIF orientation, such as "
-        f"{shown[0].path}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
-        f"read as stored, {reason or 'because the camera intrinsics match that size'}"
-    )
-
-
-def _by_points(
-    images: Sequence[PosedImage],
-    points: Float64Array | None,
-    tracks: Tracks | None,
-    undecided: Sequence[int],
-) -> bool | None:
+def _by_points(parsed: ParsedScene, undecided: Sequence[int]) -> bool | None:
     """Return whether the EXIF orientation must be applied to the ambiguous images, so that sparse
     points have the same color in all images, or None if the colors are not decisive."""
+    images, points = parsed.images, parsed.points
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
-    seen, pixel = _observations(images, points, tracks)
+    seen, pixel = _observations(images, points, parsed.tracks)
     chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
     views = chosen, fixed
@@ -164,7 +153,7 @@ def _likeness(
 
 def _colors(posed: PosedImage, pixel: Float64Array) -> Float64Array:
     """Read RGB colors (n, 3), 0 to 255, at positions (n, 2) from a downscaled copy of an image."""
-    pixels = decode_reduced(posed.path, posed.name, upright=posed.is_upright)
+    pixels = decode_reduced(posed.photo.path, posed.name, upright=posed.is_upright)
     image = Image.fromarray(pixels[..., :3])
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)

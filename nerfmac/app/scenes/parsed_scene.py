@@ -43,15 +43,19 @@ class PosedImage(NamedTuple):
         ignored, as some programs do. `where` is the position of the camera in the scene files, for
         the error message. The default name is the file name."""
         posed = cls(photo, lens, pose, name or photo.path.name, depth, mask)
-        if has_aspect(lens, photo.size):
-            return posed.read(upright=True)
-        if has_aspect(lens, photo.stored_size):
-            return posed.read(upright=False)
+        for upright in (True, False):
+            if posed.fits(upright):
+                return posed.read(upright)
         raise InputError(
             f"{photo.path} has {photo.width}x{photo.height} pixels, but the camera intrinsics in "
             f"{where} are for {lens.width}x{lens.height}, which has another aspect ratio; use the "
             "images that the cameras were estimated from"
         )
+
+    def fits(self, upright: bool) -> bool:
+        """Return whether the image, upright or as stored, has the aspect ratio of the lens."""
+        size = self.photo.size if upright else self.photo.stored_size
+        return same_aspect((self.lens.width, self.lens.height), size)
 
     def read(self, upright: bool) -> Self:
         """Return a copy for reading the image upright or as stored, with scaled intrinsics."""
@@ -59,20 +63,9 @@ class PosedImage(NamedTuple):
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
-    def path(self) -> Path:
-        """Path of the image file."""
-        return self.photo.path
-
-    @property
     def is_ambiguous(self) -> bool:
         """Whether the intrinsics match both the upright and the stored size of a rotated image."""
-        both = self.photo.size, self.photo.stored_size
-        return self.photo.orientation != 1 and all(has_aspect(self.lens, size) for size in both)
-
-
-def has_aspect(lens: Lens, size: tuple[int, int]) -> bool:
-    """Return whether the intrinsics and an image have the same aspect ratio."""
-    return same_aspect((lens.width, lens.height), size)
+        return self.photo.orientation != 1 and self.fits(upright=True) and self.fits(upright=False)
 
 
 class ParsedScene(NamedTuple):

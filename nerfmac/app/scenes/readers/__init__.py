@@ -5,6 +5,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from nerfmac.app.scenes.parsed_scene import ParsedScene
 from nerfmac.app.scenes.readers import (
@@ -43,12 +44,32 @@ BY_EXTENSION: dict[str, Callable[[Path], ParsedScene]] = {
     ".json": transforms.read_transforms,
 }
 """Readers of camera files."""
-BY_NAMES: dict[tuple[str, ...], Callable[[Path], ParsedScene]] = {
-    (stray_scanner.POSES, stray_scanner.INTRINSICS): stray_scanner.read_stray_scanner,
-    (tum_rgbd.IMAGES, tum_rgbd.POSES): tum_rgbd.read_tum_rgbd,
-    (nsvf.INTRINSICS, nsvf.POSES, nsvf.IMAGES): nsvf.read_nsvf,
-}
-"""Readers of scene folders, keyed by the names of files and folders that such a scene contains."""
+
+
+def _with(*names: str, part: str = "") -> Callable[[Path], Path | None]:
+    """Return a function that returns the path `part` in a folder that contains all `names`, and
+    otherwise None."""
+
+    def find(folder: Path) -> Path | None:
+        return folder / part if all((folder / name).exists() for name in names) else None
+
+    return find
+
+
+FORMATS: tuple[tuple[Callable[[Path], Any], Callable[..., ParsedScene]], ...] = (
+    (_with(BLENDER_FILES[0]), transforms.read_blender),
+    (_with(transforms.FILE_NAME, part=transforms.FILE_NAME), transforms.read_transforms),
+    (colmap.model_of, colmap.read_colmap),
+    (_with(llff.FILE_NAME, part=llff.FILE_NAME), llff.read_llff),
+    (record3d.metadata_of, record3d.read_record3d),
+    (polycam.keyframes_of, polycam.read_polycam),
+    (neus.cameras_of, neus.read_neus),
+    (_with(stray_scanner.POSES, stray_scanner.INTRINSICS), stray_scanner.read_stray_scanner),
+    (_with(tum_rgbd.IMAGES, tum_rgbd.POSES), tum_rgbd.read_tum_rgbd),
+    (_with(nsvf.INTRINSICS, nsvf.POSES, nsvf.IMAGES), nsvf.read_nsvf),
+)
+"""Formats of scene folders in order of preference: a function that returns the arguments of the
+reader for a folder, or None, and the reader."""
 
 
 def read_scene(path: Path) -> ParsedScene:
@@ -139,25 +160,9 @@ def _folders_below(folder: Path) -> list[Path]:
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
     """Return a function that reads the scene in `folder`, or None if the format is unknown."""
-    if (folder / BLENDER_FILES[0]).exists():
-        return partial(transforms.read_blender, folder)
-    if (path := folder / transforms.FILE_NAME).exists():
-        return partial(transforms.read_transforms, path)
-    if (model := colmap.model_folder(folder)) is not None:
-        return partial(colmap.read_colmap, colmap.scene_folder(folder), model)
-    if (path := folder / llff.FILE_NAME).exists():
-        return partial(llff.read_llff, path)
-    if (metadata := record3d.metadata_of(folder)) is not None:
-        return partial(record3d.read_record3d, metadata)
-    if (keyframes := polycam.keyframes_of(folder)) is not None:
-        return partial(polycam.read_polycam, folder, *keyframes)
-    if (cameras := neus.cameras_of(folder)) is not None:
-        return partial(neus.read_neus, cameras)
-    for names, read in BY_NAMES.items():
-        if all((folder / name).exists() for name in names):
-            return partial(read, folder)
-    if (other := _other_json(folder)) is not None:
-        return partial(_read_other, other)
+    for find, read in (*FORMATS, (_other_json, _read_other)):
+        if (found := find(folder)) is not None:
+            return partial(read, *(found if isinstance(found, tuple) else (found,)))
     return None
 
 

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import image_files, inspect_all, is_image
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, has_aspect
+from nerfmac.app.scenes.images import image_files, inspect_all, is_image, same_aspect
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import OPENCV
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapImage,
@@ -53,6 +53,12 @@ def is_model(folder: Path) -> bool:
         (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
         for extension in ("bin", "txt")
     )
+
+
+def model_of(folder: Path) -> tuple[Path, Path] | None:
+    """Return the scene folder and the model folder of the COLMAP scene in `folder`, or None."""
+    model = model_folder(folder)
+    return None if model is None else (scene_folder(folder), model)
 
 
 def usual_models(folder: Path) -> list[Path]:
@@ -180,7 +186,8 @@ def tracks_of(
         if entry is None or not len(entry.points) or not len(numbers):
             continue
         camera, lens = model.cameras[entry.camera], image.lens
-        if not has_aspect(lens, (camera.width, camera.height)):  # Cropped or rotated.
+        sizes = (lens.width, lens.height), (camera.width, camera.height)
+        if not same_aspect(*sizes):  # The image has been cropped or rotated.
             continue
         position = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
         is_known = numbers[position] == entry.points

@@ -9,7 +9,7 @@ import numpy as np
 from nerfmac.app.scenes.images import image_files, inspect_all
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import rigid
-from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
+from nerfmac.common import LARGEST, Float64Array, InputError, counted, prefix_errors
 from nerfmac.geometry import Lens
 
 FILE_NAME = "poses_bounds.npy"
@@ -50,7 +50,8 @@ def _images(folder: Path, count: int, path: Path) -> list[Path]:
     """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
     images, sorted by file name."""
     found = {}
-    for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
+    others = sorted(folder.glob("images_*"), key=lambda path: counted(path.name))
+    for image_folder in (folder / "images", *others):
         found[image_folder.name] = image_files(image_folder)
         if len(found[image_folder.name]) == count:
             return found[image_folder.name]
@@ -59,11 +60,6 @@ def _images(folder: Path, count: int, path: Path) -> list[Path]:
         f"{path} has {count} poses, but there are {numbers or 'no images'}; the number must be "
         "equal, because images and poses are matched in name order"
     )
-
-
-def _factor(folder: Path) -> tuple[bool, int, str]:
-    number = folder.name.removeprefix("images_")
-    return not number.isdigit(), int(number) if number.isdigit() else 0, number
 
 
 def _lens(width: float, height: float, focal: float, where: str) -> Lens:

@@ -25,13 +25,14 @@ KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "imag
 """Folders of cameras and images, in order of preference."""
 
 
-def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the camera folder and the image folder of a Polycam capture in `folder`, or None."""
+def keyframes_of(folder: Path) -> tuple[Path, Path, Path] | None:
+    """Return `folder`, the camera folder, and the image folder of a Polycam capture in `folder`, or
+    None."""
     for parent in (folder / "keyframes", folder):
         found = [(parent / cameras, parent / images) for cameras, images in KEYFRAME_FOLDERS]
         best = max(found, key=lambda pair: _count_pairs(*pair))  # The first of equal ones.
         if _count_pairs(*best):
-            return best
+            return folder, *best
     return None
 
 

@@ -26,19 +26,8 @@ import numpy.typing as npt
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.ply_points import read_ply_points
+from nerfmac.app.scenes.readers import json_frames
 from nerfmac.app.scenes.readers.colmap import points_beside
-from nerfmac.app.scenes.readers.json_frames import (
-    FRAMES,
-    SPLITS,
-    Entry,
-    entries_of,
-    file_of,
-    images_of,
-    is_placed,
-    placement_of,
-    up_of,
-    without_bad,
-)
 from nerfmac.common import Fields, Float64Array, InputError, log, name_key, read_fields
 from nerfmac.geometry import Placement
 
@@ -57,17 +46,17 @@ def read_blender(folder: Path) -> ParsedScene:
     # Images of different splits have the same file names, so the name of the parent folder must
     # match too.
     files = {
-        split: (read_fields(folder / file_name(split)), FRAMES)
-        for split in SPLITS
+        split: (read_fields(folder / file_name(split)), json_frames.FRAMES)
+        for split in json_frames.SPLITS
         if split == "train" or (folder / file_name(split)).exists()
     }
     entries, splits, unused = _split_entries(files, ImageSearch(folder, tail=2))
-    train, images = files["train"][0], images_of(entries, folder)
+    train, images = files["train"][0], json_frames.images_of(entries, folder)
     return ParsedScene(
         source=train.where,
         folder=folder,
         images=images,
-        up=up_of(train),
+        up=json_frames.up_of(train),
         placement=_placement(train, images),
         splits=splits,
         unused=unused,
@@ -76,21 +65,21 @@ def read_blender(folder: Path) -> ParsedScene:
 
 def _split_entries(
     lists: Mapping[str, tuple[Fields, str]], search: ImageSearch
-) -> tuple[list[Entry], dict[str, range], list[Path]]:
+) -> tuple[list[json_frames.Entry], dict[str, range], list[Path]]:
     """Return the frames of all splits, the indices of each split, and the images of the frames that
     are marked as bad. `lists` contains the file and the key of the frames of each split."""
-    entries: list[Entry] = []
+    entries: list[json_frames.Entry] = []
     splits, unused = {}, []
     for split, (file, key) in lists.items():
         try:
-            given = entries_of(file, search, key)
+            given = json_frames.entries_of(file, search, key)
         except InputError as error:
             if split == "train" or key not in file:
                 raise
             # Datasets often omit images, and `render --path` requires only the cameras.
             log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
         else:
-            found = without_bad(given)
+            found = json_frames.without_bad(given)
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found
             unused += [entry.image for entry in given if entry not in found]
@@ -100,8 +89,8 @@ def _split_entries(
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     """Return the placement of the file. If the file specifies none, return the default placement of
     instant-ngp, or None if this placement does not fit the cameras."""
-    usual = placement_of(file)
-    if is_placed(file):
+    usual = json_frames.placement_of(file)
+    if json_frames.is_placed(file):
         return usual
     eyes = np.stack([usual.apply(image.pose)[:, 3] for image in images])
     distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
@@ -123,23 +112,23 @@ def read_transforms(path: Path) -> ParsedScene:
     """Read the scene that a `transforms.json` describes, in file coordinates."""
     search, file = ImageSearch(path.parent), read_fields(path)
     # ScanNet++ lists the test views separately, in `test_frames`.
-    lists = {"train": (file, FRAMES)}
-    for split in SPLITS[1:]:
-        if file.values.get(key := f"{split}_{FRAMES}"):
+    lists = {"train": (file, json_frames.FRAMES)}
+    for split in json_frames.SPLITS[1:]:
+        if file.values.get(key := f"{split}_{json_frames.FRAMES}"):
             lists[split] = file, key
     entries, splits, unused = _split_entries(lists, search)
     if len(splits) == 1:
         entries.sort(key=lambda entry: entry.name)
-    images = images_of(entries, path.parent)
+    images = json_frames.images_of(entries, path.parent)
     points, tracks = points_beside(path.parent, images)
     listed = _points_of(file, path.parent)
     return ParsedScene(
         source=str(path),
         folder=path.resolve().parent,
         images=images,
-        up=up_of(file, [image.pose for image in images]),
+        placement=json_frames.placement_of(file) if json_frames.is_placed(file) else None,
+        up=json_frames.up_of(file, [image.pose for image in images]),
         points=points if listed is None else listed,
-        placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries])
         or (splits if len(splits) > 1 else None),
         tracks=tracks,
@@ -155,7 +144,7 @@ def _points_of(file: Fields, folder: Path) -> Float64Array | None:
         return None
     problem = f"{file.where}: ply_file_path {file.text('ply_file_path')} does not exist"
     try:
-        path = file_of(file, "ply_file_path", folder)
+        path = json_frames.file_of(file, "ply_file_path", folder)
         if path and os.path.isfile(path):
             return read_ply_points(path)
     except InputError as error:
@@ -171,7 +160,7 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     Frames that are not in a list belong to no split. Frames without an image are ignored, even if a
     list contains them. `names` contains the values of `file_path` of the frames with an image.
     """
-    keys = {split: f"{split}_filenames" for split in SPLITS}
+    keys = {split: f"{split}_filenames" for split in json_frames.SPLITS}
     if not any(key in file for key in keys.values()):
         return None
     index_of = {key(name): index for key in (name_key, str) for index, name in enumerate(names)}
