@@ -47,7 +47,7 @@ class Source:
             self._others += others
             folders[:] = [folder.name for folder in below if folder not in others]
             files += [parent / name for name in names]
-            photos |= {parent / name for name in without_masks([*filter(is_image, names)])}
+            photos |= {parent / name for name in without_masks(names)}
         files.sort(key=lambda file: counted(str(file)))
         self._depths, self._videos = [*filter(is_depth_map, files)], [*filter(is_video, files)]
         self._unsupported = [file for file in files if is_unsupported(file.name)]

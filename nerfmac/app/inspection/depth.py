@@ -41,8 +41,8 @@ def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
     if agreement < measured_depth.MIN_AGREEMENT:
         findings.append(
             f"only {agreement:.0%} of the depths agree within {measured_depth.AGREEMENT:.0%} with "
-            "the depth images of other views; the camera poses, or the axes or the unit of the depth images, "
-            "are wrong: correct them, or ignore the depth images with --no-depth"
+            "the depth images of other views; the camera poses, or the axes or the unit of the "
+            "depth images, are wrong: correct them, or ignore the depth images with --no-depth"
         )
     return [fact], findings
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from nerfmac.app.scenes.depth_images import AS_STORED
-from nerfmac.app.scenes.images import is_cut_out, is_image
+from nerfmac.app.scenes.images import is_cut_out
 from nerfmac.app.scenes.masks import masks_of_images, without_masks
 from nerfmac.app.scenes.measured_depth import MEASURED_WITHIN, measured_points, with_depth
 from nerfmac.app.scenes.orientation import oriented
@@ -316,8 +316,8 @@ def _warn_of_unused(parsed: ParsedScene) -> None:
 
 def _photos_in(folder: Path) -> list[str]:
     """Return the names of the images in a folder, without masks, depth maps, and normal maps."""
-    names = [name for name in sorted(os.listdir(folder)) if is_image(name)]
-    return [name for name in without_masks(names) if not OTHER_IMAGES.search(Path(name).stem)]
+    names = without_masks(sorted(os.listdir(folder)))
+    return [name for name in names if not OTHER_IMAGES.search(Path(name).stem)]
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:

@@ -82,23 +82,23 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
         )
 
 
-def without_masks(names: Sequence[str]) -> list[str]:
-    """Return the file names in `names` that are not masks of other images in `names`."""
-    keys = [*map(name_key, names)]
-    stems = {Path(key).stem for key in keys}
-    suffixes = {*_mask_stems(stems), *_mask_stems(keys), *(f"{stem}.alpha" for stem in stems)}
-    return [name for name, key in zip(names, keys, strict=True) if Path(key).stem not in suffixes]
+def without_masks(names: Iterable[str]) -> list[str]:
+    """Return the names of the images in `names` that are not masks of other images in `names`."""
+    keys = {name: name_key(name) for name in filter(is_image, names)}
+    stems = {Path(key).stem for key in keys.values()}
+    masks = {mask for stem in (*stems, *keys.values()) for mask in _mask_stems(stem)}
+    masks |= {f"{stem}.alpha" for stem in stems}
+    return [name for name, key in keys.items() if Path(key).stem not in masks]
 
 
-def _mask_stems(stems: Iterable[str]) -> set[str]:
-    """Return the stems of masks that are next to photos with these stems."""
-    forms = f"{INVERTED}{{}}", "{}_mask", "{}.mask"
-    return {form.format(stem) for stem in stems for form in forms}
+def _mask_stems(stem: str) -> tuple[str, ...]:
+    """Return the stems of masks that are next to a photo with this stem."""
+    return f"{INVERTED}{stem}", f"{stem}_mask", f"{stem}.mask"
 
 
 def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> Iterator[Path]:
     """Yield the possible paths of a photo's mask, in the order of preference."""
-    adjacent = (f"{INVERTED}{photo.stem}.png", f"{photo.stem}_mask.png", f"{photo.stem}.mask.png")
+    adjacent = [f"{stem}.png" for stem in _mask_stems(photo.stem)]
     yield from (photo.with_name(name) for name in adjacent)
     names = dict.fromkeys(
         (
