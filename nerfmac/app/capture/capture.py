@@ -18,7 +18,6 @@ from nerfmac.app.capture.scene_files import copy_model, write_scene
 from nerfmac.app.capture.source import Source
 from nerfmac.app.capture.stages import step_name
 from nerfmac.app.capture.structure import Solver, Structure
-from nerfmac.app.capture.unregistered import missing_images
 from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.assembly import assemble
@@ -326,7 +325,7 @@ class _Capture:
         total, registered = len(images), len(structure.model.images)
         names = [image.name for image in images]
         with_camera = {image.name for image in structure.model.images}
-        missing = missing_images(self.folder / "images", names, with_camera)
+        missing = inputs.missing_images(self.folder / "images", names, with_camera)
         for finding in structure.verdict.findings:
             log.warning("%s", finding.line)
         some = images[:: max(total // 3, 1)]

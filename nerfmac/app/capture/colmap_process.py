@@ -223,10 +223,15 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
         kept = {frozenset(names.numbered(pair)) for pair in plan["kept"]}
         database = _with_pairs(pycolmap, folder, kept)
     guessed = _hold_lens(pycolmap, database, plan, names) if plan["lens"] else set()
-    if plan["mapper"] == "global":
-        models = _map_globally(pycolmap, database, plan, work, names)
+    is_global = plan["mapper"] == "global"
+    kind = pycolmap.GlobalPipelineOptions if is_global else pycolmap.IncrementalPipelineOptions
+    options = kind(random_seed=SEED, min_model_size=plan["fewest"])
+    options.image_names = names.numbered(plan["only"])
+    given = database, names.images, work, options
+    if is_global:
+        models = pycolmap.global_mapping(*given)
     else:
-        models = _map_incrementally(pycolmap, database, plan, work, names)
+        models = _map_incrementally(pycolmap, plan, *given)
     shutil.rmtree(work)
     work.mkdir()
     summary: dict[str, Any] = {"models": [model.num_reg_images() for model in models.values()]}
@@ -296,11 +301,8 @@ def triangulate(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     print(len(plan["cameras"]), flush=True)
 
 
-def _map_incrementally(pycolmap: Any, database: Path, plan: Any, work: Path, names: Names) -> Any:
-    options = pycolmap.IncrementalPipelineOptions()
-    options.random_seed = SEED
-    options.min_model_size = plan["fewest"]
-    options.image_names = names.numbered(plan["only"])
+def _map_incrementally(pycolmap: Any, plan: Any, *given: Any) -> Any:
+    options = given[-1]
     if plan["lens"] or plan["held"]:
         options.ba_refine_focal_length = options.mapper.abs_pose_refine_focal_length = False
     if plan["lens"]:
@@ -315,24 +317,13 @@ def _map_incrementally(pycolmap: Any, database: Path, plan: Any, work: Path, nam
             options.triangulation.min_angle = MIN_ANGLE
         progress = _Progress()
         models = pycolmap.incremental_mapping(
-            database,
-            names.images,
-            work,
-            options,
+            *given,
             initial_image_pair_callback=progress.begin,
             next_image_callback=progress.add,
         )
         if models:
             break
     return models
-
-
-def _map_globally(pycolmap: Any, database: Path, plan: Any, work: Path, names: Names) -> Any:
-    options = pycolmap.GlobalPipelineOptions()
-    options.random_seed = SEED
-    options.min_model_size = plan["fewest"]
-    options.image_names = names.numbered(plan["only"])
-    return pycolmap.global_mapping(database, names.images, work, options)
 
 
 def _with_pairs(pycolmap: Any, folder: Path, kept: set[frozenset[str]]) -> Path:

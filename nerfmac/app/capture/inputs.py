@@ -1,12 +1,12 @@
 """Creation of upright images in the folder `images` from a video or a folder of photos, so that all
-programs use the same pixels. Large images are downscaled. Upright, small PNG and JPEG files are
-copied."""
+programs use the same pixels, and a report on those without a camera. Large images are downscaled.
+Upright, small PNG and JPEG files are copied."""
 
 import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -242,3 +242,31 @@ def _counted(items: Any, bar: Any) -> Iterator[Any]:
     for item in items:
         yield item
         bar.update()
+
+
+def missing_images(folder: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
+    """Return the sorted names of the images without a camera. If there are any, log the probable
+    reasons. An image counts as blurred if its sharpness is below `BLURRED` times the median
+    sharpness."""
+    missing = sorted(name for name in names if name not in registered)
+    if not missing:
+        return missing
+    sharpness = {name: _sharpness(folder / name) for name in names}
+    threshold = video.BLURRED * float(np.median(list(sharpness.values())))
+    blurred = [name for name in missing if sharpness[name] < threshold]
+    others = [name for name in missing if sharpness[name] >= threshold]
+    reasons = []
+    if blurred:
+        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
+    if others:
+        overlap = "with too little overlap with other images"
+        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
+    return missing
+
+
+def _sharpness(path: Path) -> float:
+    with images.opened(path) as image:
+        gray = image.convert("L")
+    gray.thumbnail((video.GRAY_SIZE, video.GRAY_SIZE), Image.Resampling.BOX)
+    return video.laplacian_variance(np.asarray(gray, np.float32))

@@ -91,12 +91,6 @@ class Solver:
             "lenses": _lenses(images),
             "focal_guess": focal.TYPICAL,
             "fewest": MIN_CAMERAS,
-            "pairs": [],
-            "only": [],
-            "kept": None,
-            "mapper": "incremental",
-            "lens": None,
-            "held": False,
         }
         self._trial: focal.Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
