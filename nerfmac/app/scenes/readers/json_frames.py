@@ -7,7 +7,7 @@ an image or a pose in other programs are refused or reported, so that no result 
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -89,7 +89,35 @@ class Entry(NamedTuple):
     image: Path
 
 
-def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Entry]:
+def entries_of(
+    lists: Mapping[str, tuple[Fields, str]], search: ImageSearch
+) -> tuple[list[Entry], dict[str, range], list[Path]]:
+    """Return the frames of all splits, the indices of each split, and the images of the frames that
+    are marked as bad. `lists` contains the file and the key of the frames of each split."""
+    entries: list[Entry] = []
+    splits, unused = {}, []
+    for split, (file, key) in lists.items():
+        try:
+            given = _listed(file, search, key)
+        except InputError as error:
+            if split == "train" or key not in file:
+                raise
+            # Datasets often omit images, and `render --path` requires only the cameras.
+            log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
+            continue
+        # For example, ScanNet++ marks blurred images as bad.
+        bad = [entry for entry in given if entry.fields.values.get("is_bad")]
+        if bad and len(bad) < len(given):
+            count = f"{len(bad)} of {len(given)} frames of {file.where} are marked as bad (is_bad)"
+            log.warning(f"{count} and are not used, such as {bad[0].name}")
+            unused += [entry.image for entry in bad]
+            given = [entry for entry in given if entry not in bad]
+        splits[split] = range(len(entries), len(entries) + len(given))
+        entries += given
+    return entries, splits, unused
+
+
+def _listed(file: Fields, search: ImageSearch, key: str) -> list[Entry]:
     """Return the frames in the list `key` with a pose and an existing image. Log a warning about
     the other frames."""
     frames, total = _posed(file, key), len(file.values[key])
@@ -106,17 +134,6 @@ def entries_of(file: Fields, search: ImageSearch, key: str = FRAMES) -> list[Ent
         fields = replace(fields, where=f"{fields.where} ({name})")
         entries.append(Entry(fields, file, Path(name).as_posix(), image))
     return entries
-
-
-def without_bad(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the frames that are not marked as bad, for example because they are blurred, as in
-    ScanNet++. Log a warning about the others."""
-    bad = [entry for entry in entries if entry.fields.values.get("is_bad")]
-    if bad and len(bad) < len(entries):
-        count = f"{len(bad)} of {len(entries)} frames of {bad[0].file.where}"
-        log.warning(f"{count} are marked as bad (is_bad) and are not used, such as {bad[0].name}")
-        return [entry for entry in entries if entry not in bad]
-    return list(entries)
 
 
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:

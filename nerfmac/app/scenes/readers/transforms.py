@@ -16,7 +16,7 @@ coordinates before this transform and this scale were applied, so `transforms.js
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +50,7 @@ def read_blender(folder: Path) -> ParsedScene:
         for split in json_frames.SPLITS
         if split == "train" or (folder / file_name(split)).exists()
     }
-    entries, splits, unused = _split_entries(files, ImageSearch(folder, tail=2))
+    entries, splits, unused = json_frames.entries_of(files, ImageSearch(folder, tail=2))
     train, images = files["train"][0], json_frames.images_of(entries, folder)
     return ParsedScene(
         source=train.where,
@@ -61,29 +61,6 @@ def read_blender(folder: Path) -> ParsedScene:
         splits=splits,
         unused=unused,
     )
-
-
-def _split_entries(
-    lists: Mapping[str, tuple[Fields, str]], search: ImageSearch
-) -> tuple[list[json_frames.Entry], dict[str, range], list[Path]]:
-    """Return the frames of all splits, the indices of each split, and the images of the frames that
-    are marked as bad. `lists` contains the file and the key of the frames of each split."""
-    entries: list[json_frames.Entry] = []
-    splits, unused = {}, []
-    for split, (file, key) in lists.items():
-        try:
-            given = json_frames.entries_of(file, search, key)
-        except InputError as error:
-            if split == "train" or key not in file:
-                raise
-            # Datasets often omit images, and `render --path` requires only the cameras.
-            log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
-        else:
-            found = json_frames.without_bad(given)
-            splits[split] = range(len(entries), len(entries) + len(found))
-            entries += found
-            unused += [entry.image for entry in given if entry not in found]
-    return entries, splits, unused
 
 
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
@@ -116,10 +93,11 @@ def read_transforms(path: Path) -> ParsedScene:
     for split in json_frames.SPLITS[1:]:
         if file.values.get(key := f"{split}_{json_frames.FRAMES}"):
             lists[split] = file, key
-    entries, splits, unused = _split_entries(lists, search)
+    entries, splits, unused = json_frames.entries_of(lists, search)
     if len(splits) == 1:
         entries.sort(key=lambda entry: entry.name)
     images = json_frames.images_of(entries, path.parent)
+    listed_splits = _listed_splits(file, [entry.name for entry in entries])
     points, tracks = points_beside(path.parent, images)
     listed = _points_of(file, path.parent)
     return ParsedScene(
@@ -129,8 +107,7 @@ def read_transforms(path: Path) -> ParsedScene:
         placement=json_frames.placement_of(file) if json_frames.is_placed(file) else None,
         up=json_frames.up_of(file, [image.pose for image in images]),
         points=points if listed is None else listed,
-        splits=_listed_splits(file, [entry.name for entry in entries])
-        or (splits if len(splits) > 1 else None),
+        splits=listed_splits or (splits if len(splits) > 1 else None),
         tracks=tracks,
         unused=unused,
         # Structure from motion writes points, and its poses have a scale of their own.
