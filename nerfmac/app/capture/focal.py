@@ -75,7 +75,7 @@ def is_settled(trials: Sequence[Trial]) -> bool:
     """Return whether the best trial has a small error and another one has its focal length."""
     if len(trials) < 2:
         return False
-    best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
+    best, _ = _best(trials)
     agreeing = [trial for trial in trials if ratio(trial.focal, best.focal) <= SAME]
     return best.error <= LARGE_ERROR and len(agreeing) >= 2
 
@@ -89,8 +89,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     most of its observations. `UnknownFocalError` is raised if the error is large and at least half
     of the trials contradict the best trial.
     """
-    complete = _complete(trials)
-    best = min(complete, key=lambda trial: _fit(trial, trials))
+    best, complete = _best(trials)
     contradicting = [trial for trial in complete if ratio(trial.focal, best.focal) > OTHER]
     if best.error > LARGE_ERROR and 2 * len(contradicting) >= len(complete):
         ends = ", ".join(f"{trial.guess:.2f} to {trial.focal:.2f}" for trial in trials)
@@ -156,9 +155,11 @@ def trial_images(names: Sequence[str], counts: Counts) -> list[str]:
     return sorted(chosen)
 
 
-def _complete(trials: Sequence[Trial]) -> list[Trial]:
+def _best(trials: Sequence[Trial]) -> tuple[Trial, list[Trial]]:
+    """Return the complete trial with the smallest error, and all complete trials."""
     max_images = max(trial.images for trial in trials)
-    return [trial for trial in trials if trial.images >= NEARLY_ALL * max_images]
+    complete = [trial for trial in trials if trial.images >= NEARLY_ALL * max_images]
+    return min(complete, key=lambda trial: _fit(trial, trials)), complete
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:

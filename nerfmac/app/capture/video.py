@@ -63,14 +63,7 @@ def is_video(path: Path) -> bool:
 
 def open_video(path: Path) -> Video:
     """Read the frame count, the duration, and other properties of a video file."""
-    with tempfile.TemporaryFile() as errors:
-        # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
-        command = [ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
-        command += ["-f", "null", "-"]
-        null = subprocess.DEVNULL
-        code = subprocess.run(command, stdin=null, stdout=null, stderr=errors).returncode
-        errors.seek(0)
-        messages = errors.read().decode(errors="replace")
+    code, messages = _described(path, "-map", "0:v:0", "-c", "copy", "-f", "null", "-")
     counted = re.findall(r"frame=\s*(\d+)", messages)
     if code != 0 or not counted or int(counted[-1]) == 0:
         raise _unreadable(path, messages)
@@ -148,10 +141,16 @@ def _wide(path: Path) -> str:
 
 def _stream(path: Path) -> str:
     """Return ffmpeg's description of the video stream of a file, or "" if there is none."""
-    command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
-    described = subprocess.run(command, capture_output=True, check=False).stderr
-    lines = described.decode(errors="replace").splitlines()
+    lines = _described(path)[1].splitlines()
     return next((line for line in lines if "Video:" in line), "")
+
+
+def _described(path: Path, *options: str) -> tuple[int, str]:
+    """Run ffmpeg for a file, and return its exit code and its messages."""
+    # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
+    command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}", *options]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode, done.stderr.decode(errors="replace")
 
 
 def _has_filters() -> bool:

@@ -108,50 +108,44 @@ def axis_findings(cameras: Sequence[Camera], points: npt.NDArray[np.floating] | 
     return []
 
 
-def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report implausible distortion, with the name of the first image that has it."""
-    lines = [
-        f"the distortion of {name} moves the image corners by {shift:.2g} times their distance "
-        f"from the center (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
-        f"p1 {lens.p1:.3g}, p2 {lens.p2:.3g}), which is not plausible for a camera"
-        for name, lens in _unique(names, lenses)
-        if (shift := _corner_shift(lens)) > BENT
-    ]
-    return summed_up(lines, "have an implausible distortion")
-
-
-def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report impossible fields of view and principal points, with the first image of each."""
-    lines = []
+def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
+    """Report impossible fields of view and principal points, implausible distortion, and non-square
+    pixels, with the name of the first image that has them."""
+    impossible, bent, stretched = [], [], []
     for name, lens in _unique(names, lenses):
         angle = degrees(lens.width / lens.fl_x)
         if not lens.is_fisheye:
             angle = degrees(2 * atan(0.5 * lens.width / lens.fl_x))
         shift = max(abs(lens.cx / lens.width - 0.5), abs(lens.cy / lens.height - 0.5))
-        size = f"{lens.width}x{lens.height} pixels"
+        size, ratio = f"{lens.width}x{lens.height} pixels", lens.fl_y / lens.fl_x
         if not MIN_FOV < angle < (MAX_FISHEYE_FOV if lens.is_fisheye else MAX_FOV):
-            lines.append(
+            impossible.append(
                 f"the field of view of {name} is {angle:.2g} degrees, which no camera has (focal "
                 f"length {lens.fl_x:.5g}, {size}): check the focal length or the field of view"
             )
         if shift > OFF_CENTER:
-            lines.append(
+            impossible.append(
                 f"the principal point of {name} is ({lens.cx:.5g}, {lens.cy:.5g}), far from the "
                 f"center of {size}: check cx, cy, w, and h"
             )
-    return summed_up(lines, "have impossible intrinsics")
-
-
-def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report impossible intrinsics, implausible distortion, and non-square pixels."""
-    lines = [
-        f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
-        f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one value is wrong"
-        for name, lens in _unique(names, lenses)
-        if not 1 / SQUARE < lens.fl_y / lens.fl_x < SQUARE
+        if (moved := _corner_shift(lens)) > BENT:
+            bent.append(
+                f"the distortion of {name} moves the image corners by {moved:.2g} times their "
+                f"distance from the center (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, "
+                f"k4 {lens.k4:.3g}, p1 {lens.p1:.3g}, p2 {lens.p2:.3g}), which is not plausible "
+                "for a camera"
+            )
+        if not 1 / SQUARE < ratio < SQUARE:
+            stretched.append(
+                f"{name} has pixels that are not square: fl_y / fl_x is {ratio:.3g} "
+                f"({lens.fl_y:.5g} and {lens.fl_x:.5g}); if renderings are stretched, one value is "
+                "wrong"
+            )
+    return [
+        *summed_up(impossible, "have impossible intrinsics"),
+        *summed_up(bent, "have an implausible distortion"),
+        *summed_up(stretched, "have pixels that are not square"),
     ]
-    stretched = summed_up(lines, "have pixels that are not square")
-    return impossible_findings(names, lenses) + bent_findings(names, lenses) + stretched
 
 
 def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from nerfmac.app.capture.capture import need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.scene_files import copy_model
+from nerfmac.app.capture.stages import STEPS
 from nerfmac.app.capture.structure import Solver
 from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
@@ -30,12 +31,7 @@ from nerfmac.app.scenes.scene import IDENTITY
 from nerfmac.common import Float64Array, InputError
 from nerfmac.geometry import Camera, Lens, Placement
 
-LABELS = {
-    "images": "reading images",
-    "features": "extracting features",
-    "matches": "matching",
-    "points": "triangulating points",
-}
+LABELS = STEPS | {"images": "reading images", "points": "triangulating points"}
 """Text of the progress bar of each stage."""
 EVERY_BELOW = 40  # Number of images up to which all pairs are matched.
 NEAREST = 6  # Number of nearest cameras that are matched in addition to the next images.

@@ -11,7 +11,7 @@ import numpy as np
 
 from nerfmac.app.paths.curve import Curve, Timing, matrices, quaternions
 from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
-from nerfmac.app.paths.keyframe import Keyframe
+from nerfmac.app.paths.keyframe import Keyframe, even_size
 from nerfmac.common import Float64Array, InputError, checks, read_fields, user_path, write_json
 from nerfmac.geometry import Camera
 
@@ -82,10 +82,8 @@ class CameraPath:
             InputError: If a number is out of range or the path has no keyframes.
         """
         checks.number("frames", frames, low=1, whole=True)
-        width, height = size
-        checks.number("width", width, low=2, whole=True)
-        checks.number("height", height, low=2, whole=True)
-        return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
+        size = even_size(size)
+        return [frame.camera(*size) for frame in self._frames(frames)]
 
     def polyline(self, points: int) -> Float64Array:
         """Return positions on the path that are evenly spaced in time.

@@ -19,6 +19,13 @@ def vertical_fov(lens: Lens) -> float:
     return 2.0 * math.atan(lens.tangents[1])
 
 
+def even_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Return a width and height in pixels, at least 2, rounded down to even numbers for videos."""
+    for name, side in zip(("width", "height"), size, strict=True):
+        checks.number(name, side, low=2, whole=True)
+    return size[0] // 2 * 2, size[1] // 2 * 2
+
+
 @dataclass(frozen=True, eq=False)
 class Keyframe:
     """Camera pose and field of view on a camera path, with the time of the camera at this pose.

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.paths.keyframe import even_size
 from nerfmac.common import BoolArray, Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Lens, Sphere, nearest_to_axes
 from nerfmac.rendering.renderer import Renderer
@@ -253,10 +254,7 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     frames in landscape orientation, or vice versa, most of the content would be cropped. The angle
     of view then refers to the geometric mean of the two sides of a photo.
     """
-    width, height = size if size is not None else (lenses[0].width, lenses[0].height)
-    checks.number("width", width, low=2, whole=True)
-    checks.number("height", height, low=2, whole=True)
-    width, height = width // 2 * 2, height // 2 * 2
+    width, height = even_size(size or (lenses[0].width, lenses[0].height))
     focal = float(np.median([_relative_focal(lens, width, height) for lens in lenses]))
     focal *= min(width, height)
     return Lens(width, height, focal, focal, width / 2, height / 2)
