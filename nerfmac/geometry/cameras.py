@@ -153,7 +153,7 @@ class Cameras:
         if not cameras:
             raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]
-        sizes = tuple((lens.width, lens.height) for lens in lenses)
+        sizes = tuple(lens.size for lens in lenses)
         return cls(
             intrinsics=mx.array([[lens.fl_x, lens.fl_y, lens.cx, lens.cy] for lens in lenses]),
             distortion=mx.array([[*lens.distortion, float(lens.is_fisheye)] for lens in lenses]),

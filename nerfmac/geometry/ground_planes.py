@@ -53,9 +53,8 @@ class GroundPlane(NamedTuple):
         position = origin + distance[:, None] * direction
         first, second = (_along(position, axis)[:, None] for axis in self.axes)
         across, along = (mx.array(column, mx.float32) for column in _circle().T)
-        is_inside = (first * across + second * along <= mx.array(self.reach, mx.float32)).all(
-            axis=1
-        )
+        reach = mx.array(self.reach, mx.float32)
+        is_inside = (first * across + second * along <= reach).all(axis=1)
         return mx.where((distance > 0.0) & is_inside, distance, FAR_DISTANCE)
 
 
@@ -95,9 +94,8 @@ def ground_plane(
     if not is_on.any():
         return None
     extent = points[is_on] @ axes[:2].T @ _circle().T
-    return GroundPlane(
-        axes[2], float(axes[2] @ center), axes[:2], np.quantile(extent, WITHIN, axis=0)
-    )
+    reach = np.quantile(extent, WITHIN, axis=0)
+    return GroundPlane(axes[2], float(axes[2] @ center), axes[:2], reach)
 
 
 def scene_ground_plane(

@@ -89,6 +89,11 @@ class Lens:
         return cls(width, height, focal, focal, width / 2, height / 2)
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the image in pixels."""
+        return self.width, self.height
+
+    @property
     def distortion(self) -> tuple[float, float, float, float, float, float]:
         """Distortion coefficients k1, k2, k3, k4, p1, and p2."""
         return self.k1, self.k2, self.k3, self.k4, self.p1, self.p2

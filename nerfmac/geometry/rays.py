@@ -138,7 +138,7 @@ def camera_rays(camera: Camera) -> Rays:
     """Return the rays through the centers of all pixels of a camera, in row-major order."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
-    width, height = camera.lens.width, camera.lens.height
+    width, height = camera.lens.size
     index = mx.arange(width * height)
     lens = cameras.intrinsics, distortion, cameras.is_fisheye
     origin, direction = _pixel_rays(index, mx.array(width), *lens, cameras.poses)

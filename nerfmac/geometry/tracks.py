@@ -77,9 +77,8 @@ class Tracks(NamedTuple):
         chosen = np.flatnonzero(is_kept)[:: max(step, 1)]
         number = np.full(len(self.points), -1)
         number[chosen] = np.arange(len(chosen))
-        kept = self._replace(
-            point=number[self.point], points=self.points[chosen], error=self.error[chosen]
-        )
+        points, error = self.points[chosen], self.error[chosen]
+        kept = self._replace(point=number[self.point], points=points, error=error)
         return kept.observed(kept.point >= 0)
 
 

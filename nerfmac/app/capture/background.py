@@ -84,7 +84,7 @@ def _depth(camera: Camera, positions: Float64Array) -> float:
 def _counts(camera: Camera, positions: Float64Array) -> npt.NDArray[np.intp]:
     """Return the number of points (GRID, GRID) in each cell of an image."""
     pixels, depth = _project(camera, positions)
-    cells = np.floor(pixels / [camera.lens.width, camera.lens.height] * GRID)
+    cells = np.floor(pixels / camera.lens.size * GRID)
     inside = (depth > 0) & ((cells >= 0) & (cells < GRID)).all(axis=1)
     rows = (cells[inside, 1] * GRID + cells[inside, 0]).astype(np.intp)
     return np.bincount(rows, minlength=GRID**2).reshape(GRID, GRID)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import combinations, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,7 +173,7 @@ class Solver:
             ordered = self._if_any()
         if ordered is None:
             return other
-        chosen, rejected = sorted((ordered, other), key=_trusted, reverse=True)
+        chosen, rejected = sorted((ordered, other), key=attrgetter("trusted"), reverse=True)
         log.info(
             f"using {chosen.matching} matching: {len(chosen.model.images)} images have a camera, "
             f"compared with {len(rejected.model.images)} for {rejected.matching} matching"
@@ -214,7 +215,7 @@ class Solver:
                 found.append(self._map("sequential", f"repaired-{window}", kept))
             if self._is_whole(found[-1]):
                 break
-        best = max(found, key=_trusted)
+        best = max(found, key=attrgetter("trusted"))
         if best.trusted < MIN_REPAIRED * len(self.images):
             best = refused
         return best._replace(tried=tuple(tried))
@@ -371,7 +372,3 @@ def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
         known = [length, width / 2, height / 2, 0, 0] if length else []
         lenses.append({"images": sorted(image.name for image in group), "parameters": known})
     return lenses
-
-
-def _trusted(structure: Structure) -> int:
-    return structure.trusted

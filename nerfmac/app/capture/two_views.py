@@ -99,12 +99,7 @@ def agreements(matches: Matches, cameras: CameraMap, limit: float = 0.0) -> dict
 
 def tolerance(lens: Lens) -> float:
     """Return the maximum error of a match in pixels, for the size of the image."""
-    return max(TOLERANCE * max(lens.width, lens.height), MIN_TOLERANCE)
-
-
-def size_of(camera: Camera) -> tuple[int, int]:
-    """Return the width and height of a camera's image in pixels."""
-    return camera.lens.width, camera.lens.height
+    return max(TOLERANCE * max(lens.size), MIN_TOLERANCE)
 
 
 def directions(
@@ -154,7 +149,7 @@ def turned_share(matches: Matches, lenses: Mapping[str, Lens]) -> float:
         if len(some) >= MIN_TURNED
         and cameras.keys() >= {*pair}
         and np.median(np.linalg.norm(some[:, 2:] - some[:, :2], axis=1))
-        > MIN_MOTION * max(size_of(cameras[pair[0]]))
+        > MIN_MOTION * max(cameras[pair[0]].lens.size)
     ]
     pairs = pairs[:: max(len(pairs) // MAX_PAIRS, 1)]
     if not pairs:

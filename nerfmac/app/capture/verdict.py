@@ -60,7 +60,7 @@ def judge(evidence: Evidence) -> Verdict:
 def _turned(evidence: Evidence) -> Iterable[Finding]:
     """Report that the camera turned in place, with the intrinsics of the model or with the focal
     lengths from EXIF. A model without parallax may have wrong intrinsics."""
-    of_size = {two_views.size_of(camera): camera.lens for camera in evidence.cameras.values()}
+    of_size = {camera.lens.size: camera.lens for camera in evidence.cameras.values()}
     known = {image.name: image.lens() for image in evidence.images if image.focal}
     estimated = {
         image.name: of_size[image.width, image.height]
@@ -129,7 +129,7 @@ def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     names = [name for name, camera in sorted(cameras.items()) if _is_squeezed(camera)]
     if names:
         camera = cameras[names[len(names) // 2]]
-        width, height = two_views.size_of(camera)
+        width, height = camera.lens.size
         shape = width / height * _ratio_of(camera)
         known = min(SHAPES, key=lambda each: ratio(shape, each[0] / each[1]))
         is_known = ratio(shape, known[0] / known[1]) < SAME_SHAPE
@@ -160,7 +160,7 @@ def _lenses(evidence: Evidence) -> Iterable[Finding]:
     cameras, contradicting, impossible = evidence.cameras, [], []
     for name, camera in sorted(cameras.items()):
         lens, known = camera.lens, evidence.focals.get(name, 0.0)
-        relative = lens.fl_x / max(lens.width, lens.height)
+        relative = lens.fl_x / max(lens.size)
         if known and not _is_squeezed(camera) and ratio(lens.fl_x, known) > SAME_LENS:
             contradicting.append(name)
         elif not lens.is_fisheye and not MIN_FOCAL < relative < MAX_FOCAL:
@@ -190,7 +190,7 @@ def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
     """Report images with many shapes. The principal point of a cropped photo is unknown."""
     shapes: dict[float, str] = {}
     for name, camera in sorted(cameras.items()):
-        size = two_views.size_of(camera)
+        size = camera.lens.size
         shapes.setdefault(round(max(size) / min(size), 2), name)
     if len(shapes) > MAX_SHAPES:
         yield Finding(

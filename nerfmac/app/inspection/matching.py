@@ -197,8 +197,8 @@ def compare_poses(
     if is_exact or error <= near:
         findings = _wrong_cameras(matches, cameras, names, MUCH_WORSE * error)
         if not is_exact:
-            angle, lens = np.degrees(error / np.median(rays.focal)), _largest(lenses)
-            share = error / max(lens.width, lens.height)
+            angle = np.degrees(error / np.median(rays.focal))
+            share = error / max(_largest(lenses).size)
             findings.append(
                 f"the camera poses are inexact: the median epipolar error is {angle:.2g} degrees, "
                 f"or {share:.1%} of the image size; train with --refine.poses, which corrects them"
@@ -211,7 +211,7 @@ def compare_poses(
 
 
 def _largest(lenses: Mapping[str, Lens]) -> Lens:
-    return max(lenses.values(), key=lambda lens: (lens.width, lens.height))
+    return max(lenses.values(), key=lambda lens: lens.size)
 
 
 def _intrinsics_findings(

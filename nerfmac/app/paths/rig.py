@@ -184,7 +184,7 @@ def look_at_point(
 def _visible_center(renderer: Renderer, camera: Camera) -> Float64Array | None:
     """Return the median (3,) of the surface points in the middle of an image, or None."""
     lens = camera.lens
-    scale = SIDE / min(lens.width, lens.height)
+    scale = SIDE / min(lens.size)
     lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
     image = renderer.render(Camera(lens, camera.pose))
     row, column = np.mgrid[: lens.height, : lens.width] + 0.5
@@ -254,7 +254,7 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     frames in landscape orientation, or vice versa, most of the content would be cropped. The angle
     of view then refers to the geometric mean of the two sides of a photo.
     """
-    width, height = even_size(size or (lenses[0].width, lenses[0].height))
+    width, height = even_size(size or lenses[0].size)
     focal = float(np.median([_relative_focal(lens, width, height) for lens in lenses]))
     focal *= min(width, height)
     return Lens(width, height, focal, focal, width / 2, height / 2)
@@ -264,5 +264,5 @@ def _relative_focal(lens: Lens, width: int, height: int) -> float:
     """Return the focal length relative to the shorter side of `width` x `height` pixels."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
-    side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)
+    side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.size)
     return math.sqrt(lens.fl_x * lens.fl_y) / side

@@ -129,7 +129,7 @@ def _tracks_in(part: Images, parsed: ParsedScene, factor: int) -> Tracks:
     position = {id(image): index for index, image in enumerate(part)}
     indices = np.array([position.get(id(image), -1) for image in parsed.images])
     tracks = parsed.tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
-    sizes = [(image.lens.width, image.lens.height) for image in part]
+    sizes = [image.lens.size for image in part]
     beyond = (np.array(sizes).reshape(-1, 2) // factor)[tracks.view]
     return tracks.observed(np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1))
 
@@ -139,9 +139,9 @@ def _frame(
 ) -> Frame:
     """Return the frame of an image, downscaled, with its camera in scene coordinates."""
     lens, factor = image.lens, int(options.downscale)
-    if factor > min(lens.width, lens.height):
+    if factor > min(lens.size):
         size = f"{lens.width}x{lens.height} pixels"
-        expected = f"expected at most {min(lens.width, lens.height)}"
+        expected = f"expected at most {min(lens.size)}"
         raise InputError(f"downscale is {factor}, but {image.name} has only {size}; {expected}")
     return Frame(
         Camera(lens if factor == 1 else lens.reduced(factor), placement.apply(image.pose)),

@@ -92,18 +92,7 @@ class DepthImage:
     def along_axis(self, lens: Lens) -> tuple[Float32Array, Float32Array]:
         """Return the depth (h, w) along the optical axis, and the confidence (h, w) in [0, 1]. Both
         are 0 where the depth is unknown. `lens` contains the intrinsics of the photo."""
-        depth, confidence = self.decode((lens.width, lens.height))
-        if self.along_rays:
-            depth /= np.maximum(along_rays(np.ones_like(depth), lens), np.float32(1.0))
-        return depth, confidence
-
-    def decode(self, photo: tuple[int, int]) -> tuple[Float32Array, Float32Array]:
-        """Return the stored depth (h, w), and the confidence (h, w) in [0, 1]. Both are 0 where the
-        depth is unknown or beyond the range of the sensor.
-
-        `photo` is the width and height of the photo, which must have the same aspect ratio.
-        """
-        values = _values(self.path, self.size, np.float32)
+        photo, values = lens.size, _values(self.path, self.size, np.float32)
         height, width = values.shape
         if not same_aspect((width, height), photo):
             advice = "the depth image must show the same area as the photo"
@@ -123,6 +112,8 @@ class DepthImage:
                 found = f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels"
                 raise InputError(f"{found}; expected {width}x{height}, the size of its depth image")
             confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
+        if self.along_rays:
+            depth /= np.maximum(along_rays(np.ones_like(depth), lens), np.float32(1.0))
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
 
 

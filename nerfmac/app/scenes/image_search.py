@@ -39,8 +39,9 @@ class ImageSearch:
         found = self.find_all(names, where)
         there = {index: path for index, path in enumerate(found) if path}
         missing = len(names) - len(there) - self._skipped
-        outside = [names[i] for i, path in enumerate(found) if not path and self._is_out(names[i])]
-        if outside:
+        gone = [names[index] for index, path in enumerate(found) if not path]
+        paths = {name: self.folder / name.replace("\\", "/") for name in gone}
+        if outside := [name for name in gone if leads_out(paths[name], self.folder)]:
             advice = (
                 f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "
                 "folder, and nerfmac reads such images only through a symbolic link in the folder: "
@@ -55,10 +56,6 @@ class ImageSearch:
             count = f"{missing} of {len(names)} images of {where} do not exist"
             log.warning(f"{count}; using the other {len(there)}{f'; {advice}' if outside else ''}")
         return there
-
-    def _is_out(self, name: str) -> bool:
-        """Return whether the path of an image leads out of the scene folder."""
-        return leads_out(self.folder / name.replace("\\", "/"), self.folder)
 
     def _link(self, name: str) -> str:
         """Return the command that links the folder of an image in the scene folder."""

@@ -113,7 +113,7 @@ def project(points: Float64Array, pose: Float64Array, lens: Lens) -> tuple[BoolA
     if lens.is_distorted:
         direction = np.array(distort(mx.array(direction, mx.float32), mx.array([lens.distortion])))
     pixel = direction.astype(np.float64) * (lens.fl_x, lens.fl_y) + (lens.cx, lens.cy)
-    is_inside = np.all((pixel >= 0) & (pixel < (lens.width, lens.height)), axis=1)
+    is_inside = np.all((pixel >= 0) & (pixel < lens.size), axis=1)
     return is_inside & (local[:, 2] > 0), np.nan_to_num(pixel)
 
 

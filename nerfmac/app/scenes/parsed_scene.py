@@ -55,7 +55,7 @@ class PosedImage(NamedTuple):
     def fits(self, upright: bool) -> bool:
         """Return whether the image, upright or as stored, has the aspect ratio of the lens."""
         size = self.photo.size if upright else self.photo.stored_size
-        return same_aspect((self.lens.width, self.lens.height), size)
+        return same_aspect(self.lens.size, size)
 
     def read(self, upright: bool) -> Self:
         """Return a copy for reading the image upright or as stored, with scaled intrinsics."""

@@ -215,7 +215,7 @@ class Scene:
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
         lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames]
-        size = f"{shown_sizes([(lens.width, lens.height) for lens in lenses])}, " if lenses else ""
+        size = f"{shown_sizes([lens.size for lens in lenses])}, " if lenses else ""
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str, *, progress: bool = True) -> Views:

@@ -186,8 +186,7 @@ def tracks_of(
         if entry is None or not len(entry.points) or not len(numbers):
             continue
         camera, lens = model.cameras[entry.camera], image.lens
-        sizes = (lens.width, lens.height), (camera.width, camera.height)
-        if not same_aspect(*sizes):  # The image has been cropped or rotated.
+        if not same_aspect(lens.size, (camera.width, camera.height)):  # Cropped or rotated.
             continue
         position = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
         is_known = numbers[position] == entry.points

@@ -24,7 +24,9 @@ def read_llff(path: Path) -> ParsedScene:
         down, right, backwards, position, (height, width, focal) = table[index, :15].reshape(3, 5).T
         pose = rigid(np.stack([right, -down, backwards, position], axis=1), where)
         images.append(PosedImage.of(photo, where, _lens(width, height, focal, where), pose))
-    points = _seen(np.stack([image.pose for image in images]), table[:, 15:])
+    poses, depths = np.stack([image.pose for image in images])[:, None], table[:, 15:, None]
+    # Points on the optical axes at the minimum and the maximum depth.
+    points = (poses[..., 3] - depths * poses[..., 2]).reshape(-1, 3)
     return ParsedScene(str(path.parent), path.parent, images, points=points)
 
 
@@ -67,9 +69,3 @@ def _lens(width: float, height: float, focal: float, where: str) -> Lens:
         raise InputError(f"{where}: the image size is {width:g}x{height:g}; expected whole numbers")
     with prefix_errors(where):
         return Lens(round(width), round(height), focal, focal, width / 2, height / 2)
-
-
-def _seen(poses: Float64Array, depths: Float64Array) -> Float64Array:
-    """Return points (2 n, 3) on the optical axes at the minimum and the maximum depth."""
-    eyes, axes = poses[:, None, :, 3], poses[:, None, :, 2]
-    return np.asarray(eyes - depths[:, :, None] * axes).reshape(-1, 3)

@@ -15,10 +15,10 @@ import numpy as np
 
 from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.image_search import ImageSearch
-from nerfmac.app.scenes.images import Photo, inspect_all
+from nerfmac.app.scenes.images import inspect_all
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import rigid
-from nerfmac.common import Fields, read_fields
+from nerfmac.common import read_fields
 from nerfmac.geometry import Lens
 
 KEYFRAME_FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
@@ -53,11 +53,8 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose = rigid(np.array(rows), f"{file.where}: t_00 to t_23")
         depth = phone_depth(cameras.parent, names[index], sure=255)
-        images.append(PosedImage.of(photo, file.where, _lens_of(file, photo), pose, depth=depth))
+        width, height = file.count("width", photo.width), file.count("height", photo.height)
+        fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
+        lens = Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))
+        images.append(PosedImage.of(photo, file.where, lens, pose, depth=depth))
     return ParsedScene(str(folder), folder, images)
-
-
-def _lens_of(file: Fields, image: Photo) -> Lens:
-    width, height = file.count("width", image.width), file.count("height", image.height)
-    fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
-    return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))

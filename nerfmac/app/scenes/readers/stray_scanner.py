@@ -40,8 +40,8 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
     step = -(-(max(rows) + 1) // MAX_FRAMES)
     write = partial(_write_frames, folder / VIDEO, step)
     frames = unpacked(folder / VIDEO, folder.resolve().name, write)
-    files = {int(path.stem): path for path in sorted(frames.glob("*.jpg"))}
-    files = {number: path for number, path in files.items() if number in rows}
+    written = sorted(frames.glob("*.jpg"))
+    files = {int(path.stem): path for path in written if int(path.stem) in rows}
     if not files:
         raise InputError(f"{folder / VIDEO} has no frame with a pose in {folder / POSES}")
     wanted = [number for number in rows if number % step == 0]

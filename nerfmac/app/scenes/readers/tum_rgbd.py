@@ -51,7 +51,8 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
         count = len(listed) - len(posed)
         log.warning("%d of %d images of %s have no pose", count, len(listed), folder)
     found = ImageSearch(folder).existing([row[1] for row, _ in posed], str(folder / IMAGES))
-    images = []
+    images, folder_name = [], folder.resolve().name.lower()
+    lens = next((lens for key, lens in CAMERAS.items() if key in folder_name), DEFAULT_CAMERA)
     for index, photo in inspect_all(found).items():
         time, numbers = posed[index][0][0], [float(value) for value in posed[index][1][1:]]
         where = f"{folder / POSES}, time {time}"
@@ -59,13 +60,8 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
         nearest, depth = _nearest(depth_times, float(time)), None
         if nearest is not None and (folder / depths[nearest][1]).is_file():
             depth = DepthImage(folder / depths[nearest][1], UNIT, farthest=SENSOR_RANGE)
-        images.append(PosedImage.of(photo, where, _lens(folder), pose, depth=depth))
+        images.append(PosedImage.of(photo, where, lens, pose, depth=depth))
     return ParsedScene(str(folder), folder, images)
-
-
-def _lens(folder: Path) -> Lens:
-    name = folder.resolve().name.lower()
-    return next((lens for key, lens in CAMERAS.items() if key in name), DEFAULT_CAMERA)
 
 
 def _rows(path: Path, columns: int) -> list[list[str]]:
