@@ -52,8 +52,6 @@ MAX_FREED_ERROR, MAX_FREED = 0.96, 30
 approximate maximum number of images for which both are compared. In rendered captures that are not
 squeezed, the error is at least 0.99, and in squeezed ones, it is at most 0.95."""
 PAIRS_AT_A_TIME = 60  # Number of pairs after which matches are stored and progress is reported.
-WORDS, SAMPLED, ITERATIONS = 64, 300, 8
-"""Numbers of visual words, of features per image that determine them, and of k-means iterations."""
 
 
 def main(stage: str, folder: Path) -> None:
@@ -63,10 +61,13 @@ def main(stage: str, folder: Path) -> None:
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
+    if stage == "similar":  # Only this stage imports the package, which takes a second.
+        from nerfmac.app.capture.similarity import compare
+
+        return compare(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,
-        "similar": compare,
         "mapping": map_cameras,
         "points": triangulate,
     }
@@ -196,41 +197,6 @@ def write_matches(pycolmap: Any, database: Any, path: Path, numbered: Names) -> 
             ends=np.array(ends, np.int64),
             pixels=np.concatenate(parts).astype(np.float32),
         )
-
-
-def compare(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
-    """Write the names of the images and the similarity (n, n) of all pairs.
-
-    The similarity is the cosine between VLAD descriptors (Jégou et al. 2010): for each visual word,
-    the normalized sum of the differences between the features of an image and the word. The words
-    are the k-means clusters of features of these images.
-    """
-    import numpy as np
-
-    with pycolmap.Database.open(folder / "database.db") as opened:
-        images = opened.read_all_images()
-        found = [opened.read_descriptors(image.image_id).data for image in images]
-    random = np.random.default_rng(0)
-    sample = np.concatenate([random.permutation(each)[:SAMPLED] for each in found])
-    words = random.permutation(sample)[:WORDS].astype(np.float32)
-
-    def nearest(features: Any) -> Any:
-        return np.argmax(features @ words.T - 0.5 * np.square(words).sum(axis=1), axis=1)
-
-    for _ in range(ITERATIONS):
-        word = nearest(sample)
-        for number in np.unique(word):
-            words[number] = sample[word == number].mean(axis=0)
-    rows = np.zeros((len(images), words.size), np.float32)
-    for row, features in zip(rows, found, strict=True):
-        member = (nearest(features)[:, None] == np.arange(len(words))).astype(np.float32)
-        sums = row.reshape(words.shape)
-        sums += member.T @ features - member.sum(axis=0)[:, None] * words
-        sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
-        row /= np.maximum(np.linalg.norm(row), 1e-6)
-        print(1, flush=True)
-    given = [names.given(image.name) for image in images]
-    np.savez(folder / "similar.npz", names=given, similarity=rows @ rows.T)
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:

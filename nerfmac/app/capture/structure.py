@@ -113,9 +113,9 @@ class Solver:
                 focal.check_focal(structure.trial, structure.focal, structure.error)
         except (NoCamerasError, focal.UnknownFocalError) as error:
             # Without parallax, neither cameras nor focal lengths can be found.
-            if (in_place := turned(self._matches, self.images)) is None:
+            if not (in_place := turned(self._matches, self.images)):
                 raise
-            raise RefusedError(in_place.line) from error
+            raise RefusedError(in_place[0].line) from error
         if structure.verdict.is_refused:
             structure = self._repaired(structure)
         return structure

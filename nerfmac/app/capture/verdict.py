@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from nerfmac.app.capture import two_views
-from nerfmac.app.capture.background import different_backgrounds
-from nerfmac.app.capture.contradictions import contradictions
+from nerfmac.app.capture.contradictions import contradictions, different_backgrounds
 from nerfmac.app.capture.findings import EXAMPLES, WALK, Evidence, Finding, Verdict, some_of
 from nerfmac.geometry import Camera
 
@@ -52,12 +51,11 @@ def judge(evidence: Evidence) -> Verdict:
     is_turned = any(finding.kind == "turned" for finding in found)
     if Verdict(tuple(found)).is_refused and not is_turned and not evidence.focals:
         # Without parallax, the focal length of the model is arbitrary, and so are other findings.
-        in_place = turned(evidence.matches, evidence.images)
-        found = [in_place, *found] if in_place else found
+        found = [*turned(evidence.matches, evidence.images), *found]
     return Verdict(tuple(sorted(found, key=lambda finding: not finding.is_refused)))
 
 
-def _turned(evidence: Evidence) -> Iterable[Finding]:
+def _turned(evidence: Evidence) -> list[Finding]:
     """Report that the camera turned in place, with the intrinsics of the model or with the focal
     lengths from EXIF. A model without parallax may have wrong intrinsics."""
     of_size = {camera.lens.size: camera.lens for camera in evidence.cameras.values()}
@@ -67,25 +65,22 @@ def _turned(evidence: Evidence) -> Iterable[Finding]:
         for image in evidence.images
         if (image.width, image.height) in of_size
     }
-    share = max(two_views.turned_share(evidence.matches, lenses) for lenses in (known, estimated))
-    if share > TURNED:
-        yield _in_place(share)
+    shares = [two_views.turned_share(evidence.matches, lenses) for lenses in (known, estimated)]
+    return _in_place(max(shares))
 
 
-def turned(matches: two_views.Matches, images: Sequence[two_views.CapturedImage]) -> Finding | None:
-    """Return a finding if the camera turned in place, from matches alone. Without parallax, no
-    position can be known."""
-    share = two_views.turned_share_of(matches, images)
-    return _in_place(share) if share > TURNED else None
+def turned(matches: two_views.Matches, images: Sequence[two_views.CapturedImage]) -> list[Finding]:
+    """Report that the camera turned in place, from matches alone. Without parallax, no position can
+    be known."""
+    return _in_place(two_views.turned_share_of(matches, images))
 
 
-def _in_place(share: float) -> Finding:
-    return Finding(
-        "turned",
+def _in_place(share: float) -> list[Finding]:
+    evidence = (
         f"the camera turned in place: a rotation explains {share:.0%} of the matches, and without "
-        "a change of position neither positions nor depth can be estimated",
-        WALK,
+        "a change of position neither positions nor depth can be estimated"
     )
+    return [Finding("turned", evidence, WALK)] if share > TURNED else []
 
 
 def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:

@@ -17,7 +17,7 @@ from nerfmac.app.run import folder as run_folder, reporting
 from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene
-from nerfmac.app.scenes.record import text_of
+from nerfmac.app.scenes.scene import text_of
 from nerfmac.backend.watchdog import RETRIES, resumed
 from nerfmac.common import locked, make_folder, user_path
 from nerfmac.common.awake import awake

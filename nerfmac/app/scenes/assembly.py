@@ -16,8 +16,7 @@ from nerfmac.app.scenes.measured_depth import MEASURED_WITHIN, measured_points, 
 from nerfmac.app.scenes.orientation import oriented
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.placement import UP, WITHIN, fit, leveling
-from nerfmac.app.scenes.record import check_same, names_of
-from nerfmac.app.scenes.scene import Frame, Scene
+from nerfmac.app.scenes.scene import Frame, Scene, check_same, names_of
 from nerfmac.common import InputError, log, name_key
 from nerfmac.config.scenes import SceneOptions, Split
 from nerfmac.geometry import Camera, Placement, Tracks

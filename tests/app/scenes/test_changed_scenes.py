@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac import Goal, InputError, Run, Scene, resume, train
 from nerfmac.app.scenes import load_scene, read_again
-from nerfmac.app.scenes.record import names_of
+from nerfmac.app.scenes.scene import names_of
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_blender, write_unplaced
 from tests.scene_factory import CONFIG

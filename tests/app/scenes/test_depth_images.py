@@ -132,7 +132,7 @@ def test_a_downscaled_scene_has_the_same_depth(tmp_path):
 def test_an_image_that_is_no_depth_image_is_refused(values, message, tmp_path):
     save(tmp_path / "a.png", values)
     with pytest.raises(InputError, match=message):
-        DepthImage(tmp_path / "a.png").along_axis(LENS.scaled(32, 24))
+        DepthImage(tmp_path / "a.png").along_axis(LENS)
 
 
 def test_files_outside_the_archives_image_folder_are_not_unpacked(tmp_path):

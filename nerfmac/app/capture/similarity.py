@@ -1,0 +1,42 @@
+"""Similarity of images, computed from their features without matching them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+WORDS, SAMPLED, ITERATIONS = 64, 300, 8
+"""Numbers of visual words, of features per image that determine them, and of k-means iterations."""
+
+
+def compare(pycolmap: Any, folder: Path, numbered: Any) -> None:
+    """Write the names of the images and the similarity (n, n) of all pairs.
+
+    The similarity is the cosine between VLAD descriptors (Jégou et al. 2010): for each visual word,
+    the normalized sum of the differences between the features of an image and the word. The words
+    are the k-means clusters of features of these images.
+    """
+    with pycolmap.Database.open(folder / "database.db") as opened:
+        images = opened.read_all_images()
+        found = [opened.read_descriptors(image.image_id).data for image in images]
+    random = np.random.default_rng(0)
+    sample = np.concatenate([random.permutation(each)[:SAMPLED] for each in found])
+    words = random.permutation(sample)[:WORDS].astype(np.float32)
+
+    def nearest(features: np.ndarray) -> np.ndarray:
+        return np.argmax(features @ words.T - 0.5 * np.square(words).sum(axis=1), axis=1)
+
+    for _ in range(ITERATIONS):
+        word = nearest(sample)
+        for number in np.unique(word):
+            words[number] = sample[word == number].mean(axis=0)
+    rows = np.zeros((len(images), words.size), np.float32)
+    for row, features in zip(rows, found, strict=True):
+        member = (nearest(features)[:, None] == np.arange(len(words))).astype(np.float32)
+        sums = row.reshape(words.shape)
+        sums += member.T @ features - member.sum(axis=0)[:, None] * words
+        sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+        row /= np.maximum(np.linalg.norm(row), 1e-6)
+        print(1, flush=True)
+    names = [numbered.given(image.name) for image in images]
+    np.savez(folder / "similar.npz", names=names, similarity=rows @ rows.T)
