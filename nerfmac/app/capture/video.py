@@ -75,7 +75,7 @@ def gray_frames(video: Video) -> Iterator[UInt8Array]:
     """Yield the frames 0, n, 2 n, and so on of a video as gray images, uint8 (h, w), where n is
     `video.step`. The longer side of the images has at most `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
-    selection = _deinterlaced(video.path) + chosen + _within(GRAY_SIZE)
+    selection = _deinterlaced(_stream(video.path)) + chosen + _within(GRAY_SIZE)
     return _frames(video.path, selection + ":flags=area", "gray", "pgm")
 
 
@@ -83,19 +83,21 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[UI
     """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR or wide-gamut video are converted
     to sRGB. `numbers` is in ascending order, and `longest` is the maximum length of the longer side
     in pixels."""
-    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
-    return _frames(path, _deinterlaced(path) + selection, "rgb24", "ppm")
+    stream = _stream(path)
+    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(stream)}"
+    return _frames(path, _deinterlaced(stream) + selection, "rgb24", "ppm")
 
 
 def report_conversions(path: Path) -> None:
     """Log that interlaced frames are deinterlaced, how anamorphic frames are scaled, and how the
     colors of an HDR or wide-gamut video are converted to sRGB, or that they cannot be."""
-    if _deinterlaced(path):
+    stream = _stream(path)
+    if _deinterlaced(stream):
         log.info(f"{path} is interlaced; deinterlacing its frames")
-    ratio = re.search(r"SAR (\d+:\d+)", _stream(path))
+    ratio = re.search(r"SAR (\d+:\d+)", stream)
     if ratio and ratio[1] not in ("1:1", "0:1"):
         log.info(f"{path} has pixels of {ratio[1]}; scaling its frames to square pixels")
-    transfer, primaries = _hdr(path), _wide(path)
+    transfer, primaries = _colors(stream)
     kind = f"an HDR video ({HDR[transfer]})" if transfer else ""
     kind = kind or (f"a wide-gamut video ({WIDE[primaries]})" if primaries else "")
     if kind and _has_filters():
@@ -108,16 +110,16 @@ def report_conversions(path: Path) -> None:
         )
 
 
-def _deinterlaced(path: Path) -> str:
+def _deinterlaced(stream: str) -> str:
     """Return the ffmpeg filter that deinterlaces an interlaced video, before a comma; otherwise "".
     The number of frames does not change."""
-    return "bwdif=send_frame," if INTERLACED.search(_stream(path)) else ""
+    return "bwdif=send_frame," if INTERLACED.search(stream) else ""
 
 
-def _tone_map(path: Path) -> str:
+def _tone_map(stream: str) -> str:
     """Return the ffmpeg filters that map HDR or wide-gamut colors to sRGB, after a comma; otherwise
     ""."""
-    transfer, primaries = _hdr(path), _wide(path)
+    transfer, primaries = _colors(stream)
     if not (transfer or primaries) or not _has_filters():
         return ""
     if not transfer:
@@ -128,15 +130,12 @@ def _tone_map(path: Path) -> str:
     return f",{to_linear},format=gbrpf32le,zscale=p=bt709,{tone_map},{to_srgb}"
 
 
-def _hdr(path: Path) -> str:
-    """Return the ffmpeg name of the transfer function of an HDR video; otherwise ""."""
-    return next((name for name in HDR if name in _stream(path)), "")
-
-
-def _wide(path: Path) -> str:
-    """Return the ffmpeg name of the color primaries of a wide-gamut video; otherwise ""."""
-    found = re.search(r"\((?:tv|pc), [\w-]+/([\w-]+)/", _stream(path))
-    return found[1] if found and found[1] in WIDE else ""
+def _colors(stream: str) -> tuple[str, str]:
+    """Return the ffmpeg names of the transfer function of an HDR video, and of the color primaries
+    of a wide-gamut video; otherwise ""."""
+    found = re.search(r"\((?:tv|pc), [\w-]+/([\w-]+)/", stream)
+    transfer = next((name for name in HDR if name in stream), "")
+    return transfer, found[1] if found and found[1] in WIDE else ""
 
 
 def _stream(path: Path) -> str:

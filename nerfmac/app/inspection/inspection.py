@@ -122,8 +122,8 @@ def inspect_scene(
     depth_facts, depth_findings = depth_report(scene)
     facts, findings = _facts(scene, frames) + depth_facts, findings + depth_findings
     if match:
-        matching = match_scene(scene, keep_points=keep_points, progress=progress)
-        facts, findings = facts + matching.facts, findings + matching.findings
+        more, problems = match_scene(scene, keep_points=keep_points, progress=progress)
+        facts, findings = facts + more, findings + problems
     return Inspection(scene, tuple(facts), tuple(findings))
 
 

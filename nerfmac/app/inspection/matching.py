@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -53,19 +53,12 @@ CHANGES = ([0], [1], [2, 3], [0, 1], [0, 1, 2, 3])
 """Parameters of `Intrinsics` that are changed together, the simplest changes first."""
 
 
-class Matching(NamedTuple):
-    """Comparison of the poses of a scene with its images.
-
-    Attributes:
-        facts: Lines that describe the number of matched pairs and their errors.
-        findings: Lines that describe poses that contradict the images.
-    """
-
-    facts: list[str]
-    findings: list[str]
+Report = tuple[list[str], list[str]]
+"""Facts, lines that describe the number of matched pairs and their errors, and findings, lines that
+describe poses that contradict the images."""
 
 
-def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = True) -> Matching:
+def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = True) -> Report:
     """Match the images of a scene, and compare the matches with the camera poses.
 
     Args:
@@ -93,20 +86,14 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     with tempfile.TemporaryDirectory() as folder:
         solver = _solver_of(named, Path(folder), progress)
         matches = solver.matches_of(pairs_to_match(cameras))
-        found = compare_poses(matches, cameras, names, scene.placement)
-        if target is None or found.findings:
-            return found
+        facts, findings = compare_poses(matches, cameras, names, scene.placement)
+        if target is None or findings:
+            return facts, findings
         model = solver.triangulated(cameras, {name: named[name].name for name in named})
         copy_model(model, target)
         count = len(read_model(target).points)
-    found.facts.append(f"kept       {count} sparse points in {target}, which training will use")
-    return found
-
-
-def _in_file(poses: Float64Array, placement: Placement) -> Float64Array:
-    """Return camera-to-scene `poses` (n, 3, 4) in the coordinates of the scene files."""
-    eyes = placement.to_file(poses[:, :, 3])
-    return np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
+    facts.append(f"kept       {count} sparse points in {target}, which training will use")
+    return facts, findings
 
 
 def _points_folder(scene: Scene) -> Path:
@@ -153,7 +140,7 @@ def pairs_to_match(cameras: CameraMap) -> list[Pair]:
 
 def compare_poses(
     matches: Matches, cameras: CameraMap, names: Mapping[str, str], placement: Placement = IDENTITY
-) -> Matching:
+) -> Report:
     """Compare matches with camera poses.
 
     Args:
@@ -167,11 +154,12 @@ def compare_poses(
     """
     matches = {pair: some for pair, some in matches.items() if len(some) >= MATCHED}
     if not matches:
-        return Matching(["matches    no two images match"], [])
+        return ["matches    no two images match"], []
     agreeing = agreements(matches, cameras)
     lenses = {name: cameras[name].lens for name in sorted(cameras)}
     poses = np.stack([cameras[name].pose for name in lenses]).astype(np.float64)
-    poses = _in_file(poses, placement)
+    eyes = placement.to_file(poses[:, :, 3])  # The readings are those of the scene files.
+    poses = np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
     rays = rays_of(matches, lenses)
     found = errors_of(rays, poses)[:, 0]
     behind, error = float(np.isinf(found).mean()), float(np.median(found))
@@ -191,9 +179,9 @@ def compare_poses(
     if best <= near and best < STANDS_OUT * error:
         text = next(other.text for other in others if other.error <= SIMILAR * best)
         line = f"the camera poses contradict the images; they fit if {text}"
-        return Matching(facts, [f"{line}: the median epipolar error is then {best:.2f} pixels"])
+        return facts, [f"{line}: the median epipolar error is then {best:.2f} pixels"]
     if findings := _intrinsics_findings(matches, lenses, poses, error):
-        return Matching(facts, findings)
+        return facts, findings
     if is_exact or error <= near:
         findings = _wrong_cameras(matches, cameras, names, MUCH_WORSE * error)
         if not is_exact:
@@ -203,11 +191,11 @@ def compare_poses(
                 f"the camera poses are inexact: the median epipolar error is {angle:.2g} degrees, "
                 f"or {share:.1%} of the image size; train with --refine.poses, which corrects them"
             )
-        return Matching(facts, findings)
+        return facts, findings
     mean = float(np.mean([*agreeing.values()]))
     wrong = f"the camera poses contradict the images: {mean:.0%} of the matches agree with them"
     advice = "and no other reading of the poses fits; estimate them again with capture"
-    return Matching(facts, [f"{wrong}, {advice}"])
+    return facts, [f"{wrong}, {advice}"]
 
 
 def _largest(lenses: Mapping[str, Lens]) -> Lens:

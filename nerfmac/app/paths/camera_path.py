@@ -136,8 +136,7 @@ class CameraPath:
         Raises:
             InputError: If the path has no keyframe with this index.
         """
-        self._check(index)
-        return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))
+        return self._spliced(index)
 
     def replaced(self, index: int, keyframe: Keyframe) -> CameraPath:
         """Return the path with a keyframe replaced.
@@ -152,9 +151,7 @@ class CameraPath:
         Raises:
             InputError: If there is no keyframe with this index.
         """
-        self._check(index)
-        after = self.keyframes[index + 1 :]
-        return replace(self, keyframes=(*self.keyframes[:index], keyframe, *after))
+        return self._spliced(index, keyframe)
 
     def save(
         self,
@@ -205,12 +202,14 @@ class CameraPath:
         """
         return cls(*read_path(read_fields(user_path(path))))
 
-    def _check(self, index: int) -> None:
+    def _spliced(self, index: int, *new: Keyframe) -> CameraPath:
         if not self.keyframes:
             raise InputError(
                 f"keyframe {index} does not exist, because the path has no keyframes; add one first"
             )
         checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
+        before, after = self.keyframes[:index], self.keyframes[index + 1 :]
+        return replace(self, keyframes=(*before, *new, *after))
 
     def _frames(self, frames: int) -> list[Keyframe]:
         steps = frames if self.closed else max(frames - 1, 1)

@@ -137,7 +137,16 @@ class _LensKeys:
         named = with_w.count("w", actual[0]), with_h.count("h", actual[1])
         center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
         if "w" not in with_w and "h" not in with_h and not _is_middle(center, actual):
-            return self._size_by_center(center)
+            for factor in RESIZED:
+                size = round(actual[0] * factor), round(actual[1] * factor)
+                if _is_middle(center, size):
+                    self._warn(
+                        f"cx and cy, {center[0]:g} and {center[1]:g}, are in the center of "
+                        f"{size[0]}x{size[1]} images; scaling the intrinsics to "
+                        f"{actual[0]}x{actual[1]}"
+                    )
+                    return size
+            return actual
         if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
                 f"w and h are {named[0]}x{named[1]}, but cx and cy are in the center of the actual "
@@ -145,19 +154,6 @@ class _LensKeys:
             )
             return actual
         return named
-
-    def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
-        """Return the image size times the factor in RESIZED for which (cx, cy) is the center."""
-        width, height = self.photo
-        for factor in RESIZED:
-            size = round(width * factor), round(height * factor)
-            if _is_middle(center, size):
-                self._warn(
-                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the center of "
-                    f"{size[0]}x{size[1]} images; scaling the intrinsics to {width}x{height}"
-                )
-                return size
-        return width, height
 
     def focal_lengths(self, width: int, height: int) -> tuple[float, float]:
         by_width, by_height = self._focal("x", width), self._focal("y", height)
