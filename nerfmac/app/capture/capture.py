@@ -323,9 +323,8 @@ class _Capture:
     def finish(self, images: Sequence[inputs.CapturedImage], structure: Structure) -> None:
         """Write the scene and the report, and remove the intermediate results."""
         total, registered = len(images), len(structure.model.images)
-        names = [image.name for image in images]
-        with_camera = {image.name for image in structure.model.images}
-        missing = inputs.missing_images(self.folder / "images", names, with_camera)
+        found = {image.name for image in structure.model.images}
+        missing = inputs.missing_images(self.folder / "images", [i.name for i in images], found)
         for finding in structure.verdict.findings:
             log.warning("%s", finding.line)
         some = images[:: max(total // 3, 1)]

@@ -127,12 +127,9 @@ def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
         width, height = camera.lens.size
         shape = width / height * _ratio_of(camera)
         known = min(SHAPES, key=lambda each: ratio(shape, each[0] / each[1]))
-        is_known = ratio(shape, known[0] / known[1]) < SAME_SHAPE
-        before = (
-            "photos of {}:{}".format(*known)
-            if is_known
-            else f"photos {shape:.2f} times as wide as high"
-        )
+        before = f"photos of {known[0]}:{known[1]}"
+        if ratio(shape, known[0] / known[1]) >= SAME_SHAPE:
+            before = f"photos {shape:.2f} times as wide as high"
         yield Finding(
             "squeezed",
             f"the images are {before} that have been resized to {width}x{height}; their cameras "

@@ -253,10 +253,8 @@ class Scene:
         """
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
-            views = yield from _decoding(self._frames(split), channels, progress)
-            if views.depth is not None:
-                depth = replace(views.depth, is_metric=self.has_metric_depth)
-                views = replace(views, depth=depth)
+            frames, is_metric = self._frames(split), self.has_metric_depth
+            views = yield from _decoding(frames, channels, progress, is_metric=is_metric)
             if split == "train":
                 views = replace(views, tracks=self.tracks)
                 points = self.points if self.tracks is None else self.tracks.points
@@ -303,7 +301,7 @@ def check_count(cameras: Sequence[Camera]) -> Cameras:
 
 
 def _decoding(
-    frames: tuple[Frame, ...], channels: int, progress: bool
+    frames: tuple[Frame, ...], channels: int, progress: bool, *, is_metric: bool
 ) -> Generator[None, None, Views]:
     refuse_forked()
     cameras = check_count([frame.camera for frame in frames])
@@ -335,9 +333,9 @@ def _decoding(
     if kept is not None and not mx.any(kept).item():
         what = f"the masks exclude all pixels of all {len(frames)} images, such as {frames[0].mask}"
         raise InputError(f"{what}; black marks excluded pixels: invert the masks or use --no-masks")
-    maps = DepthMaps.stack(depths) if any(depth is not None for depth in depths) else None
-    names = tuple(frame.name for frame in frames)
-    return Views(pixels, cameras, names, kept, depth=maps)
+    has_depth = any(depth is not None for depth in depths)
+    maps = DepthMaps.stack(depths, is_metric=is_metric) if has_depth else None
+    return Views(pixels, cameras, tuple(frame.name for frame in frames), kept, depth=maps)
 
 
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:

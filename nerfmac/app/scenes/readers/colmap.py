@@ -124,11 +124,11 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
     roots.append(folder / "input")
     try:
         model = read_model(model_path)
+        if not model.images:
+            reason = "because COLMAP found no camera pose"
+            raise InputError(f"{model_path} has no registered images, {reason}")
     except InputError as error:
         raise InputError(f"{error}{_remedy(roots)}") from error
-    if not model.images:
-        reason = "because COLMAP found no camera pose"
-        raise InputError(f"{model_path} has no registered images, {reason}{_remedy(roots)}")
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
     images = []
