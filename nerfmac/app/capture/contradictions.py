@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from nerfmac.app.capture.findings import SURROUNDINGS, Evidence, Finding, some_of
 from nerfmac.app.capture.pairs import in_sequence, sorted_pair
-from nerfmac.app.capture.two_views import Pair, agreements
+from nerfmac.app.capture.two_views import CameraMap, Pair, agreements
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.common import Float64Array
 from nerfmac.geometry import Camera, angle_between
@@ -142,10 +142,7 @@ def _wrong_cameras(
 
 
 def _broken(
-    names: Sequence[str],
-    torn: Container[Pair],
-    counts: Mapping[Pair, int],
-    cameras: Mapping[str, Camera],
+    names: Sequence[str], torn: Container[Pair], counts: Mapping[Pair, int], cameras: CameraMap
 ) -> set[Pair]:
     """Return the pairs across the places in the order of capture where a part of the cameras has
     been placed on the wrong side: most matches across a place contradict the cameras, and the
@@ -165,7 +162,7 @@ def _broken(
     return found
 
 
-def _apart(cameras: Mapping[str, Camera], one: str, other: str) -> str:
+def _apart(cameras: CameraMap, one: str, other: str) -> str:
     return f"{angle_between(cameras[one], cameras[other]):.0f} degrees"
 
 

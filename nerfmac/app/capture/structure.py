@@ -18,13 +18,12 @@ from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
 from nerfmac.app.capture.stages import run_stage
-from nerfmac.app.capture.two_views import MATCHES, Matches, Pair, read_matches
+from nerfmac.app.capture.two_views import MATCHES, CameraMap, Matches, Pair, read_matches
 from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common import appearing, duration, log, make_folder, read_json, write_json
-from nerfmac.geometry import Camera
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
@@ -39,6 +38,9 @@ AS_GOOD = 1.1
 ones, if the images do not determine the focal lengths."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
+
+
+Images = Sequence[CapturedImage]
 
 
 class NoCamerasError(RefusedError):
@@ -70,13 +72,7 @@ class Solver:
     """Structure from motion for the images of a capture, resumable from a working folder."""
 
     def __init__(
-        self,
-        folder: Path,
-        image_folder: Path,
-        images: Sequence[CapturedImage],
-        bar: Any,
-        *,
-        is_video: bool = False,
+        self, folder: Path, image_folder: Path, images: Images, bar: Any, *, is_video: bool = False
     ) -> None:
         """Create the solver. Masks, if any, are in the folder `masks` next to the image folder.
         `bar(name, total)` creates a progress bar. The frames of a video are always in the order of
@@ -126,7 +122,7 @@ class Solver:
         self._match(chosen)
         return self._matches
 
-    def triangulated(self, cameras: Mapping[str, Camera], shown: Mapping[str, str]) -> Path:
+    def triangulated(self, cameras: CameraMap, shown: Mapping[str, str]) -> Path:
         """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
         `shown` contains the name of each image in the model."""
         self._plan |= {"model": "points", "cameras": {}}
@@ -360,7 +356,7 @@ class Solver:
             run_stage(stage, self.folder, bar)
 
 
-def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
+def _lenses(images: Images) -> list[dict[str, Any]]:
     """Return the lenses, one per image size and focal length, with parameters if known."""
 
     def size_and_focal(image: CapturedImage) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ against a reconstruction is a pair of images with many matches that contradict t
 that explains all matches, or intrinsics that no camera has.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -83,7 +83,7 @@ def _in_place(share: float) -> list[Finding]:
     return [Finding("turned", evidence, WALK)] if share > TURNED else []
 
 
-def _far_cameras(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+def _far_cameras(cameras: two_views.CameraMap) -> Iterable[Finding]:
     """Report cameras that are orders of magnitude farther away than the others."""
     names = sorted(cameras)
     eyes = np.stack([cameras[name].pose[:, 3] for name in names]).astype(np.float64)
@@ -119,7 +119,7 @@ def _large_errors(evidence: Evidence) -> Iterable[Finding]:
         )
 
 
-def _squeezed(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+def _squeezed(cameras: two_views.CameraMap) -> Iterable[Finding]:
     """Report images that have been resized to another aspect ratio."""
     names = [name for name, camera in sorted(cameras.items()) if _is_squeezed(camera)]
     if names:
@@ -178,7 +178,7 @@ def _lenses(evidence: Evidence) -> Iterable[Finding]:
         )
 
 
-def _crops(cameras: Mapping[str, Camera]) -> Iterable[Finding]:
+def _crops(cameras: two_views.CameraMap) -> Iterable[Finding]:
     """Report images with many shapes. The principal point of a cropped photo is unknown."""
     shapes: dict[float, str] = {}
     for name, camera in sorted(cameras.items()):

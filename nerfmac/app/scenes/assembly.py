@@ -50,8 +50,8 @@ def assemble(
     if not options.depth:
         read = [image._replace(depth=None) for image in read]
     if any(image.depth for image in read):
-        scale, given = None if parsed.is_metric else parsed.points, reading if record else None
-        read, reading = with_depth(read, scale, parsed.source, given)
+        given = reading if record else None
+        read, reading = with_depth(parsed._replace(images=read), given)
     points = parsed.points if parsed.points is not None else measured_points(read)
     parsed = parsed._replace(images=read, points=points)
     placement = record.placement if record else _placed(parsed, options)

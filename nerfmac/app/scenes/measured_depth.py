@@ -20,7 +20,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes import depth_images
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading
 from nerfmac.app.scenes.orientation import project
-from nerfmac.app.scenes.parsed_scene import PosedImage
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.common import BoolArray, Float32Array, Float64Array, log
 from nerfmac.geometry import Lens, axial_directions, trusted
 
@@ -164,15 +164,13 @@ class Agreement(NamedTuple):
 
 
 def with_depth(
-    images: Sequence[PosedImage],
-    points: Float64Array | None,
-    where: str,
-    given: DepthReading | None,
+    parsed: ParsedScene, given: DepthReading | None
 ) -> tuple[list[PosedImage], DepthReading]:
     """Return the images with the depth images that can be used, and the reading of their values:
-    `given`, or the best one. If `points` is not None, the poses have the scale of these sparse
-    points (n, 3), and so have the resulting depths. `where` is the scene file."""
-    usable = with_usable_depth(images, where)
+    `given`, or the best one. If the poses have the scale of the sparse points instead of that of
+    the depth images, the resulting depths have it, too."""
+    where, points = parsed.source, None if parsed.is_metric else parsed.points
+    usable = with_usable_depth(parsed.images, where)
     reading = given or best_reading(usable, where, has_unit=points is None)
     read = _read_as(usable, reading)
     return read if points is None else in_scale_of_points(read, points, where), reading

@@ -17,7 +17,7 @@ from PIL import Image
 
 from nerfmac.app.scenes.images import decode_reduced
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.common import BoolArray, Float64Array, Int64Array, log
+from nerfmac.common import BoolArray, Float64Array, log
 from nerfmac.geometry import Lens, Tracks, distort
 
 MAX_POINTS = 4000  # Maximum number of sparse points for comparing colors.
@@ -28,6 +28,11 @@ MIN_OBSERVATIONS = 40
 """Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2
 """Sparse points are decisive only if the two color correlations differ by at least this value."""
+
+
+Pair = tuple[int, int, BoolArray]
+"""Indices of an ambiguous image and of an image to compare it with, which is ambiguous too if there
+are no others, and the points (n,) that both show."""
 
 
 def oriented(parsed: ParsedScene) -> list[PosedImage]:
@@ -76,8 +81,13 @@ def _by_points(parsed: ParsedScene, undecided: Sequence[int]) -> bool | None:
     seen, pixel = _observations(images, points, parsed.tracks)
     chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
-    views = chosen, fixed
-    stored, upright = (_likeness(images, seen, pixel, views, turn) for turn in (False, True))
+    pairs: list[Pair] = []
+    for index in chosen.tolist():
+        others = fixed if len(fixed) else chosen[chosen != index]
+        shared = (seen[index] & seen[others]).sum(axis=1)
+        nearest = others[np.argsort(-shared, kind="stable")[:NEIGHBORS]].tolist()
+        pairs += [(index, other, seen[index] & seen[other]) for other in nearest]
+    stored, upright = (_likeness(images, pixel, pairs, turn) for turn in (False, True))
     if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
         return None
     return upright > stored
@@ -118,37 +128,22 @@ def project(points: Float64Array, pose: Float64Array, lens: Lens) -> tuple[BoolA
 
 
 def _likeness(
-    images: Sequence[PosedImage],
-    seen: BoolArray,
-    pixel: Float64Array,
-    views: tuple[Int64Array, Int64Array],
-    upright: bool,
+    images: Sequence[PosedImage], pixel: Float64Array, pairs: Sequence[Pair], upright: bool
 ) -> float:
     """Return the correlation of the colors that sparse points have in ambiguous images with the
-    colors of the same points in other images.
-
-    `views` contains the indices of the ambiguous images and of the other images. If there are no
-    other images, ambiguous images are compared with each other. The result is NaN if fewer than
-    `MIN_OBSERVATIONS` colors are available.
-    """
-    chosen, fixed = views
+    colors of the same points in other images. The result is NaN if fewer than `MIN_OBSERVATIONS`
+    colors are available."""
 
     @cache
     def colors(index: int) -> Float64Array:
         return _colors(images[index].read(upright), pixel[index])
 
-    ours, theirs = [], []
-    for index in chosen.tolist():
-        others = fixed if len(fixed) else chosen[chosen != index]
-        shared = (seen[index] & seen[others]).sum(axis=1)
-        for other in others[np.argsort(-shared, kind="stable")[:NEIGHBORS]].tolist():
-            both = seen[index] & seen[other]
-            ours.append(colors(index)[both])
-            theirs.append(colors(other)[both])
-    one, two = (np.concatenate(parts) if parts else np.zeros((0, 3)) for parts in (ours, theirs))
-    if len(one) < MIN_OBSERVATIONS or min(one.std(), two.std()) < 1.0:
+    none = [np.zeros((0, 3))]
+    ours = np.concatenate(none + [colors(index)[both] for index, _, both in pairs])
+    theirs = np.concatenate(none + [colors(other)[both] for _, other, both in pairs])
+    if len(ours) < MIN_OBSERVATIONS or min(ours.std(), theirs.std()) < 1.0:
         return float("nan")
-    return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
+    return float(np.corrcoef(ours.ravel(), theirs.ravel())[0, 1])
 
 
 def _colors(posed: PosedImage, pixel: Float64Array) -> Float64Array:

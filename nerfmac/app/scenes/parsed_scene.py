@@ -27,22 +27,12 @@ class PosedImage(NamedTuple):
     is_upright: bool = True
 
     @classmethod
-    def of(
-        cls,
-        photo: Photo,
-        where: str,
-        lens: Lens,
-        pose: Float64Array,
-        *,
-        name: str = "",
-        depth: DepthImage | None = None,
-        mask: Path | None = None,
-    ) -> Self:
+    def of(cls, photo: Photo, where: str, lens: Lens, pose: Float64Array, name: str = "") -> Self:
         """Create a posed image with the intrinsics scaled to the image size. If the intrinsics have
         the aspect ratio of the stored image but not of the upright image, the EXIF orientation is
         ignored, as some programs do. `where` is the position of the camera in the scene files, for
         the error message. The default name is the file name."""
-        posed = cls(photo, lens, pose, name or photo.path.name, depth, mask)
+        posed = cls(photo, lens, pose, name or photo.path.name)
         for upright in (True, False):
             if posed.fits(upright):
                 return posed.read(upright)

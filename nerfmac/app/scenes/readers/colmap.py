@@ -136,7 +136,7 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
         lens = model.cameras[entry.camera].lens(where)
-        images.append(PosedImage.of(photo, where, lens, entry.camera_to_file, name=entry.name))
+        images.append(PosedImage.of(photo, where, lens, entry.camera_to_file, entry.name))
     tracks = tracks_of(model, [model.images[index] for index in found], images)
     return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 

@@ -147,7 +147,7 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
         lens = lens_of(fields, file, photos[index].size, warned)
         depth = _depth_of(fields, file, folder, warned)
         mask, where = file_of(fields, "mask_path", folder), fields.where
-        posed = PosedImage.of(photos[index], where, lens, poses[index], name=name)
+        posed = PosedImage.of(photos[index], where, lens, poses[index], name)
         images.append(posed._replace(depth=depth, mask=mask))
     return images
 

@@ -56,5 +56,5 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
         width, height = file.count("width", photo.width), file.count("height", photo.height)
         fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
         lens = Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))
-        images.append(PosedImage.of(photo, file.where, lens, pose, depth=depth))
+        images.append(PosedImage.of(photo, file.where, lens, pose)._replace(depth=depth))
     return ParsedScene(str(folder), folder, images)

@@ -66,8 +66,8 @@ def read_record3d(path: Path) -> ParsedScene:
             lens = Lens(width, height, *intrinsics[number])
         pose = pose_of(poses[number][4:], poses[number][:4], where)
         name = f"{number:06d}{photo.path.suffix}"  # Zero-padded, so that names sort by number.
-        depth = _depth(file, photo.path)
-        images.append(PosedImage.of(photo, where, lens, pose, name=name, depth=depth))
+        posed = PosedImage.of(photo, where, lens, pose, name)
+        images.append(posed._replace(depth=_depth(file, photo.path)))
     return ParsedScene(str(path.parent), path.parent, images)
 
 

@@ -60,7 +60,7 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
         with prefix_errors(where if own else str(folder / INTRINSICS)):
             lens = Lens(*photo.size, *(own or matrix[[0, 4, 2, 5]].tolist()))
         depth = phone_depth(folder, f"{number:06d}")
-        images.append(PosedImage.of(photo, where, lens, pose, depth=depth))
+        images.append(PosedImage.of(photo, where, lens, pose)._replace(depth=depth))
     return ParsedScene(str(folder), folder, images)
 
 

@@ -60,7 +60,7 @@ def read_tum_rgbd(folder: Path) -> ParsedScene:
         nearest, depth = _nearest(depth_times, float(time)), None
         if nearest is not None and (folder / depths[nearest][1]).is_file():
             depth = DepthImage(folder / depths[nearest][1], UNIT, farthest=SENSOR_RANGE)
-        images.append(PosedImage.of(photo, where, lens, pose, depth=depth))
+        images.append(PosedImage.of(photo, where, lens, pose)._replace(depth=depth))
     return ParsedScene(str(folder), folder, images)
 
 
