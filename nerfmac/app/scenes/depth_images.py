@@ -65,7 +65,8 @@ class DepthImage:
         sure: Value of the highest confidence in the confidence image.
         farthest: Maximum distance that the sensor measures reliably.
         size: Width and height of a file without a header.
-        reading: Interpretation of the values, whose factor `unit` contains.
+        along_rays: Whether values are distances along the rays.
+        marker: Smallest stored value that marks unknown depth, or None.
 
     Lengths are in the units of the camera poses.
     """
@@ -76,11 +77,13 @@ class DepthImage:
     sure: int = LEVELS
     farthest: float = float("inf")
     size: tuple[int, int] | None = None
-    reading: DepthReading = AS_STORED
+    along_rays: bool = False
+    marker: float | None = None
 
     def read_as(self, reading: DepthReading) -> DepthImage:
         """Return a copy with another interpretation of its values."""
-        return replace(self, unit=self.unit * reading.factor, reading=reading)
+        unit, along_rays, marker = self.unit * reading.factor, reading.along_rays, reading.marker
+        return replace(self, unit=unit, along_rays=along_rays, marker=marker)
 
     def scaled(self, factor: float) -> DepthImage:
         """Return a copy with lengths in units that are smaller by `factor`."""
@@ -100,8 +103,8 @@ class DepthImage:
         values = values.astype(np.float32)
         depth = np.nan_to_num(values * np.float32(self.unit), posinf=0.0)
         known = (depth > 0) & (depth <= self.farthest)
-        if self.reading.marker is not None:
-            known &= values < self.reading.marker
+        if self.marker is not None:
+            known &= values < self.marker
         confidence = np.ones_like(depth)
         if self.confidence is not None:
             levels = _values(self.confidence, self.size, np.uint8)
@@ -109,7 +112,7 @@ class DepthImage:
                 found = f"{self.confidence} has {levels.shape[1]}x{levels.shape[0]} pixels"
                 raise InputError(f"{found}; expected {width}x{height}, the size of its depth image")
             confidence = np.minimum(levels.astype(np.float32) / self.sure, 1.0)
-        if self.reading.along_rays:
+        if self.along_rays:
             depth /= np.maximum(along_rays(np.ones_like(depth), lens), np.float32(1.0))
         return np.where(known, depth, 0.0), np.where(known, confidence, 0.0)
 
