@@ -75,7 +75,7 @@ def test_elements_may_be_in_any_order_in_memory(array):
 
 def test_an_array_with_several_axes_is_copied_in_row_major_order():
     text = SCALE.replace("FACTOR", "3.0f").replace("uint(count)", "24")
-    axes = {name: (mx.float32, "a", "b", "c") for name in "xy"}
+    axes = dict.fromkeys("xy", (mx.float32, "a", "b", "c"))
     made = Kernel("scale", "scale", {"x": axes["x"]}, {"y": axes["y"]}, source=text)
     array = mx.arange(48.0).reshape(4, 6, 2)[:, ::2].transpose(1, 2, 0)
     (y,) = made(array, grid=(24, 1, 1), template=[("POWER", 1)])
