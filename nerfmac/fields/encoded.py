@@ -15,8 +15,7 @@ import mlx.core as mx
 from nerfmac.backend import runs_kernel, working_dtype
 from nerfmac.backend.apple import features_per_launch
 from nerfmac.common import InputError
-from nerfmac.config import Config, NetworkConfig
-from nerfmac.config.fields import WIDEST_FEATURES
+from nerfmac.config import WIDEST_FEATURES, Config, NetworkConfig
 from nerfmac.fields.encodings import Encoding, HashGrid, encoding_of
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
 from nerfmac.geometry import Bounds, Rays, Samples

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nerfmac.common import Float64Array
-from nerfmac.config import AUTO, PRESETS, Config, override
-from nerfmac.config.sampling import NEAR
+from nerfmac.config import AUTO, NEAR, PRESETS, Config, override
 from nerfmac.geometry import Bounds, Camera, Cameras, Views, near_plane
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 
