@@ -83,10 +83,10 @@ def for_pace(config: Config, steps: float | None = math.inf) -> Config:
         "march": {"max_samples": samples},
         "grid": {"log2_entries": entries},
         "optimizer": {"average": PACED_AVERAGE},
-        "train": {"grow_at": GROW_AT if is_open else 0},
     }
-    changed = {group for group in usual if given[group] != usual[group]}
-    return override(config, **{name: chosen[name] for name in chosen.keys() - changed})
+    unchanged = {name: chosen[name] for name in chosen if given[name] == usual[name]}
+    grow_at = config.train.grow_at or (GROW_AT if is_open else 0)
+    return override(config, **unchanged, train={"grow_at": grow_at})
 
 
 def sizes(config: Config) -> dict[str, Any]:
