@@ -49,6 +49,7 @@ CEILINGS = {
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 MOST_TEST_LINES = 29_380
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
@@ -203,18 +204,11 @@ def _imported_modules(path: Path, modules: set[str]) -> set[str]:
     return found & modules
 
 
-def hidden(package: Path) -> list[str]:
-    """Return the modules that a value of the same name in their package's `__init__` hides."""
-    found = []
-    for path in sorted(package.rglob("*.py")):
-        door, _, name = _module_name(path, package).rpartition(".")
-        if door and not isinstance(vars(import_module(door)).get(name, pytest), ModuleType):
-            found.append(f"{door}.{name}")
-    return found
-
-
 def test_no_door_hides_a_module_of_its_package():
-    assert hidden(PACKAGE) == []
+    names = [_module_name(path, PACKAGE) for path in sorted(PACKAGE.rglob("*.py"))]
+    doors = {name: import_module(name.rpartition(".")[0] or name) for name in names}
+    shown = {name: vars(door).get(name.rpartition(".")[2], door) for name, door in doors.items()}
+    assert [name for name, value in shown.items() if not isinstance(value, ModuleType)] == []
 
 
 def too_long(root: Path) -> list[str]:
@@ -234,8 +228,7 @@ def test_imports_point_down_and_never_in_a_circle():
 
 
 def loaded_by(module: str) -> list[str]:
-    code = f"import sys, {module}; print(*sys.modules)"
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return [name for name in printed.split() if name.partition(".")[0] == "nerfmac"]
 
@@ -263,8 +256,7 @@ def _code_lines(path: Path) -> int:
     text = path.read_text(encoding="utf-8")
     lines = len(text.splitlines())
     if path.suffix == ".py":
-        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-        lines -= sum(_docstring_lines(node) for node in nodes(text) if isinstance(node, functions))
+        lines -= sum(_docstring_lines(node) for node in nodes(text) if isinstance(node, FUNCTIONS))
     return lines
 
 
@@ -322,8 +314,7 @@ def large_classes(folder: Path) -> list[str]:
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):
-                functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-                names = {each.name for each in node.body if isinstance(each, functions)}
+                names = {each.name for each in node.body if isinstance(each, FUNCTIONS)}
                 if len(names) > MOST_METHODS:
                     found.append(f"{path.name}: {node.name}, {len(names)} methods")
     return found
@@ -339,8 +330,7 @@ def overloaded(package: Path) -> list[str]:
     for path in sorted(package.rglob("*.py")):
         for node in nodes(path.read_text(encoding="utf-8")):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                named = node.args
-                parameters = [*named.posonlyargs, *named.args, *named.kwonlyargs]
+                parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
                 count = len([each for each in parameters if each.arg not in ("self", "cls")])
                 if count > MOST_PARAMETERS:
                     found.append(f"{path.relative_to(package)}: {node.name}")

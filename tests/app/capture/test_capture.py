@@ -150,23 +150,19 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
 
 
 @pytest.mark.parametrize(
-    ("of", "where", "kept"),
+    ("where", "kept"),
     [
-        (
-            inputs,
-            "take_images",
-            "completed work is in garden; run the same command again to continue",
-        ),
-        (Source, "without_copies", "nothing was saved"),
+        ("take_images", "completed work is in garden; run the same command again to continue"),
+        ("without_copies", "nothing was saved"),
     ],
 )
 def test_an_interrupted_capture_says_in_one_line_what_is_kept(
-    photos, tmp_path, capfd, monkeypatch, of, where, kept
+    photos, tmp_path, capfd, monkeypatch, where, kept
 ):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(of, where, interrupt)
+    monkeypatch.setattr(Source if where == "without_copies" else inputs, where, interrupt)
     monkeypatch.chdir(photos.parent)
     photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130

@@ -17,10 +17,10 @@ SHELL = RANDOM.normal(size=(300, 3))
 SHELL /= np.linalg.norm(SHELL, axis=1, keepdims=True)
 
 
-def ring(count: int = 36) -> list[np.ndarray]:
-    """Cameras at distance 2 from an object of side 0.5."""
-    angles = 2 * np.pi * np.arange(count) / count
-    eyes = np.stack([1.9 * np.cos(angles), 1.9 * np.sin(angles), np.full(count, 0.6)], axis=1)
+def ring(count: int = 36, far: float = 1.9, high: float = 0.6, first: float = 0) -> list:
+    """Cameras around an object of side 0.5, by default at distance 2, a little above."""
+    angles = first + 2 * np.pi * np.arange(count) / count
+    eyes = np.stack([far * np.cos(angles), far * np.sin(angles), np.full(count, high)], axis=1)
     return [Camera.look_at(eye, (0, 0, 0), (0, 0, 1), LENS).pose.astype(float) for eye in eyes]
 
 
@@ -74,16 +74,8 @@ NOISE = np.random.default_rng(3)
 VASE = 0.3 * NOISE.normal(size=(1000, 3)) * (0.5, 1.0, 0.7)
 
 
-def poses(count: int = 12) -> list[np.ndarray]:
-    """Cameras 3 away from the middle, around it and a little above."""
-    angles = 0.2 + 2 * np.pi * np.arange(count) / count
-    eyes = np.stack([2.9 * np.cos(angles), 2.9 * np.sin(angles), np.full(count, 0.77)], axis=1)
-    return [Camera.look_at(eye, (0, 0, 0), (0, 0, 1), LENS).pose.astype(float) for eye in eyes]
-
-
 def extent(points: np.ndarray) -> float:
-    tangents = [LENS.tangents] * 12
-    return fit(poses(), False, "here", points=points, tangents=tangents).extent
+    return placed(ring(12, 2.9, 0.77, 0.2), points).extent
 
 
 def wall(radius: float, count: int) -> np.ndarray:
