@@ -13,9 +13,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import inputs
 from nerfmac.app.capture.findings import CONTRADICTIONS, RefusedError, Verdict
-from nerfmac.app.capture.panorama import refuse_panoramas
 from nerfmac.app.capture.scene_files import copy_model, write_scene
-from nerfmac.app.capture.source import Source
+from nerfmac.app.capture.source import Source, refuse_panoramas
 from nerfmac.app.capture.stages import step_name
 from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.video import report_conversions

@@ -301,22 +301,18 @@ def _warn_of_unused(parsed: ParsedScene) -> None:
     photos = [image.photo.path for image in parsed.images]
     used = {path.resolve() for path in (*photos, *parsed.unused)}
     folders = dict.fromkeys(path.parent for path in photos)
-    files = [folder / name for folder in folders for name in _photos_in(folder)]
+    names = {folder: without_masks(sorted(os.listdir(folder))) for folder in folders}
+    files = [folder / name for folder in folders for name in names[folder]]
+    files = [path for path in files if not OTHER_IMAGES.search(path.stem)]
     unused = [path for path in files if path.resolve() not in used]
     if unused:
         what = f"{len(unused)} of {len(files)} images have no camera in {parsed.source}"
         log.warning(f"{what} and are skipped, such as {unused[0]}")
     listed = {index for part in (parsed.splits or {}).values() for index in part}
     if parsed.splits is not None and len(listed) < len(parsed.images):
-        names = [image.name for i, image in enumerate(parsed.images) if i not in listed]
-        what = f"{len(names)} of {len(parsed.images)} images are in no split of {parsed.source}"
-        log.warning(f"{what} and are not used, such as {names[0]!r}")
-
-
-def _photos_in(folder: Path) -> list[str]:
-    """Return the names of the images in a folder, without masks, depth maps, and normal maps."""
-    names = without_masks(sorted(os.listdir(folder)))
-    return [name for name in names if not OTHER_IMAGES.search(Path(name).stem)]
+        rest = [image.name for i, image in enumerate(parsed.images) if i not in listed]
+        what = f"{len(rest)} of {len(parsed.images)} images are in no split of {parsed.source}"
+        log.warning(f"{what} and are not used, such as {rest[0]!r}")
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:

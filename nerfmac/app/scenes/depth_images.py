@@ -132,11 +132,6 @@ def is_depth_map(path: Path) -> bool:
     return False
 
 
-def has_8_bits(path: Path) -> bool:
-    """Return whether a file is a PNG or TIFF file, but no depth map."""
-    return path.suffix.lower() in PIXEL_FILES and not is_depth_map(path)
-
-
 def depth_beside(folder: Path, stem: str, **attributes: Any) -> DepthImage | None:
     """Return the depth image with the file name `stem` in a folder, or None if it does not exist.
     `attributes` are the attributes of `DepthImage`."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.scenes import depth_images
-from nerfmac.app.scenes.depth_images import AS_STORED, DepthReading
+from nerfmac.app.scenes.depth_images import AS_STORED, PIXEL_FILES, DepthReading, is_depth_map
 from nerfmac.app.scenes.orientation import project
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.common import BoolArray, Float32Array, Float64Array, log
@@ -99,7 +99,7 @@ def with_usable_depth(images: Sequence[PosedImage], where: str) -> list[PosedIma
     for depth in (image.depth for image in images if image.depth):
         if not depth.path.is_file():
             ignored[depth] = "do not exist and are ignored"
-        elif depth_images.has_8_bits(depth.path):
+        elif depth.path.suffix.lower() in PIXEL_FILES and not is_depth_map(depth.path):
             ignored[depth] = "have only 8 bits per pixel instead of 16 and are ignored"
     for why, count in Counter(ignored.values()).items():
         first = next(depth.path for depth in ignored if ignored[depth] == why)

@@ -33,6 +33,8 @@ class PosedImage(NamedTuple):
         ignored, as some programs do. `where` is the position of the camera in the scene files, for
         the error message. The default name is the file name."""
         posed = cls(photo, lens, pose, name or photo.path.name)
+        if lens.size == photo.size:
+            return posed
         for upright in (True, False):
             if posed.fits(upright):
                 return posed.read(upright)

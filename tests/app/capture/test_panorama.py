@@ -6,7 +6,7 @@ from PIL import Image, PngImagePlugin
 
 from nerfmac import CaptureOptions, InputError
 from nerfmac.app.capture import capture, capture_scene
-from nerfmac.app.capture.panorama import has_spherical_tag, is_panorama
+from nerfmac.app.capture.source import has_spherical_tag, is_panorama
 from nerfmac.app.video.encoding import write_video
 
 

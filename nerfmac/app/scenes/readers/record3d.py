@@ -37,11 +37,8 @@ has unpacked and packed the archive again."""
 
 def metadata_of(folder: Path) -> Path | None:
     """Return the metadata file of the Record3D capture in `folder`, or None."""
-    for name in ("metadata", "metadata.json"):
-        path = folder / name
-        if path.is_file() and b'"poses"' in path.read_bytes():
-            return path
-    return None
+    files = filter(Path.is_file, (folder / "metadata", folder / "metadata.json"))
+    return next((path for path in files if b'"poses"' in path.read_bytes()), None)
 
 
 def read_record3d(path: Path) -> ParsedScene:
