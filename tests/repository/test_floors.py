@@ -31,7 +31,7 @@ CEILINGS = {
     "rendering": 778,
     "refine": 371,
     "training": 1302,
-    "scenes": 3699,
+    "scenes": 3696,
     "paths": 780,
     "datasets": 249,
     "capture": 2388,

@@ -301,13 +301,11 @@ def check_keys(files: Sequence[Fields], frames: Sequence[Fields]) -> None:
         for key, expected in REFUSED.items():
             if _has_effect(fields.values.get(key)):
                 raise fields.wrong(key, expected)
-    for key, explanation in REPORTED.items():
-        if any(_has_effect(fields.values.get(key)) for fields in every):
-            log.warning(f"{where}: {key} is ignored; {explanation}")
-    for key, explanation in REPORTED_IF_VARYING.items():
-        values = [frame.values.get(key) for frame in frames]
-        if any(value != values[0] for value in values):
-            log.warning(f"{where}: {key} is ignored; {explanation}")
+    ignored = [key for key in REPORTED if any(_has_effect(f.values.get(key)) for f in every)]
+    values = {key: [frame.values.get(key) for frame in frames] for key in REPORTED_IF_VARYING}
+    ignored += [key for key, some in values.items() if any(value != some[0] for value in some)]
+    for key in ignored:
+        log.warning(f"{where}: {key} is ignored; {(REPORTED | REPORTED_IF_VARYING)[key]}")
     unknown = {key for fields in every for key in fields.values if key not in KNOWN}
     for fields in every:
         for key in sorted(unknown & fields.values.keys()):
