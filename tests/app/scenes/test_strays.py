@@ -34,8 +34,7 @@ def strewn(count: int, far: float) -> list[np.ndarray]:
 
 
 def placed(poses: list[np.ndarray], points: np.ndarray | None = THING) -> Placement:
-    tangents = [LENS.tangents] * len(poses)
-    return fit(poses, False, "here", points=points, tangents=tangents)
+    return fit(poses, False, "here", points=points, tangents=[LENS.tangents] * len(poses))
 
 
 @pytest.mark.parametrize("far", [40.0, 400.0])
@@ -74,10 +73,6 @@ NOISE = np.random.default_rng(3)
 VASE = 0.3 * NOISE.normal(size=(1000, 3)) * (0.5, 1.0, 0.7)
 
 
-def extent(points: np.ndarray) -> float:
-    return placed(ring(12, 2.9, 0.77, 0.2), points).extent
-
-
 def wall(radius: float, count: int) -> np.ndarray:
     """Points all around, as high as the cameras look."""
     angles = 2 * np.pi * np.arange(count) / count
@@ -86,9 +81,10 @@ def wall(radius: float, count: int) -> np.ndarray:
 
 
 def test_few_points_on_the_walls_make_the_cube_as_large_as_the_room():
-    assert extent(VASE) == 4.0
+    cameras = ring(12, 2.9, 0.77, 0.2)
+    assert placed(cameras, VASE).extent == 4.0
     for radius, side in ((5.5, 4.0), (8.0, 8.0), (14.0, 16.0), (90.0, 16.0)):
-        assert extent(np.concatenate([VASE, wall(radius, 30)])) == side
+        assert placed(cameras, np.concatenate([VASE, wall(radius, 30)])).extent == side
 
 
 __all__ = ["photos", "solved", "somewhere"]

@@ -11,8 +11,11 @@ import pytest
 
 from nerfmac.app.video import encoding, render_video, write_video
 from nerfmac.app.video.frames import SideBySide
+from nerfmac.app.video.rendering import video_size
+from nerfmac.backend.device import pretended
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
+from nerfmac.geometry import Lens
 from tests.app.video.ball import FRONT
 from tests.decoding import decoded
 from tests.killed import half_written
@@ -253,3 +256,17 @@ def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
     assert found["/moov"][0] < found["/mdat"][0]
     assert not set(boxes(flat)) - set(found)
     assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
+
+
+@pytest.mark.parametrize(
+    ("device", "photo", "size"),
+    [
+        ("cpu", (1920, 1080), (720, 404)),
+        ("cpu", (600, 900), (480, 720)),
+        ("cpu", (401, 300), (401, 300)),
+        ("metal", (1920, 1080), (1920, 1080)),
+    ],
+)
+def test_a_video_on_a_cpu_is_smaller_than_large_photos(device, photo, size):
+    with pretended(device):
+        assert video_size(Lens(*photo, 500.0, 500.0, 10.0, 10.0)) == size
