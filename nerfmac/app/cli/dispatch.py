@@ -17,8 +17,7 @@ from nerfmac.app.cli.printing import (
     until_closed,
     with_flag,
 )
-from nerfmac.backend import from_environment, in_words, refuse_windows
-from nerfmac.backend.build import BuildError
+from nerfmac.backend import BuildError, from_environment, in_words, refuse_windows
 from nerfmac.common import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError

@@ -28,9 +28,7 @@ import numpy.typing as npt
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
-from nerfmac.backend import to_numpy
-from nerfmac.backend.memory import host_memory_bytes
-from nerfmac.backend.watchdog import confirm
+from nerfmac.backend import confirm, host_memory_bytes, to_numpy
 from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
 from nerfmac.config.rendering import Box

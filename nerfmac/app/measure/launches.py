@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.measure.timing import Bar
-from nerfmac.app.run import Training
 from nerfmac.backend import kernel, pretended, uncompiled
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
-from nerfmac.training.goal import Goal
 from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -184,14 +181,6 @@ _TYPES = {
     **{"scaling.good": mx.int32, "scaling.skipped": mx.int32},
 }
 """Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
-
-
-def trained(training: Training, steps: int) -> Training:
-    """Train to a total number of steps with a progress bar, and return the training."""
-    with Bar("training", steps, "steps") as bar:
-        for report in training.fit(Goal(steps=steps)):
-            bar.reach(report.state.step)
-    return training
 
 
 def recorded_launches(

@@ -7,32 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import atan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.parts import (
-    STAGES,
-    Host,
-    Part,
-    WholeStep,
-    host_of,
-    parts,
-    stages,
-    take_steps,
-    time_launch,
-    time_step,
-)
-from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings
+from nerfmac.app.measure.parts import STAGES, Part, WholeStep, parts, stages, time_launch, time_step
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings, quartiles
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import current_device, references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
-from nerfmac.common import InputError, Timeline, as_json, interval, recording
+from nerfmac.common import Entry, InputError, Timeline, as_json, interval, recording
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.geometry import Camera, Lens
+from nerfmac.training.goal import Goal
 
 SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
@@ -48,6 +39,55 @@ ms: median of the kernel's launches, repeated without the rest of the step; shar
 MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10^6 atomic
 additions; of limit: rate of bytes or operations / this machine's highest, whichever is larger. A
 second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
+
+
+class Host(NamedTuple):
+    """Time that the host spends per training step."""
+
+    step: Timing  # from the beginning of a step to the beginning of the next step
+    work: Timing  # building the graph of the step, including its share of occupancy updates
+    launch: Timing  # starting the computation; on a busy CPU, this includes waiting
+    wait: Timing  # waiting for the device
+    steps: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the host times as JSON values, in milliseconds."""
+        *timings, steps = self._asdict().items()
+        return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
+
+
+def take_steps(training: Training, steps: int) -> Timeline:
+    """Train for `steps` additional steps and record their timeline."""
+    with recording() as timeline:
+        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
+            pass
+    return timeline
+
+
+def host_of(timeline: Timeline) -> Host:
+    """Compute the host times of the steps in a timeline, without the last of several steps. A
+    report counts as waiting, because the host reads results of the device."""
+    entries = sorted(timeline.entries, key=lambda entry: entry.start)
+    begins = [entry.start for entry in entries if entry.name == "step"]
+    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
+    spans = list(zip(begins, ends, strict=False))
+    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
+    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
+    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
+    return Host(
+        step=quartiles(whole),
+        work=quartiles(whole - waits - launches),
+        launch=quartiles(launches),
+        wait=quartiles(waits),
+        steps=len(spans),
+    )
+
+
+def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
+    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
+    begin, end = span
+    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
+    return sum(entry.seconds for entry in inside)
 
 
 @dataclass(frozen=True)

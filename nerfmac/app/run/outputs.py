@@ -21,11 +21,9 @@ from nerfmac.app.run.refinement_report import refinement_summary
 from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
-from nerfmac.backend import Traces, to_numpy
+from nerfmac.backend import Traces, confirm, to_numpy, variants_here
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
-from nerfmac.backend.variants import variants_here
-from nerfmac.backend.watchdog import confirm
 from nerfmac.common import (
     Fields,
     Float64Array,

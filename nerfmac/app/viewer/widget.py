@@ -23,8 +23,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.export import joined_modules
-from nerfmac.app.paths import CameraPath
-from nerfmac.app.paths.view import View
+from nerfmac.app.paths import CameraPath, View
 from nerfmac.app.run import CONFIGURED, HeldOut, Run, Training, check_unused, is_run, read_history
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
