@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
-from nerfmac.app.cli.shared_options import (
-    DeviceFlag,
-    MeasuringFlags,
-    Preset,
-    RunFlags,
-    SceneFlags,
-)
+from nerfmac.app.cli.shared_options import DeviceFlag, Preset, RunFlags, SceneFlags
 from nerfmac.config import Config
 from nerfmac.config.presets import Model
 from nerfmac.config.rendering import Box, Color, RenderOptions, VideoOptions, box, color
@@ -215,7 +209,7 @@ class Info(DeviceFlag):
 
 
 @dataclass(frozen=True)
-class Profile(MeasuringFlags):
+class Profile(DeviceFlag, SceneFlags):
     """Measure the training step time by stage and kernel, on the device and on the host, and the
     time of rendering an image."""
 
@@ -236,6 +230,12 @@ class Profile(MeasuringFlags):
     model: Model = "hash"
     """Model for profiling a scene. hash uses a hash encoding and small MLPs. vanilla is the
     original NeRF."""
+    preset: Preset = "auto"
+    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
+    seconds: Annotated[float, Range(0.01)] = 1.0
+    """Approximate time per measurement in seconds. Longer measurements are less noisy."""
+    json: Annotated[Path | None, Written("FILE")] = None
+    """Also write the measurements to this JSON file."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from nerfmac.app.cli.declared import POSITIONAL
 from nerfmac.app.cli.parsing import part_of
 from nerfmac.common import InputError
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.config.settings import Range, Written
 
 Device = Literal["auto", "metal", "cuda", "cpu"]
 Preset = Literal["auto", "tiny", "small", "base", "big"]
@@ -52,15 +51,3 @@ class RunFlags(DeviceFlag):
 
     run: Annotated[Path, POSITIONAL] = field(kw_only=True)
     """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-
-
-@dataclass(frozen=True)
-class MeasuringFlags(DeviceFlag, SceneFlags):
-    """Options of commands that measure the speed of this machine."""
-
-    preset: Preset = "auto"
-    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
-    seconds: Annotated[float, Range(0.01)] = 1.0
-    """Approximate time per measurement in seconds. Longer measurements are less noisy."""
-    json: Annotated[Path | None, Written("FILE")] = None
-    """Also write the measurements to this JSON file."""

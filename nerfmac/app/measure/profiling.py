@@ -48,12 +48,6 @@ class Host(NamedTuple):
     work: Timing  # building the graph of the step, including its share of occupancy updates
     launch: Timing  # starting the computation; on a busy CPU, this includes waiting
     wait: Timing  # waiting for the device
-    steps: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the host times as JSON values, in milliseconds."""
-        *timings, steps = self._asdict().items()
-        return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
 
 
 def take_steps(training: Training, steps: int) -> Timeline:
@@ -79,7 +73,6 @@ def host_of(timeline: Timeline) -> Host:
         work=quartiles(whole - waits - launches),
         launch=quartiles(launches),
         wait=quartiles(waits),
-        steps=len(spans),
     )
 
 
@@ -107,7 +100,7 @@ class Profile:
     def to_json(self) -> dict[str, Any]:
         """Return the profile as JSON values, with times in milliseconds."""
         config, whole = self.run.config, self.whole
-        by_stage = {name: _sum(some) for name, some in stages(self.parts).items()}
+        host = {f"{name}_ms": timing._asdict() for name, timing in self.host._asdict().items()}
         step = {
             "ms": whole.step._asdict(),
             "rays": whole.state.rays,
@@ -115,7 +108,7 @@ class Profile:
             "rays_per_second": whole.rays_per_second,
             "samples_per_second": whole.samples_per_second,
             "parts": [part.to_json(self.ceilings) for part in self.parts],
-            "stages_ms": by_stage,
+            "stages_ms": {name: _sum(some) for name, some in stages(self.parts).items()},
             "sum_ms": _sum(self.parts),
         }
         return {
@@ -125,7 +118,7 @@ class Profile:
             "after_steps": whole.state.step,
             "ceilings": self.ceilings._asdict(),
             "launch_ms": self.launch._asdict(),
-            "host": self.host.to_json(),
+            "host": {"steps": self.host.step.calls, **host},
             "image": {"side": self.image[0], "ms": self.image[1]._asdict()},
             "references": self.references,
             "step": step,
