@@ -16,14 +16,8 @@ from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.snapshots.reading import open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.common import (
-    InputError,
-    appearing,
-    appearing_if,
-    check_replaceable,
-    user_path,
-    write_json,
-)
+from nerfmac.common import InputError, appearing, appearing_if, user_path, write_json
+from nerfmac.common.files import check_replaceable
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.method import Method
 

@@ -6,17 +6,8 @@ from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene
 from nerfmac.app.scenes.record import is_run as is_run
-from nerfmac.common import (
-    LOCK,
-    Fields,
-    InputError,
-    as_json,
-    check_free,
-    read_as,
-    read_fields,
-    visible_names,
-    write_json,
-)
+from nerfmac.common import LOCK, InputError, check_free, visible_names, write_json
+from nerfmac.common.json_reader import Fields, as_json, read_as, read_fields
 
 SCHEMA = 2  # Version of the contents of scene.json.
 BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
@@ -59,16 +50,6 @@ def check_unused(folder: Path) -> None:
             "(nerfmac.resume), or choose another folder"
         )
     check_free(folder)
-
-
-def check_saved(folder: Path) -> None:
-    """Raise `InputError` unless `folder` contains a run with a checkpoint."""
-    read_scene(folder)
-    if not checkpoint_mark(folder):
-        raise InputError(
-            f"{folder} has no checkpoint, because its training stopped before the first one; "
-            "train again without --resume"
-        )
 
 
 @contextmanager

@@ -25,27 +25,11 @@ from nerfmac.app.run.training import Training
 from nerfmac.backend import Traces, confirm, to_numpy, variants_here
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
-from nerfmac.common import (
-    Fields,
-    Float64Array,
-    InputError,
-    appearing,
-    as_json,
-    duration,
-    read_fields,
-    write_json,
-)
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE, Float64Array, InputError, appearing, duration, write_json
+from nerfmac.common.json_reader import Fields, as_json, read_fields
 from nerfmac.config.scenes import described
-from nerfmac.geometry import (
-    Camera,
-    Cameras,
-    GroundPlane,
-    Rays,
-    distances_of,
-    rays_through,
-    scene_ground_plane,
-)
+from nerfmac.geometry import Camera, Cameras, Rays, distances_of, rays_through
+from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
 from nerfmac.ranks import current_ranks
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes

@@ -26,16 +26,8 @@ from nerfmac.app.run.refinement_report import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import check_same
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import (
-    Float64Array,
-    InputError,
-    checks,
-    interval,
-    make_folder,
-    read_json,
-    user_path,
-    write_json,
-)
+from nerfmac.common import Float64Array, InputError, checks, interval, make_folder, user_path
+from nerfmac.common.files import read_json, write_json
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry import Camera, Views
 from nerfmac.ranks import current_ranks

@@ -12,16 +12,8 @@ import numpy as np
 
 from nerfmac.app.capture import captured
 from nerfmac.app.inspection import training_findings
-from nerfmac.app.run.configuration import (
-    CONFIGURED,
-    check_goal,
-    check_memory,
-    check_method,
-    config_of,
-    limited,
-    needed_memory,
-    what_to_lower,
-)
+from nerfmac.app.run import configuration
+from nerfmac.app.run.configuration import CONFIGURED, check_goal, check_method, config_of, limited
 from nerfmac.app.run.folder import check_unused, read_scene
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
@@ -281,7 +273,7 @@ def resume_training(
     else:
         training = Training(Run.load(folder, scene, method=method))
     run = training.run
-    check_memory(run.model, scene)
+    configuration.check_memory(run.model, scene)
     _check_test_images(scene, progress=progress and is_first)
     return training
 
@@ -339,8 +331,8 @@ def _explained(training: Training, goal: Goal) -> Iterator[None]:
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]
         elif isinstance(error, RuntimeError) and is_out_of_memory(error):
-            needed = needed_memory(run.model, run.images())
-            notes = [saved, f"reduce {what_to_lower(needed)}"]
+            needed = configuration.needed_memory(run.model, run.images())
+            notes = [saved, f"reduce {configuration.what_to_lower(needed)}"]
         elif isinstance(error, RuntimeError) and not isinstance(error, LostRankError):
             notes = notes if in_words(error) else []
         for note in notes:
