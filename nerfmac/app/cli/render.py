@@ -10,12 +10,9 @@ from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import MAX_FRAMES, Render
 from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import is_snapshot
-from nerfmac.app.snapshots.reading import open_run
-from nerfmac.app.video import check_video, render_video, video_size
-from nerfmac.app.video.encoding import VIDEOS, even
+from nerfmac.app.snapshots import is_snapshot, open_run
+from nerfmac.app.video import VIDEOS, check_output, check_video, even, render_video, video_size
 from nerfmac.app.video.frames import CameraSamples, blurred
-from nerfmac.app.video.rendering import check_output
 from nerfmac.backend import choose_device
 from nerfmac.common import InputError, checks
 from nerfmac.config import rendering

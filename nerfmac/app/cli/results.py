@@ -4,16 +4,12 @@ from typing import Any
 
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export
-from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for
-from nerfmac.app.export.pages import worst
+from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for, worst
 from nerfmac.app.export.shape_files import need_libraries
-from nerfmac.app.run import CONFIGURED, Run, surface_quality
-from nerfmac.app.run.folder import read_scene
+from nerfmac.app.run import CONFIGURED, Lpips, Run, read_scene, surface_quality
 from nerfmac.app.run.outputs import mean_quality, protocol, quality, surface_summary
-from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.scenes import read_again
-from nerfmac.app.snapshots import is_snapshot, load_snapshot
-from nerfmac.app.snapshots.reading import open_run
+from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
 from nerfmac.common import InputError, appearing, appearing_if, user_path, write_json

@@ -14,8 +14,7 @@ from typing import Any
 from nerfmac.app.cli.options import Train
 from nerfmac.app.cli.parsing import built
 from nerfmac.app.cli.shared_options import Device, Preset
-from nerfmac.app.run import CONFIGURED, Outputs, Run, Training
-from nerfmac.app.run.configuration import check_goal
+from nerfmac.app.run import CONFIGURED, Outputs, Run, Training, check_goal
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, limit_memory, memory_bytes, uncompiled

@@ -19,9 +19,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.export.source import check_extension
-from nerfmac.app.run import Run
-from nerfmac.app.run.perceptual import Lpips
-from nerfmac.common import Float32Array, appearing
+from nerfmac.app.run import Lpips, Run
+from nerfmac.common import Float32Array, UInt8Array, appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality
 from nerfmac.rendering.renderer import to_bytes
@@ -138,9 +137,15 @@ def figure(image: Float32Array, caption: str) -> str:
 
 def jpeg_url(image: Float32Array, **options: Any) -> str:
     """Return a data URL with an image (h, w, 3) in [0, 1] as a JPEG, with options of Pillow."""
+    jpeg = encode_jpeg(to_bytes(image), **options)
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+
+
+def encode_jpeg(rgb: UInt8Array, quality: int, **options: Any) -> bytes:
+    """Encode pixels, uint8 (h, w, 3), as JPEG with a quality from 1 to 95 and options of Pillow."""
     file = io.BytesIO()
-    Image.fromarray(to_bytes(image)).save(file, "JPEG", **options)
-    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+    Image.fromarray(rgb).save(file, "JPEG", quality=quality, **options)
+    return file.getvalue()
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Float32Array:

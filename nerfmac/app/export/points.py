@@ -9,8 +9,7 @@ import numpy.typing as npt
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.shape_files import write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
-from nerfmac.app.run import Run
-from nerfmac.app.run.outputs import random_rays
+from nerfmac.app.run import Run, random_rays
 from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.common.arrays import Float32Array, Float64Array, UInt8Array
 from nerfmac.config.rendering import Box

@@ -53,7 +53,7 @@ def check_unused(folder: Path) -> None:
 
 
 @contextmanager
-def beginning(folder: Path) -> Iterator[None]:
+def first_save(folder: Path) -> Iterator[None]:
     """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
     removed. If the folder already contains the checkpoint of another run, `InputError` is raised.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
-from nerfmac.app.run.refinement_report import refinement_summary
+from nerfmac.app.run.refinements import refinement_summary
 from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training

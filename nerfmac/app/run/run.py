@@ -22,7 +22,7 @@ from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.run.history import History, read_notes
 from nerfmac.app.run.perceptual import Lpips
-from nerfmac.app.run.refinement_report import refinement_report
+from nerfmac.app.run.refinements import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.record import check_same
 from nerfmac.backend.watchdog import confirm

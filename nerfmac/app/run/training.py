@@ -57,7 +57,7 @@ class Training:
         run_folder.check_unused(folder)
         training = cls(run, folder)
         run.name = folder.resolve().name
-        with training.locked(), run_folder.beginning(folder):
+        with training.locked(), run_folder.first_save(folder):
             training.save()
         return training
 

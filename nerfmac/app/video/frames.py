@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
-from nerfmac.app.run import Run
-from nerfmac.app.run.pace import seconds_per_pixel
+from nerfmac.app.run import Run, seconds_per_pixel
 from nerfmac.backend import resumed, to_numpy
 from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions

@@ -33,8 +33,7 @@ OFFERED = 180.0  # Approximate rendering time in seconds with the offered size.
 MIN_SIDE = 64  # Minimum of the longer side in pixels that is offered.
 
 log = logging.getLogger("nerfmac")
-
-Item = TypeVar("Item")
+Shown = TypeVar("Shown")
 
 
 @awake()
@@ -242,7 +241,7 @@ def _rendered(
     yield from _bar(images, len(frames), progress, len(frames) - len(numbers))
 
 
-def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
+def _bar(items: Iterator[Shown], total: int, progress: bool, done: int = 0) -> Generator[Shown]:
     """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
     generator ends the line of the bar, so that an error is printed on a new line."""
     yield from tqdm(

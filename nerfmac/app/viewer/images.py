@@ -31,7 +31,7 @@ from nerfmac.app.run import Run
 from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.images import decode_thumbnail
 from nerfmac.common import PARALLEL_SLOPE, BoolArray, Float32Array, InputError, UInt8Array, checks
-from nerfmac.config.rendering import Color, RenderOptions
+from nerfmac.config.rendering import DIAGNOSTICS, Color, RenderOptions
 from nerfmac.geometry import Camera, Rays, Sphere, along_rays, camera_rays, over
 from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.ops import march
@@ -83,11 +83,9 @@ class Images:
         this distance and have the highest contrast at this distance."""
         checks.number("focus", focus, low=1e-9)
         options = self._options
-        if options.output == "occupancy":
-            color, depth = self._occupancy(camera)
-            is_surface = depth > 0.0
-        elif options.output == "samples":
-            color, depth = self._samples(camera)
+        if options.output in DIAGNOSTICS:
+            draw = self._occupancy if options.output == "occupancy" else self._samples
+            color, depth = draw(camera)
             is_surface = depth > 0.0
         else:
             values, opacity, depth = self._view.render(camera)

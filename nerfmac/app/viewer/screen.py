@@ -11,14 +11,7 @@ from nerfmac.app.viewer.flow import Flow
 from nerfmac.app.viewer.images import Drawn, Images
 from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.pace import BREATH, MAX_BREATH, Drawing, Kind, Pace
-from nerfmac.app.viewer.screen_image import (
-    JPEG_QUALITY,
-    ScreenImage,
-    Target,
-    deflated_grid,
-    encode_jpeg,
-    relative_lens,
-)
+from nerfmac.app.viewer.screen_image import ScreenImage, Target
 from nerfmac.backend import current_device
 from nerfmac.geometry import Camera
 from nerfmac.training.state import TrainState
@@ -118,24 +111,9 @@ class Screen:
 
     def _finish(self, job: Job) -> ScreenImage:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
-        lens, is_full = job.camera.lens, job.scale == 1.0
         if self._warps and current_device() == "cpu":
             self._next = time.monotonic() + min(BREATH * job.seconds, MAX_BREATH)
-        grid, depth = b"", None
-        if self._warps and job.target.training_camera is None:  # Training cameras may be distorted.
-            grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)
-        message = {
-            "kind": "frame",
-            "width": job.full_size[0],
-            "height": job.full_size[1],
-            "pose": [float(number) for number in job.camera.pose.ravel()],
-            "lens": relative_lens(lens),
-            "still": is_full or job.state.step == 0,
-            "scale": lens.width / job.full_size[0],
-            "step": job.state.step,
-            "depth": depth,
-        }
-        jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
-        self.shown = ScreenImage(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
+        shown = job.camera, job.target, job.full_size, job.scale, job.state.step
+        self.shown = ScreenImage.of(drawn, *shown, warps=self._warps)
         self._shown_state, self._shown_seconds = job.state, job.seconds
         return self.shown

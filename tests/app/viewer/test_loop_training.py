@@ -7,8 +7,8 @@ from nerfmac import DivergedError, Goal, InputError, Run, resume
 from nerfmac.app.run import CONFIGURED
 from nerfmac.app.run.start import drained
 from nerfmac.app.viewer import pace
+from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.pace import Pace
-from nerfmac.app.viewer.preview import Preview
 from nerfmac.config import override
 from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page

@@ -6,17 +6,11 @@ with its reference."""
 from collections.abc import Iterator
 from itertools import chain
 
-from nerfmac.app.measure.selftest import fields, losses, rays
-from nerfmac.app.measure.selftest.comparison import (
-    Case as Case,
-    Outcome as Outcome,
-    case_of as case_of,
-    compare as compare,
-    compare_all as compare_all,
-)
+from nerfmac.app.measure.selftest import comparison, fields, losses, rays
+from nerfmac.app.measure.selftest.comparison import *
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[comparison.Case]:
     """Return all test cases, operation by operation."""
     return chain(
         *(fields.hash_encode_cases(), fields.spherical_harmonics_cases(), fields.networks_cases()),
