@@ -1,7 +1,5 @@
 """`nerfmac profile`."""
 
-from functools import partial
-
 from nerfmac.app.cli.options import Profile
 from nerfmac.app.measure.profiling import captured, check_capture, profile, take_steps
 from nerfmac.app.run import CONFIGURED, Run, Training, is_run
@@ -22,15 +20,10 @@ def main(arguments: Profile, method: Method = CONFIGURED) -> int:
         check_capture(arguments.gpu_trace)
     with appearing_if(arguments.trace) as trace, appearing_if(arguments.json) as json:
         training = _warmed_up(arguments, method)
-        figures = profile(
-            training,
-            steps=arguments.steps,
-            seconds=arguments.seconds,
-            trace=trace,
-            on_line=partial(print, flush=True),
-        )
+        steps, seconds = arguments.steps, arguments.seconds
+        figures = profile(training, steps=steps, seconds=seconds, trace=trace)
         if json:
-            write_json(json, figures.to_json())
+            write_json(json, figures)
         if arguments.gpu_trace:
             with captured(arguments.gpu_trace):
                 take_steps(training, 1)
