@@ -1,6 +1,5 @@
 """`nerfmac render`: render novel views of a saved run to a video or to numbered files."""
 
-import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -14,12 +13,10 @@ from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.video import VIDEOS, check_output, check_video, even, render_video, video_size
 from nerfmac.app.video.frames import CameraSamples, blurred
 from nerfmac.backend import choose_device
-from nerfmac.common import InputError, checks
+from nerfmac.common import InputError, checks, log
 from nerfmac.config import rendering
 from nerfmac.geometry import Camera
 from nerfmac.training.method import Method
-
-log = logging.getLogger("nerfmac")
 
 MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
 PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.

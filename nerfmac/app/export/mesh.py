@@ -10,7 +10,6 @@ threshold, the level set is in front of the surface. With a higher threshold, it
 surface or has a hole.
 """
 
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,12 +27,10 @@ from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run, random_rays
 from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
-from nerfmac.common import InputError, appearing, checks, user_path
+from nerfmac.common import InputError, appearing, checks, log, user_path
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, Int32Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Camera, Cameras, Direction, nearest_distance
-
-log = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
 """Range of the density per scene unit. The density is clipped before its logarithm is computed."""

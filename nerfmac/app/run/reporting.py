@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import time
 from collections.abc import Sequence
@@ -20,13 +19,11 @@ import mlx.core as mx
 
 from nerfmac.app.run.history import History, Point
 from nerfmac.backend import backend, peak_memory_bytes, references
-from nerfmac.common import InputError, appearing
+from nerfmac.common import InputError, appearing, log
 from nerfmac.geometry import Views, blended
 from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
-
-log = logging.getLogger("nerfmac")
 
 CHECKED_AT = 1000  # Training step after which the field is compared with a constant image.
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.

@@ -1,7 +1,6 @@
 """`train` and `resume` train, save, and evaluate a run. The command `nerfmac train` uses the same
 functions."""
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
 from nerfmac.backend import backend, choose_device, device_name, in_words, is_out_of_memory
-from nerfmac.common import InputError, user_path
+from nerfmac.common import InputError, log, user_path
 from nerfmac.config import AUTO, Config, override
 from nerfmac.config.scenes import DEFAULTS, SceneOptions
 from nerfmac.ranks import LostRankError, current_ranks, join
@@ -28,8 +27,6 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.resolve import BASE_PER_PROBE, PROBE_STEPS, for_pace
-
-log = logging.getLogger("nerfmac")
 
 Result = TypeVar("Result")
 

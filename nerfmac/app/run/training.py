@@ -6,7 +6,6 @@ Scene, device, memory, and options are determined before a training is created; 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +19,7 @@ from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import text_of
 from nerfmac.backend.watchdog import RETRIES, resumed
-from nerfmac.common import InputError, locked, make_folder, user_path
+from nerfmac.common import InputError, locked, log, make_folder, user_path
 from nerfmac.common.awake import awake
 from nerfmac.ranks import current_ranks, noticed, watched
 from nerfmac.training.goal import Goal, Report
@@ -29,7 +28,6 @@ from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
 SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
-log = logging.getLogger("nerfmac")
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
 

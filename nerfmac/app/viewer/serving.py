@@ -7,7 +7,6 @@ can send requests to this server as well.
 """
 
 import json
-import logging
 import secrets
 import socket
 import struct
@@ -28,9 +27,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from nerfmac.app.export import source_of, still_image, with_preview
 from nerfmac.app.viewer.open_page import Message, Send
 from nerfmac.app.viewer.widget import Viewer
-from nerfmac.common import InputError
-
-log = logging.getLogger("nerfmac")
+from nerfmac.common import InputError, log
 
 FIRST_PORT, LAST_PORT = 8888, 8987  # Ports that are tried if the user does not choose one.
 

@@ -6,7 +6,6 @@ may call `send`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
@@ -32,13 +31,12 @@ from nerfmac.app.viewer.path_editor import VideoJob
 from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
-from nerfmac.common import user_path
+from nerfmac.common import log, user_path
 from nerfmac.config import Config
 from nerfmac.training.method import Method
 
 T = TypeVar("T")
 
-log = logging.getLogger("nerfmac")
 
 UNSAVED = (
     "another viewer has %d steps of %s that are not saved; save them with "
