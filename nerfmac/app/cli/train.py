@@ -11,9 +11,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from nerfmac.app.cli.options import Train
+from nerfmac.app.cli.options import Device, Preset, Train
 from nerfmac.app.cli.parsing import built
-from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Outputs, Run, Training, check_goal
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.video import render_video, video_seconds, video_size

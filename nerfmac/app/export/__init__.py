@@ -15,5 +15,4 @@ from nerfmac.app.export.mesh import *
 from nerfmac.app.export.page_modules import *
 from nerfmac.app.export.pages import *
 from nerfmac.app.export.points import *
-from nerfmac.app.export.preview import *
 from nerfmac.app.export.scene_page import *

@@ -92,7 +92,7 @@ class Lattice(NamedTuple):
                 position = source.placement.to_scene(self.position(index))
                 occupied = np.flatnonzero(source.occupied.hold(position))
                 for some in np.split(occupied, range(BATCH, len(occupied), BATCH)):
-                    density = source.density(mx.array(position[some], mx.float32))
+                    density = source.trained.density(mx.array(position[some], mx.float32))
                     slab.reshape(-1)[some] = to_numpy(density)
                 stage.update(len(slab))
         confirm()

@@ -334,7 +334,7 @@ def surface_threshold(
     index = np.argwhere(is_inside)
     for first in range(0, len(index), BATCH):
         some = tuple(index[first : first + BATCH].T)
-        values = source.density(mx.array(position[some], mx.float32))
+        values = source.trained.density(mx.array(position[some], mx.float32))
         density[some] = np.nan_to_num(to_numpy(values), posinf=1e30)
     is_lit = np.cumsum(density * np.float32(step), axis=1) < math.log(2.0)
     ends = ~is_lit[:, -1:].any(axis=1)

@@ -127,10 +127,6 @@ class Source(NamedTuple):
         """Return the box in file coordinates around a box (low, high) in scene coordinates."""
         return Region(*self.placement.box_to_file(*box))
 
-    def density(self, position: mx.array) -> mx.array:
-        """Return the density (points,) per scene unit at scene positions (points, 3)."""
-        return self.trained.density(position)
-
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
     ) -> tuple[Float32Array, UInt8Array]:
@@ -152,7 +148,7 @@ class Source(NamedTuple):
         for first in range(0, len(position), BATCH):
             some = slice(first, first + BATCH)
             points = mx.array(position[some], mx.float32)
-            normal = normals(self.density, points, mx.array(reaches[some]))
+            normal = normals(self.trained.density, points, mx.array(reaches[some]))
             color = mx.clip(self._color(points, -normal), 0.0, 1.0)
             facing[some] = self.placement.turned_to_file(to_numpy(normal))
             colors[some] = to_numpy(color * 255.0 + 0.5)

@@ -176,11 +176,6 @@ def launches(
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Names of kernels that are recorded in a training step but usually not evaluated, because their
 results are not used or used only in reports."""
-_TYPES = {
-    **{"sampling.bits": mx.uint32, "sampling.updates": mx.int32, "moments.": mx.uint32},
-    **{"scaling.good": mx.int32, "scaling.skipped": mx.int32},
-}
-"""Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
 
 
 def recorded_launches(
@@ -203,15 +198,10 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with one training view of four pixels, and a training state of zeros."""
+    """Create a trainer with one training view of four pixels, and an initial training state."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     model = Model(config, bounds, views.cameras)
-    arrays = {
-        name: mx.zeros(shape, next((_TYPES[p] for p in _TYPES if name.startswith(p)), mx.float32))
-        for name, shape in model.shapes.items()
-    }
-    numbers = dict.fromkeys(("step", "next_update", "train_seconds", "train_frac"), 0)
-    return Trainer(model, views), TrainState.of(arrays, {**numbers, "rays": config.train.rays})
+    return Trainer(model, views), model.preview([small_camera(4)])
 
 
 def small_camera(pixels: int) -> Camera:
