@@ -1,8 +1,7 @@
 import pytest
 
-from nerfmac.app.run import train
+from nerfmac import Goal, train
 from nerfmac.backend import watchdog
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 

@@ -7,13 +7,11 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
-from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
-from nerfmac.app.run import Run, Training, configuration
-from nerfmac.app.run.configuration import check_memory, needed_memory
+from nerfmac import Bounds, Goal, InputError, Method, Model, Trainer, load_scene
+from nerfmac.app.run import Run, Training, check_memory, configuration, needed_memory
 from nerfmac.backend import limit_memory, pretended, watchdog
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.training.model import Model
 from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.specializations import specializations
-from nerfmac.backend import kernel, runs_kernel
-from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend import CpuKernel, kernel, runs_kernel
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
 from tests.scene_factory import nerfmac

@@ -9,8 +9,7 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from nerfmac.app.video import encoding, render_video, write_video
-from nerfmac.app.video.frames import SideBySide
+from nerfmac.app.video import SideBySide, encoding, render_video, write_video
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions, VideoOptions
 from tests.app.video.ball import FRONT

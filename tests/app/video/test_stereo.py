@@ -5,8 +5,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, Lens
-from nerfmac.app.video import render_video
-from nerfmac.app.video.frames import blurred
+from nerfmac.app.video import blurred, render_video
 from nerfmac.app.video.series import _linear
 from nerfmac.config.rendering import RenderOptions, VideoOptions
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, hits, values_of

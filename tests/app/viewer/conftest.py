@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Goal, choose_device
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import Run, Training, resume
-from nerfmac.app.run.history import History
+from nerfmac.app.run import History, Run, Training, resume
 from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.session import Session
-from nerfmac.backend import choose_device
-from nerfmac.training.goal import Goal
 from tests.scene_factory import COARSE
 
 

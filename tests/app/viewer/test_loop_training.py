@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from nerfmac import DivergedError, Goal, InputError, Run, resume
-from nerfmac.app.run import CONFIGURED
-from nerfmac.app.run.start import drained
+from nerfmac import DivergedError, Goal, InputError, Run, Trainer, resume
+from nerfmac.app.run import CONFIGURED, drained
 from nerfmac.app.viewer import pace
 from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.config import override
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
