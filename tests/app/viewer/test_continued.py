@@ -53,8 +53,7 @@ def by_command(folder):
 
 def cleared(page):
     """Continue, and remove the limit when the rate has risen."""
-    page.say("train")
-    page.work(STEPS // 4)
+    page.say("train").work(STEPS // 4)
     page.session.set({"seconds": None})
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import flow
+from nerfmac.app.viewer import screen
 from nerfmac.app.viewer.pace import MOVED, Kind, Pace
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -57,11 +57,9 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     monkeypatch.setattr(Pace, "scale", half_until_rest)
     page.open().settle()
     page.take("frame")
-    page.turn(t=1)
-    page.work(20)
+    page.turn(t=1).work(20)
     assert [frame["still"] for frame in page.take("frame")] == [False]
-    page.say("move", t=2, moving=False)
-    page.settle()
+    page.say("move", t=2, moving=False).settle()
     assert page.take("frame")[-1]["still"]
 
 
@@ -71,19 +69,17 @@ def test_a_page_that_does_not_answer_has_two_images_under_way_until_a_while_has_
     page.answers = False
     page.open().work(3)
     for t in range(10):
-        page.turn(t=t)
-        page.work()
+        page.turn(t=t).work()
     frames = page.take("frame")
     assert len(frames) == 2
-    page.say("ack", id=frames[0]["id"])
-    page.work()
+    page.say("ack", id=frames[0]["id"]).work()
     assert [frame["t"] for frame in page.take("frame")] == [9]
     page.turn(t=10)
     pause = page.loop.work()
-    assert 0.0 < pause <= flow.LOST
+    assert 0.0 < pause <= screen.LOST
     assert page.take("frame") == []
-    later = flow.time.monotonic() + 1.01 * flow.LOST
-    monkeypatch.setattr(flow.time, "monotonic", lambda: later)
+    later = screen.time.monotonic() + 1.01 * screen.LOST
+    monkeypatch.setattr(screen.time, "monotonic", lambda: later)
     page.work()
     assert [frame["t"] for frame in page.take("frame")] == [10]
 
@@ -95,8 +91,7 @@ def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch)
     monkeypatch.setattr(Pace, "scale", half_until_rest)
     page.open(32, 64).work(5)
     assert [frame["still"] for frame in page.take("frame")] == [False]
-    page.turn(0.1, 0.0, t=3, moving=False)
-    page.work()
+    page.turn(0.1, 0.0, t=3, moving=False).work()
     assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
     page.settle()
     message, rgb = page.images()[-1]
