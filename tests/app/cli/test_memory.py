@@ -12,7 +12,7 @@ from nerfmac.app.run import Run, Training, check_memory, configuration, needed_m
 from nerfmac.backend import limit_memory, pretended, watchdog
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
+from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 
 @pytest.fixture(autouse=True)
@@ -34,11 +34,6 @@ def check(config, scene, method, limit):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(configuration, "memory_limit", lambda: limit)
         check_memory(Model(config, scene.bounds, method=method), scene)
-
-
-@pytest.fixture
-def scene(tmp_path):
-    return write_scene(tmp_path / "balls", train=3)
 
 
 @pytest.mark.usefixtures("on_the_cpu")
