@@ -47,7 +47,7 @@ CEILINGS = {
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_380
+MOST_TEST_LINES = 29_365
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),
@@ -268,15 +268,13 @@ def test_no_file_outgrows_one_sitting_and_no_function_one_screen():
 def sizes(package: Path) -> dict[str, int]:
     """Return the number of code lines of each package: lines that are neither empty nor comments
     nor docstrings."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     found: dict[str, int] = {}
     for path in sorted(package.rglob("*.py")):
         text, own = path.read_text(encoding="utf-8"), room(path, package)
         documented: set[int] = set()
         for node in ast.walk(ast.parse(text)):
-            is_documented = isinstance(
-                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-            )
-            if is_documented and ast.get_docstring(node) is not None:
+            if isinstance(node, kinds) and ast.get_docstring(node) is not None:
                 first = node.body[0]
                 documented |= {*range(first.lineno, (first.end_lineno or 0) + 1)}
         lines = [

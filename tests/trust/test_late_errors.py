@@ -11,7 +11,6 @@ import pytest
 from nerfmac import Goal, Trainer
 from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, train
 from nerfmac.app.video import frames as video_frames
-from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend.watchdog import note
 from nerfmac.config.rendering import RenderOptions
@@ -181,9 +180,9 @@ def fail_late(monkeypatch, owner, call):
 @pytest.mark.parametrize("call", [1, 3, 5])
 def test_no_failed_frame_is_in_a_video(trained, monkeypatch, call):
     frames = [(camera,) for camera in trained.orbit(frames=5)]
-    want = list(FrameRenderer(trained, RenderOptions()).images(frames))
+    want = list(video_frames.FrameRenderer(trained, RenderOptions()).images(frames))
     count = fail_late(monkeypatch, video_frames, call)
-    got = list(FrameRenderer(trained, RenderOptions()).images(frames))
+    got = list(video_frames.FrameRenderer(trained, RenderOptions()).images(frames))
     assert count["errors"] == 1
     assert len(got) == len(want)
     assert all(map(np.array_equal, got, want))

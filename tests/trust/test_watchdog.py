@@ -7,17 +7,15 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Goal, Model
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.video import frames as video_frames
-from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend import is_relaxed, watchdog
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums
 from nerfmac.training import checkpoint
-from nerfmac.training.goal import Goal
-from nerfmac.training.model import Model
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.app.viewer.conftest import Page
 from tests.backend.test_watchdog import ON_METAL
@@ -163,7 +161,7 @@ def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls
     frames = [(camera,) for camera in trained.orbit(frames=5)]
 
     def drawn():
-        found = getattr(FrameRenderer(trained, RenderOptions()), part)(frames)
+        found = getattr(video_frames.FrameRenderer(trained, RenderOptions()), part)(frames)
         return [np.array(each if part == "images" else each.values) for each in found]
 
     want = drawn()

@@ -20,18 +20,9 @@ def names(operation):
     return [str(case) for case in cases() if case.operation == operation]
 
 
-def strictly(path):
-    """The JSON in `path`, without the infinities that Python lets through."""
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is no JSON")
-
-    return json.loads(path.read_text(), parse_constant=refuse)
-
-
 def found(path):
     """Return the report, the entry of its device, and a dictionary of the cases that failed."""
-    report = strictly(path)
+    report = json.loads(path.read_text(), parse_constant=pytest.fail)
     (only,) = report["devices"]
     return report, only, {each["case"]: each for each in only["failed"]}
 

@@ -89,10 +89,7 @@ def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
 
 
 def test_a_field_that_learns_nothing_is_said_once_with_what_to_try(scene, caplog, monkeypatch):
+    assert warned(scene, caplog, monkeypatch, 220) == []
     (said,) = warned(scene, caplog, monkeypatch, 220, optimizer={"rate": 1e-9})
     assert "not learned the scene" in said
     assert "nerfmac inspect" in said
-
-
-def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
-    assert warned(scene, caplog, monkeypatch, 220) == []

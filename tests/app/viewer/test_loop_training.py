@@ -16,8 +16,7 @@ from tests.scene_factory import COARSE
 def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
     every_step = dict.fromkeys(pace.SLICE, 1e-6)  # a quick machine needs few slices for 30
     monkeypatch.setattr(pace, "SLICE", every_step)
-    page.open().settle()
-    page.take("frame")
+    page.open().settle().take("frame")
     page.say("set", values={"steps": 150, "share": 0.5})
     page.say("train").settle()
     assert page.session.run.state.step == 150
