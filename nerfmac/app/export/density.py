@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.source import Region, Source, check_extension
@@ -62,7 +61,7 @@ class Lattice(NamedTuple):
         x, y, z = self.shape
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
-    def position(self, index: npt.NDArray[np.floating]) -> Float64Array:
+    def position(self, index: Float64Array) -> Float64Array:
         """Return the positions (..., 3) at indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 

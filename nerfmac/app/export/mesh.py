@@ -17,7 +17,6 @@ from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.density import BATCH, Lattice
 from nerfmac.app.export.fusion import depth_views, fused
@@ -224,7 +223,7 @@ def _large_pieces(
     position: Float64Array,
     faces: Int32Array,
     smallest: float,
-    cameras: npt.NDArray[np.floating] | None = None,
+    cameras: Float64Array | None = None,
 ) -> tuple[Float64Array, Int32Array, int]:
     """Remove floaters and cavities that no camera sees, and return the number of remaining
     components.

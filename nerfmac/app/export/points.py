@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.shape_files import write_shape
@@ -24,7 +23,7 @@ CELLS = 256
 point along each axis. Outside the unit cube, cells grow with the distance from its center."""
 FRUITLESS = 4  # Number of consecutive batches without a point after which the search stops.
 
-Batch = tuple[npt.NDArray[np.floating], ...]
+Batch = tuple[Float32Array | Float64Array, ...]
 
 
 @dataclass(frozen=True, eq=False)

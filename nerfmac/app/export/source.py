@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
@@ -76,7 +75,7 @@ class Region(NamedTuple):
     low: Float64Array  # (3,)
     high: Float64Array  # (3,)
 
-    def holds(self, position: npt.NDArray[np.floating]) -> BoolArray:
+    def holds(self, position: Float64Array) -> BoolArray:
         """Return whether each position (points, 3) is inside the box."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
@@ -128,7 +127,7 @@ class Source(NamedTuple):
         return Region(*self.placement.box_to_file(*box))
 
     def surface(
-        self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
+        self, position: Float64Array, reach: float | Float64Array
     ) -> tuple[Float32Array, UInt8Array]:
         """Compute normals (points, 3) and uint8 sRGB colors (points, 3) at surface points.
 
