@@ -30,6 +30,7 @@
 #include <malloc.h>
 #endif
 
+#include "mlx/backend/cpu/copy.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
@@ -146,6 +147,24 @@ static Workers* workers = nullptr;
 
 using Grid = std::array<uint32_t, 3>;
 
+// An input whose elements are not in row-major order, so that a launch needs a copy. An operation
+// such as mx::contiguous would cost time for each of the 150 inputs of a training step.
+struct Strided {
+  size_t index, itemsize, bytes;
+  mx::Shape shape;
+  mx::Strides strides;
+
+  void copy(const uint8_t* from, uint8_t*& to, size_t axis = 0) const {
+    if (axis == shape.size()) {
+      std::memcpy(to, from, itemsize);
+      to += itemsize;
+      return;
+    }
+    const int64_t stride = strides[axis] * static_cast<int64_t>(itemsize);
+    for (int i = 0; i < shape[axis]; ++i) copy(from + i * stride, to, axis + 1);
+  }
+};
+
 class CpuKernel : public mx::Primitive {
  public:
   CpuKernel(
@@ -160,7 +179,14 @@ class CpuKernel : public mx::Primitive {
     std::vector<void*> arrays;
     std::vector<std::vector<int>> shapes;
     std::vector<std::pair<void*, size_t>> fills;
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    std::vector<Strided> strided;
     for (const auto& input : inputs) {
+      encoder.set_input_array(input);
+      if (!input.flags().row_contiguous) {
+        strided.push_back({arrays.size(), input.itemsize(), input.nbytes(), input.shape(),
+                           input.strides()});
+      }
       arrays.push_back(const_cast<void*>(static_cast<const void*>(input.data<uint8_t>())));
       shapes.emplace_back(input.shape().begin(), input.shape().end());
     }
@@ -170,12 +196,17 @@ class CpuKernel : public mx::Primitive {
       // The only initial value in use is zero, and zero has all bits clear in every type.
       if (init_value_) fills.emplace_back(arrays.back(), output.nbytes());
     }
-    auto& encoder = mx::cpu::get_command_encoder(stream());
-    for (const auto& input : inputs) encoder.set_input_array(input);
     for (auto& output : outputs) encoder.set_output_array(output);
     encoder.dispatch([arrays = std::move(arrays), shapes = std::move(shapes),
-                      fills = std::move(fills), function = function_, grid = grid_,
-                      rows = rows_own_outputs_] {
+                      fills = std::move(fills), strided = std::move(strided),
+                      function = function_, grid = grid_, rows = rows_own_outputs_]() mutable {
+      std::vector<std::vector<uint8_t>> copies;
+      for (const auto& each : strided) {
+        copies.emplace_back(each.bytes);
+        uint8_t* to = copies.back().data();
+        each.copy(static_cast<const uint8_t*>(arrays[each.index]), to);
+        arrays[each.index] = copies.back().data();
+      }
       for (const auto& [data, bytes] : fills) clear(static_cast<uint8_t*>(data), bytes);
       std::vector<const int*> shape_pointers;
       for (const auto& shape : shapes) shape_pointers.push_back(shape.data());
@@ -241,15 +272,13 @@ static std::vector<mx::array> launch(
     throw std::invalid_argument("[cpu_kernel] init_value is not 0; outputs start from zero or unset");
   }
   const auto stream = mx::default_stream(mx::Device(mx::Device::cpu));
-  std::vector<mx::array> contiguous;
-  for (const auto& input : inputs) contiguous.push_back(mx::contiguous(input, false, stream));
   std::vector<mx::Shape> shapes;
   for (const auto& shape : output_shapes) shapes.emplace_back(shape.begin(), shape.end());
   const auto [x, y, z] = grid;
   auto kernel = std::make_shared<CpuKernel>(
       stream, label, reinterpret_cast<KernelFunction>(function), shapes, output_dtypes,
       Grid{x, y, z}, rows_own_outputs, init_value);
-  return mx::array::make_arrays(std::move(shapes), output_dtypes, std::move(kernel), contiguous);
+  return mx::array::make_arrays(std::move(shapes), output_dtypes, std::move(kernel), inputs);
 }
 
 NB_MODULE(NERFMAC_EXTENSION, module) {

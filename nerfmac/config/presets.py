@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import (
+    MISSING,
+    asdict,
+    dataclass,
+    field,
+    fields as fields_of,
+    is_dataclass,
+    replace,
+)
 from typing import Annotated, Any, Literal, get_args
 
 from nerfmac.common import Fields, InputError, checks, read_as
@@ -56,7 +64,7 @@ class Config(Settings):
 
     def __post_init__(self) -> None:
         checks.choice("preset", self.preset, (*PRESET_NAMES, AUTO))
-        parts = [part.name for part in fields(self) if part.default is MISSING]
+        parts = [part.name for part in fields_of(self) if part.default is MISSING]
         if self.preset not in ("base", AUTO) and all(
             getattr(self, x) == getattr(Config(), x) for x in parts
         ):
@@ -140,11 +148,11 @@ def override(config: Config, **changes: Any) -> Config:
         9
     """
     for name, change in changes.items():
-        checks.choice("setting", name, [setting.name for setting in fields(config)])
+        checks.choice("setting", name, [setting.name for setting in fields_of(config)])
         part = getattr(config, name)
         if is_dataclass(part) and not isinstance(part, type) and isinstance(change, dict):
             for key in change:
-                checks.choice(f"setting of {name}", key, [each.name for each in fields(part)])
+                checks.choice(f"setting of {name}", key, [each.name for each in fields_of(part)])
             changes[name] = replace(part, **change)
     return replace(config, **changes)
 

@@ -15,8 +15,7 @@ import mlx.core as mx
 from nerfmac.backend import runs_kernel, working_dtype
 from nerfmac.backend.apple import features_per_launch
 from nerfmac.common import InputError
-from nerfmac.config import Config, NetworkConfig
-from nerfmac.config.fields import WIDEST_FEATURES
+from nerfmac.config import WIDEST_FEATURES, Config, NetworkConfig
 from nerfmac.fields.encodings import Encoding, HashGrid, encoding_of
 from nerfmac.fields.field import Field, FieldOutput, Parameters, ParameterSpec, Tracer
 from nerfmac.geometry import Bounds, Rays, Samples
@@ -114,14 +113,15 @@ class EncodedField(Field):
         """Declarations of the encoding's parameters and of the flat network weights `density` and
         `color`.
 
-        If the network kernel computes in half precision, it clamps the gradients of the features.
-        The gradient of a `HashGrid` table is then always finite, so `has_bounded_gradient` is True
-        for the table. An overflow is still detected: if feature gradients were not finite before
-        clamping, the gradients of the network weights are not finite either.
+        The gradients of the features cannot overflow in single precision, and the network kernel
+        clamps them in half precision. The gradient of a `HashGrid` table is then finite if the
+        gradients of the network weights are, so `has_bounded_gradient` is True for the table. An
+        overflow is still detected: if feature gradients were not finite before clamping, the
+        gradients of the network weights are not finite either.
         """
         encoding = dict(self.encoding.parameter_specs)
-        is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
-        if is_clamped and self.plain_grid:
+        is_bounded = working_dtype() == mx.float32 or runs_kernel("networks")
+        if is_bounded and self.plain_grid:
             encoding["table"] = replace(encoding["table"], has_bounded_gradient=True)
         weights = {
             name: ParameterSpec((network.weights,), is_l2_regularized=True)

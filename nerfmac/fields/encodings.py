@@ -13,8 +13,7 @@ from math import exp, floor, log, pi
 import mlx.core as mx
 
 from nerfmac.backend import working_dtype
-from nerfmac.config import Config, HashGridConfig
-from nerfmac.config.settings import known
+from nerfmac.config import Config, HashGridConfig, known
 from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry import Bounds, Rays, Samples
 from nerfmac.ops.hash_encode import HashLevels, hash_encode

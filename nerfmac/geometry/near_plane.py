@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common import BoolArray, Float64Array
-from nerfmac.config.sampling import NEAR
+from nerfmac.config import NEAR
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 

@@ -13,8 +13,11 @@ from nerfmac.geometry import corners_of
 from nerfmac.ops.operation import operation
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
+_SPLAT_GIVES = Signature(peaks=(mx.uint32, "count"))
 _PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
-_POINTS_TAKES = Signature(bits=(mx.uint32, "words"), draws=(mx.uint32, "points", 2))
+_BITS = Signature(bits=(mx.uint32, "words"))
+_COUNTS = Signature(counts=(mx.int32, "words"))
+_POINTS_TAKES = Signature(**_BITS, draws=(mx.uint32, "points", 2))
 _POINTS_GIVES = Signature(cells=(mx.int32, "points"), positions=(mx.float32, "points", 3))
 _REFRESH_TAKES = Signature(
     values=(mx.float32, "cells"),
@@ -28,22 +31,9 @@ _REFRESH_GIVES = Signature(
     new_since_visible=(mx.int32, "cells"),
     shown=(mx.float32, "cells"),
 )
-_SPLAT = Kernel(
-    "occupancy_update",
-    "occupancy_splat",
-    _SPLAT_TAKES,
-    Signature(peaks=(mx.uint32, "count")),
-    accumulates=True,
-)
-_PACK = Kernel(
-    "occupancy_update", "occupancy_pack", _PACK_TAKES, Signature(bits=(mx.uint32, "words"))
-)
-_COUNT = Kernel(
-    "occupancy_update",
-    "occupancy_count",
-    Signature(bits=_POINTS_TAKES["bits"]),
-    Signature(counts=(mx.int32, "words")),
-)
+_SPLAT = Kernel("occupancy_update", "occupancy_splat", _SPLAT_TAKES, _SPLAT_GIVES, accumulates=True)
+_PACK = Kernel("occupancy_update", "occupancy_pack", _PACK_TAKES, _BITS)
+_COUNT = Kernel("occupancy_update", "occupancy_count", _BITS, _COUNTS)
 _POINTS = Kernel(
     "occupancy_update",
     "occupancy_points",

@@ -103,17 +103,11 @@ def penalties(
     arrays = mx.stop_gradient(samples.distance), samples.ray, progress.reshape(-1)
     rays = samples.wanted.shape[0]
     _TAKES.check(*arrays)
-    if tracks is not None:
-        _TRACKS.check(tracks)
-    if ground is not None:
-        _GROUND.check(ground, rays=rays)
-    if sensor is not None:
-        _SENSOR.check(sensor, rays=rays)
-    weights = weights._replace(
-        depth=weights.depth if tracks is not None else 0.0,
-        ground=weights.ground if ground is not None else 0.0,
-        sensor=weights.sensor if sensor is not None else 0.0,
-    )
+    given = {"depth": tracks, "ground": ground, "sensor": sensor}
+    for array, signature in zip(given.values(), (_TRACKS, _GROUND, _SENSOR), strict=True):
+        if array is not None:
+            signature.check(array, rays=rays)
+    weights = weights._replace(**{name: 0.0 for name, array in given.items() if array is None})
     # The kernel does not read the array of a loss with the weight 0. `mx.array` needs no launch,
     # unlike `mx.zeros`.
     tracks = tracks if weights.depth and tracks is not None else mx.array([[0.0] * 3])

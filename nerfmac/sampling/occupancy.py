@@ -19,8 +19,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common import BRICK_CELLS, EMPTY_IN_WARMUP, FAR_DISTANCE, NEVER_OCCUPIED, SENSOR_REACH
-from nerfmac.config import MarchConfig, OccupancyConfig
-from nerfmac.config.sampling import NEAR
+from nerfmac.config import NEAR, MarchConfig, OccupancyConfig
 from nerfmac.fields.field import DensityOf
 from nerfmac.geometry import Bounds, Rays
 from nerfmac.ops.march import MarchGeometry, Occupied, march

@@ -8,8 +8,6 @@ clocks could differ.
 
 import logging
 
-import mlx.core as mx
-
 from nerfmac.ranks import Ranks
 from nerfmac.training.state import TrainState
 
@@ -52,10 +50,6 @@ class Exchange:
             state.step,
         )
         return self._of_first(state)
-
-    def mean(self, measured: mx.array) -> mx.array:
-        """Return the mean of the measurements of all ranks."""
-        return self._ranks.mean(measured)
 
     def seconds(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
         """Return a training time that is equal on all ranks at `step`.

@@ -11,16 +11,14 @@ from nerfmac.backend import Arrays
 from nerfmac.config import Config, override
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry import Bounds
-from nerfmac.ops.hash_encode import HashLevels
 from nerfmac.training.ray_budget import RayBudget
-from nerfmac.training.resolve import SIZES, size_of
+from nerfmac.training.resolve import sizes
 from nerfmac.training.state import TrainState
 
 
 def grown(config: Config) -> Config:
     """Return a configuration with the sizes of its preset, which does not grow again."""
-    sizes = {group: {name: size_of(config.unchanged, group)} for group, name in SIZES.items()}
-    return override(config, **sizes, train={"grow_at": 0})
+    return override(config, **sizes(config.unchanged), train={"grow_at": 0})
 
 
 def grown_state(state: TrainState, config: Config, after: Config, bounds: Bounds) -> TrainState:
@@ -35,21 +33,14 @@ def grown_state(state: TrainState, config: Config, after: Config, bounds: Bounds
     Returns:
         State with the same field. The next step has as many rays as fit in its samples.
     """
-    smaller, larger = (_levels(each, bounds) for each in (config, after))
+    smaller, larger = (HashGrid(each.grid, bounds).levels for each in (config, after))
     rows = larger.rows_in(smaller)
 
     def copied(arrays: Arrays) -> Arrays:
         # A custom field may have no table.
         return {n: values[rows] if n == "table" else values for n, values in arrays.items()}
 
-    return replace(
-        state,
-        parameters=copied(state.parameters),
-        average=copied(state.average),
-        moments=copied(state.moments),
-        rays=RayBudget.of(after).rays(float(state.samples_per_ray)),
-    )
-
-
-def _levels(config: Config, bounds: Bounds) -> HashLevels:
-    return HashGrid(config.grid, bounds).levels
+    trees = state.parameters, state.average, state.moments
+    parameters, average, moments = map(copied, trees)
+    state = replace(state, parameters=parameters, average=average, moments=moments)
+    return replace(state, rays=RayBudget.of(after).rays(float(state.samples_per_ray)))

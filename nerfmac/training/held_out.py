@@ -22,17 +22,11 @@ from nerfmac.geometry import Views
 from nerfmac.ops.penalty import PenaltyWeights
 from nerfmac.ranks import ALONE
 from nerfmac.refine.refinement import POSES, CameraRefinement, align_cameras
+from nerfmac.training import optimizer
 from nerfmac.training.model import Model
-from nerfmac.training.optimizer import (
-    OptimizerState,
-    StepNumbers,
-    adam,
-    no_moments,
-    step_numbers,
-)
 from nerfmac.training.priors import Priors
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags, step_values, unpacked
+from nerfmac.training.step import Step, step_values, unpacked
 
 log = logging.getLogger("nerfmac")
 
@@ -92,13 +86,13 @@ def optimize_poses(
         ranks=ALONE,
         priors=Priors(PenaltyWeights(), views, None),
         rays=min(MAX_RAYS, config.train.max_rays),
-        flags=StepFlags(learns_cameras=True),
+        learns_cameras=True,
     )
     field = {name: state.average[name] for name in model.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
     @compiled_with_records
-    def update(before: OptimizerState, values: mx.array) -> OptimizerState:
+    def update(before: optimizer.OptimizerState, values: mx.array) -> optimizer.OptimizerState:
         key, train_frac, numbers = unpacked(values)
         batch = step.draw(field | before.parameters, key, train_frac)
 
@@ -107,13 +101,14 @@ def optimize_poses(
             return step.loss(seen, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)
-        return adam(before, gradients, StepNumbers.of(numbers, [POSES]), (), unscale)
+        group = optimizer.StepNumbers.of(numbers, [POSES])
+        return optimizer.adam(before, gradients, group, (), unscale)
 
     poses = refinement.init()
-    now = OptimizerState(poses, no_moments(poses))
+    now = optimizer.OptimizerState(poses, optimizer.no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         group = ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)
-        numbers = step_numbers(index + 1, 0.0, OptimizerConfig(), [group])
+        numbers = optimizer.step_numbers(index + 1, 0.0, OptimizerConfig(), [group])
         key = np.array([config.seed, index], np.uint32)
         now = update(now, step_values(key, state.train_frac, numbers))
         mx.eval(now.parameters)

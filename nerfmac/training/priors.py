@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac.config import Config, TrainConfig
-from nerfmac.config.settings import known
+from nerfmac.config import Config, TrainConfig, known
 from nerfmac.geometry import Bounds, Cameras, Rays, Samples, Views
 from nerfmac.ops.penalty import Penalties, PenaltyWeights, penalties
 from nerfmac.ops.sensor_depth import sensor_depth

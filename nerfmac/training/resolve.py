@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nerfmac.common import Float64Array
-from nerfmac.config import AUTO, PRESETS, Config, override
-from nerfmac.config.sampling import NEAR
+from nerfmac.config import AUTO, NEAR, PRESETS, Config, override
 from nerfmac.geometry import Bounds, Camera, Cameras, Views, near_plane
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 
@@ -37,8 +36,6 @@ the preset `base` than the key. In short runs, many small steps with a small tab
 the same time. Measured with nine scenes on an H200, with the step times of other GPUs; see
 docs/benchmark-log.md."""
 PACED_AVERAGE = 0.98  # `optimizer.average` of these runs, because their steps are noisier.
-SIZES = {"march": "max_samples", "grid": "log2_entries", "optimizer": "average"}
-"""Settings that depend on the speed of the device, by their group."""
 OPEN_PACE = 1600
 """Key of `PACES` for the first steps of a run without a limit."""
 GROW_AT = 1500
@@ -71,28 +68,34 @@ def for_pace(config: Config, steps: float | None = math.inf) -> Config:
         Configuration with the preset `base` instead of `auto`. If `steps` is small, a step has
         fewer samples, and the table has fewer entries. Without a limit, this is so for the first
         `train.grow_at` steps. Settings that differ from the preset do not change, and if one of
-        `SIZES` differs, a run without a limit has the preset `base` from the start.
+        `sizes` differs, a run without a limit has the preset `base` from the start.
     """
     if config.preset != AUTO:
         return config
-    config = replace(config, preset="base")
+    base, config = PRESETS["base"], replace(config, preset="base")
     limit = next((limit for limit in PACES if steps is not None and steps < limit), None)
-    chosen = (*PACES[limit or OPEN_PACE], PACED_AVERAGE)
-    usual = [size_of(config, group) == size_of(PRESETS["base"], group) for group in SIZES]
-    is_open = steps is None and config.encoding == "hash" and all(usual)
+    usual, given = sizes(base), sizes(config)
+    is_open = steps is None and config.encoding == "hash" and given == usual
     if limit is None and not is_open:
         return config
-    settings: dict[str, dict[str, Any]] = {
-        group: {name: value}
-        for (group, name), value, is_usual in zip(SIZES.items(), chosen, usual, strict=True)
-        if is_usual
+    samples, entries = PACES[limit or OPEN_PACE]
+    chosen: dict[str, dict[str, Any]] = {
+        "march": {"max_samples": samples},
+        "grid": {"log2_entries": entries},
+        "optimizer": {"average": PACED_AVERAGE},
     }
-    return override(config, **settings, train={"grow_at": GROW_AT if is_open else 0})
+    unchanged = {name: chosen[name] for name in chosen if given[name] == usual[name]}
+    grow_at = config.train.grow_at or (GROW_AT if is_open else 0)
+    return override(config, **unchanged, train={"grow_at": grow_at})
 
 
-def size_of(config: Config, group: str) -> Any:
-    """Return the setting of a group in `SIZES`."""
-    return getattr(getattr(config, group), SIZES[group])
+def sizes(config: Config) -> dict[str, Any]:
+    """Return the settings that depend on the speed of the device, as changes for `override`."""
+    return {
+        "march": {"max_samples": config.march.max_samples},
+        "grid": {"log2_entries": config.grid.log2_entries},
+        "optimizer": {"average": config.optimizer.average},
+    }
 
 
 def resolve(config: Config, scene: SceneFacts, views: Views | None = None) -> Config:

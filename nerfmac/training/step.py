@@ -68,26 +68,9 @@ def unpacked(values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
     return key, train_frac.reshape(()), numbers
 
 
-class StepFlags(NamedTuple):
-    """Static arguments of a step. MLX traces and compiles the step separately for each combination
-    of arguments."""
-
-    learns_cameras: bool = False
-    """Whether poses and lenses are also trained."""
-
-    def __str__(self) -> str:
-        return ", moving cameras" * self.learns_cameras
-
-    @classmethod
-    def at(cls, step: int, config: RefineConfig) -> StepFlags:
-        """Return the flags of `step`, counted from 0."""
-        return cls(config.cameras and step % CAMERA_INTERVAL == 0)
-
-    @classmethod
-    def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """Return all flags, except `now`, that later steps may have."""
-        flags = [cls(learns_cameras=True), cls()] if config.cameras else []
-        return [later for later in flags if later != now]
+def learns_cameras(step: int, config: RefineConfig) -> bool:
+    """Return whether `step`, counted from 0, also trains poses and lenses."""
+    return config.cameras and step % CAMERA_INTERVAL == 0
 
 
 class Batch(NamedTuple):
@@ -131,7 +114,7 @@ class Step:
     priors: Priors  # known distances, and the losses that use them
     rays: int
     """Number of rays that this rank processes."""
-    flags: StepFlags
+    learns_cameras: bool  # whether poses and lenses are also trained
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients are not reduced (see
     `nerfmac.ops.composite`)."""
@@ -146,8 +129,8 @@ class Step:
         """Compute one step, and update the parameters with the mean gradients of all ranks.
 
         Args:
-            before: Parameters and moments before the step. Parameters that the flags exclude do not
-                change.
+            before: Parameters and moments before the step. Cameras that are not
+                trained do not change.
             sampling: State of the sampler.
             scale: Loss scale.
             values: Random key, completed fraction of the training, and settings of Adam, from
@@ -172,8 +155,7 @@ class Step:
             counts = seen.samples, seen.sampled.mean_samples_per_ray
             return loss, error, *counts, share
 
-        learns_cameras = self.flags.learns_cameras
-        trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
+        trained = self.refinement.trained(parameters, learns_cameras=self.learns_cameras)
         with repeatable() if self.model.config.deterministic else nullcontext():
             losses, gradients = mx.value_and_grad(loss_of)(trained)
         loss, *measured, share = losses
@@ -227,7 +209,7 @@ class Step:
         own = {name: parameters[name] for name in self.model.parameter_specs}
         sampled = self.model.sampler.sample(own, sampling, rays, batch.sample_draws.T)
         samples = sampled.samples
-        if self.flags.learns_cameras:
+        if self.learns_cameras:
             samples, rays = refinement.warp_samples(parameters, samples, rays, view)
         output = evaluated(self.model.field, own, samples, rays)
         known = dict(batch.known)

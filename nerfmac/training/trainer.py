@@ -27,22 +27,16 @@ from nerfmac.geometry import Views
 from nerfmac.ops.draw_pixels import random_rays
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ranks import current_ranks
+from nerfmac.training import optimizer
 from nerfmac.training.clock import Clock
 from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import Measured, read, with_checks
 from nerfmac.training.model import Model, key_words
-from nerfmac.training.optimizer import (
-    OptimizerState,
-    averaged,
-    is_averaged,
-    newest_weight,
-    step_numbers,
-)
 from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepFlags, StepResult, step_values, unpacked
+from nerfmac.training.step import Step, StepResult, learns_cameras, step_values, unpacked
 
 
 class Trainer:
@@ -76,7 +70,7 @@ class Trainer:
         self.model, self.config, self.views = model, model.config, views
         self.ranks, self.traces, self.is_compiled = current_ranks(), Traces(), False
         self._step_for = cache(self._compiled_step)
-        self._averaged = self.traces.compiled(averaged, "average")
+        self._averaged = self.traces.compiled(optimizer.averaged, "average")
         self._update_for = cache(self._compiled_update)
 
     def compile(self, state: TrainState) -> Iterator[float]:
@@ -119,11 +113,11 @@ class Trainer:
         """
         for phase in range(self.model.sampler.phases):
             yield self._updated(state, phase, 0.0)
-        flags = StepFlags.at(state.step, self.config.refine)
-        yield self._one_step(state, flags, 0.0, 0.0)
+        learns = learns_cameras(state.step, self.config.refine)
+        yield self._one_step(state, 0.0, 0.0, learns_cameras=learns)
         yield self._average(state)
-        for later in StepFlags.later(flags, self.config.refine):
-            yield self._one_step(state, later, 0.0, 0.0)
+        if self.config.refine.cameras:
+            yield self._one_step(state, 0.0, 0.0, learns_cameras=not learns)
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train until a goal is reached, with a report before every update of the sampler state.
@@ -174,7 +168,7 @@ class Trainer:
                 measured = result.measured
                 queue.add(state)  # Measurements are evaluated only if they are read.
             if is_updated:
-                *_, samples_per_ray = exchange.mean(measured)
+                *_, samples_per_ray = self.ranks.mean(measured)
                 state = replace(state, samples_per_ray=samples_per_ray)
             rays_done += state.rays * self.ranks.size
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
@@ -184,7 +178,7 @@ class Trainer:
             if not is_shared and not clock.is_over(goal.report_interval):
                 yield Launched(state)
                 continue
-            checked = with_checks(exchange.mean(measured) if is_shared else measured, state)
+            checked = with_checks(self.ranks.mean(measured) if is_shared else measured, state)
             (mx.eval if is_last else mx.async_eval)(checked)
             seconds = exchange.seconds(state.step, clock.read(), must_agree=is_shared)
             state = replace(state, train_seconds=seconds)
@@ -221,29 +215,26 @@ class Trainer:
         Returns:
             New state, and the result of the step.
         """
-        flags = StepFlags.at(state.step, self.config.refine)
-        result = self._one_step(state, flags, factor, train_frac)
+        learns = learns_cameras(state.step, self.config.refine)
+        result = self._one_step(state, factor, train_frac, learns_cameras=learns)
         changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
-        if is_averaged(state.step):
+        if optimizer.is_averaged(state.step):
             with interval("average"):
                 state = replace(state, average=self._average(state))
         return state, result
 
     def _one_step(
-        self, state: TrainState, flags: StepFlags, factor: float, train_frac: float
+        self, state: TrainState, factor: float, train_frac: float, *, learns_cameras: bool
     ) -> StepResult:
-        """Return the result of a `Step` with the given flags."""
-        groups = self.model.refinement.rates(state.step, factor, train_frac)
-        return self._step_for(state.rays, flags, is_relaxed())(
-            OptimizerState(state.parameters, state.moments),
+        """Return the result of a `Step`."""
+        groups = self.model.refinement.rates(state.step, factor, train_frac).values()
+        adam = optimizer.step_numbers(state.step + 1, factor, self.config.optimizer, groups)
+        return self._step_for(state.rays, learns_cameras, is_relaxed())(
+            optimizer.OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
-            step_values(
-                key_words(self.config.seed, state.step, stream=0),
-                train_frac,
-                step_numbers(state.step + 1, factor, self.config.optimizer, groups.values()),
-            ),
+            step_values(key_words(self.config.seed, state.step, stream=0), train_frac, adam),
         )
 
     @cached_property
@@ -252,7 +243,7 @@ class Trainer:
         return Priors.of(self.config, self.model.bounds, self.views)
 
     def _compiled_step(
-        self, rays: int, flags: StepFlags, relaxed: bool
+        self, rays: int, learns_cameras: bool, relaxed: bool
     ) -> Callable[..., StepResult]:
         step = Step(
             model=self.model,
@@ -260,12 +251,12 @@ class Trainer:
             refinement=self.model.refinement,
             ranks=self.ranks,
             rays=rays,
-            flags=flags,
+            learns_cameras=learns_cameras,
             full_gradient_distance=self.config.train.gradient_scaling,
             priors=self._priors,
         )
-        shorter = ", with shorter launches" if relaxed else ""
-        return self.traces.compiled(step, f"step of {rays} rays{flags}{shorter}")
+        kind = ", moving cameras" * learns_cameras + ", with shorter launches" * relaxed
+        return self.traces.compiled(step, f"step of {rays} rays{kind}")
 
     def _compiled_update(self, phase: int, relaxed: bool) -> Callable[..., Arrays]:
         """Return a function that updates the sampler state. In the relaxed mode, it is traced again
@@ -273,7 +264,8 @@ class Trainer:
         return compile_seldom(partial(_updated_sampling, self.model, self.views, phase))
 
     def _average(self, state: TrainState) -> Parameters:
-        weight = newest_weight(max(state.step, 1), self.config.optimizer)  # step 0 is a trial
+        step = max(state.step, 1)  # step 0 is a trial
+        weight = optimizer.newest_weight(step, self.config.optimizer)
         skipped = state.scaling["skipped_in_a_row"]
         return self._averaged(state.average, state.parameters, mx.array(weight), skipped)
 

@@ -59,6 +59,29 @@ def test_a_gpu_runs_it_too(device):
     assert [launch(kernel(each))[1] for each in (TWICE, THRICE)] == [2.0, 3.0]
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        X[::-1],
+        mx.arange(18.0)[1::2],
+        mx.broadcast_to(mx.array(4.0), (9,)),
+        mx.arange(36.0).reshape(6, 6).T[::2, 1:4].reshape(9),
+        mx.arange(27.0).reshape(9, 3)[:, 1],
+    ],
+)
+def test_elements_may_be_in_any_order_in_memory(array):
+    assert launch(kernel(TWICE), array) == (2.0 * np.array(array)).tolist()
+
+
+def test_an_array_with_several_axes_is_copied_in_row_major_order():
+    text = SCALE.replace("FACTOR", "3.0f").replace("uint(count)", "24")
+    axes = dict.fromkeys("xy", (mx.float32, "a", "b", "c"))
+    made = Kernel("scale", "scale", {"x": axes["x"]}, {"y": axes["y"]}, source=text)
+    array = mx.arange(48.0).reshape(4, 6, 2)[:, ::2].transpose(1, 2, 0)
+    (y,) = made(array, grid=(24, 1, 1), template=[("POWER", 1)])
+    np.testing.assert_array_equal(np.array(y), 3.0 * np.array(array))
+
+
 def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
     (tmp_path / "mine.h").write_text(
         '#include "network.h"\nconstant constexpr float factor = 5.0f;'

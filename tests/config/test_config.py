@@ -51,6 +51,14 @@ def test_a_record_survives_the_way_through_json(config):
     assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
+def test_its_text_lists_what_differs_from_the_preset():
+    config = replace(override(PRESETS["small"], train={"steps": 9, "huber": 0.2}), seed=3)
+    lines = ["Config(preset small with", "seed 3, not 0", "train.steps 9, not 5000"]
+    lines += ["train.huber 0.2, not 0.1)"]
+    assert [" ".join(line.split()) for line in repr(config).splitlines()] == lines
+    assert repr(PRESETS["tiny"]) == "Config(preset tiny)"
+
+
 @pytest.mark.parametrize("name", [name for name in PRESET_NAMES if name != "base"])
 def test_a_presets_name_without_its_numbers_is_refused(name):
     for given in ({}, {"seed": 3}, {"train": TrainConfig()}):

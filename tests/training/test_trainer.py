@@ -258,3 +258,14 @@ def test_training_without_an_end_keeps_the_rate_that_a_finished_run_has_reached(
     used.clear()
     *_, _last = trainer.train(last.state, Goal(steps=200))
     assert used[0][1] == last.state.step / 200
+
+
+def test_rays_per_second_are_those_since_the_last_report(scene, monkeypatch):
+    seconds = iter(range(10**6))  # of the clock: one between two readings
+    monkeypatch.setattr("nerfmac.training.clock.time.perf_counter", lambda: float(next(seconds)))
+    trainer = trainer_for(scene, march={"max_samples": 2**11})
+    done, before = 0, 0.0
+    for report in trained(trainer, 40):
+        steps, passed = report.state.step - done, report.state.train_seconds - before
+        assert report.rays_per_second * passed == pytest.approx(steps * report.state.rays, rel=0.5)
+        done, before = report.state.step, report.state.train_seconds

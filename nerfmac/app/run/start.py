@@ -26,7 +26,7 @@ from nerfmac.ranks import LostRankError, current_ranks, join
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
-from nerfmac.training.resolve import BASE_PER_PROBE, PROBE_STEPS, for_pace
+from nerfmac.training.resolve import BASE_PER_PROBE, PROBE_STEPS, for_pace, sizes
 
 Result = TypeVar("Result")
 
@@ -213,7 +213,7 @@ def beginning(
         config = for_pace(config)
     if config.train.grow_at:
         log.info(
-            "without a limit, training begins with %d samples in a step and a table of 2^%d "
+            "training begins with %d samples in a step and a table of 2^%d "
             "entries, and continues with those of the preset base after %d steps; override with "
             "--preset base",
             *(config.march.max_samples, config.grid.log2_entries, config.train.grow_at),
@@ -230,12 +230,7 @@ def beginning(
         "samples, and a table 2^%d entries; override with --preset base",
         *(steps, goal.seconds, samples, entries),
     )
-    given = {
-        "march": {"max_samples": samples},
-        "grid": {"log2_entries": entries},
-        "optimizer": {"average": chosen.optimizer.average},
-    }
-    config = override(run.config, **given)
+    config = override(run.config, **sizes(chosen))
     return run if config == run.config else Run.begin(scene, config, method=method)
 
 
