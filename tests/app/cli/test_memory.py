@@ -10,8 +10,7 @@ import pytest
 from nerfmac import Bounds, Goal, InputError, Method, Model, Trainer, load_scene
 from nerfmac.app.run import Run, Training, check_memory, configuration, needed_memory
 from nerfmac.backend import limit_memory, pretended, watchdog
-from nerfmac.config import PRESETS, override
-from nerfmac.config.scenes import SceneOptions
+from nerfmac.config import PRESETS, SceneOptions, override
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 

@@ -10,8 +10,7 @@ from nerfmac import Goal, Run
 from nerfmac.app.export import extract_density, extract_mesh
 from nerfmac.app.run import reporting, resume
 from nerfmac.app.viewer.images import Images
-from nerfmac.config import VanillaConfig, override
-from nerfmac.config.presets import PRESETS, vanilla
+from nerfmac.config import PRESETS, VanillaConfig, override, vanilla
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
 from tests.scene_factory import CONFIG
 
