@@ -65,12 +65,11 @@ def recycled(values):
 def good(scene):
     """The states of an undisturbed run, by step."""
     run, states = Run.begin(scene, CONFIG), {}
-    resume(
-        run,
-        Goal(steps=STEPS),
-        progress=False,
-        on_report=lambda report: states.update(kept(report.state)),
-    )
+
+    def keep(report):
+        states.update(kept(report.state))
+
+    resume(run, Goal(steps=STEPS), progress=False, on_report=keep)
     return states
 
 

@@ -18,13 +18,10 @@ FILES = {
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
     **dict.fromkeys(("background", "held_out"), str),
-    **dict.fromkeys(
-        ("steps", "test_views", "test_views_in_scene", "peak_memory_bytes", "seed"), int
-    ),
-    **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
+    **dict.fromkeys(("steps", "test_views", "test_views_in_scene", "peak_memory_bytes"), int),
+    **dict.fromkeys(("seed", "traces", "needless_traces", "train_views"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
-    **dict.fromkeys(("psnr_test", "ssim_test"), float),
-    "psnr_corrected_test": float,
+    **dict.fromkeys(("psnr_test", "ssim_test", "psnr_corrected_test"), float),
     **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
     "psnr_curve": list,
 }

@@ -30,13 +30,12 @@ CONFIGS = {
 def run(request, scene):
     made = Run.begin(scene, CONFIGS[request.param])
     losses = []
+
+    def record(report):
+        losses.append(report.loss)
+
     for steps in (1, 80):
-        resume(
-            made,
-            Goal(steps=steps),
-            progress=False,
-            on_report=lambda report: losses.append(report.loss),
-        )
+        resume(made, Goal(steps=steps), progress=False, on_report=record)
     assert np.mean(losses[-3:]) < 0.9 * losses[0]
     return made
 
