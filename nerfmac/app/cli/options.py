@@ -1,5 +1,5 @@
-"""Options of the commands. This module imports neither MLX nor NumPy, so that help pages appear
-immediately."""
+"""Options of the commands, and options that several commands share. This module imports neither MLX
+nor NumPy, so that help pages appear immediately."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

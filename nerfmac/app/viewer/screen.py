@@ -1,5 +1,6 @@
 """`Screen` draws the images of a page: whole images while the camera moves, otherwise in strips, so
-that the next movement waits for at most one strip. `Pace` decides how large the images are.
+that the next movement waits for at most one strip. `Pace` decides how large the images are, and
+`Flow` limits the number of images on the way to a page.
 """
 
 import time
