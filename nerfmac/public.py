@@ -18,7 +18,8 @@ from nerfmac.app.run import Run, resume, train
 from nerfmac.app.scenes import Frame, Scene, builtin_scene_path, load_scene
 from nerfmac.app.snapshots import load_snapshot
 from nerfmac.backend import Kernel, choose_device, limit_memory
-from nerfmac.config import CaptureOptions, Config
+from nerfmac.config import Config
+from nerfmac.config.scenes import CaptureOptions
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
 from nerfmac.fields.field import Field, FieldOutput, ParameterSpec

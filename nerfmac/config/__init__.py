@@ -4,8 +4,6 @@ of a setting is also the help text of its option in `nerfmac train --help-all`."
 
 from nerfmac.config.fields import *
 from nerfmac.config.presets import *
-from nerfmac.config.rendering import *
 from nerfmac.config.sampling import *
-from nerfmac.config.scenes import *
 from nerfmac.config.settings import *
 from nerfmac.config.training import *

@@ -10,7 +10,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.common import SCENE_CENTER, Float64Array
-from nerfmac.config import Box, Corner
+from nerfmac.config.rendering import Box, Corner
 from nerfmac.geometry import Placement, cells_of
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits

@@ -9,7 +9,7 @@ import numpy as np
 
 from nerfmac.backend import confirm, resumed, to_numpy
 from nerfmac.common import Float32Array, InputError, interval
-from nerfmac.config import BACKGROUNDS
+from nerfmac.config.rendering import BACKGROUNDS
 from nerfmac.geometry import Views
 from nerfmac.rendering.metrics import (
     Sums,

@@ -9,7 +9,7 @@ import mlx.core as mx
 
 from nerfmac.backend import unfused
 from nerfmac.common import InputError
-from nerfmac.config import EXTRA, RenderOptions
+from nerfmac.config.rendering import EXTRA, RenderOptions
 from nerfmac.geometry import (
     Camera,
     Placement,

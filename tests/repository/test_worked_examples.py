@@ -9,7 +9,8 @@ import pytest
 
 import nerfmac
 from nerfmac.app.export import extract_mesh
-from nerfmac.config import RenderOptions, override
+from nerfmac.config import override
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.rendering.view_renderer import ViewRenderer
 from tests.app.viewer.conftest import Page

@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
 from nerfmac.app.cli.parsing import part_of
 from nerfmac.common import InputError
-from nerfmac.config import CaptureOptions, Config, Model, Range, SceneOptions, Written
+from nerfmac.config import Config, Model, Range, Written
 from nerfmac.config.rendering import Box, Color, RenderOptions, VideoOptions, box, color
+from nerfmac.config.scenes import CaptureOptions, SceneOptions
 
 MAX_FRAMES = 1_000_000  # Frames of eleven hours at 24 fps, and one gigabyte of camera data.
 

@@ -20,7 +20,8 @@ from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
 from nerfmac.backend import backend, choose_device, device_name, in_words, is_out_of_memory
 from nerfmac.common import InputError, log, user_path
-from nerfmac.config import AUTO, DEFAULTS, Config, SceneOptions, override
+from nerfmac.config import AUTO, Config, override
+from nerfmac.config.scenes import DEFAULTS, SceneOptions
 from nerfmac.ranks import LostRankError, current_ranks, join
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError

@@ -16,7 +16,9 @@ from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
 from nerfmac.common import Fields, Float32Array, InputError, Int64Array, log, needed, user_path
-from nerfmac.config import MAX_EXTENT, Box, Config, override
+from nerfmac.config import Config, override
+from nerfmac.config.rendering import Box
+from nerfmac.config.scenes import MAX_EXTENT
 from nerfmac.geometry import Bounds, Camera, Lens, Placement, cells_of
 from nerfmac.ops.loss_scale import LossScale
 from nerfmac.ops.march import MarchGeometry

@@ -1,5 +1,5 @@
-"""`LiveTraining` trains a run in slices and can be started and paused. Until the images of a new run
-are decoded, the viewer shows a `Preview`."""
+"""`LiveTraining` trains a run in slices and can be started and paused. Until the images of a new
+run are decoded, the viewer shows a `Preview`."""
 
 import threading
 import time

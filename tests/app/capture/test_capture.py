@@ -207,6 +207,13 @@ def stage_is(monkeypatch, program):
     return processes
 
 
+def test_a_stage_that_fails_is_an_error_with_its_last_words(tmp_path):
+    with pytest.raises(
+        InputError, match=r"stage nonsense failed with code 1: FileNotFoundError: .*; log: "
+    ):
+        stages.run_stage("nonsense", tmp_path, None)
+
+
 def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     processes = stage_is(monkeypatch, "import time; print(1, flush=True); time.sleep(600)")
     solver.is_interrupted = True

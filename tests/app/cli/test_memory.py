@@ -10,7 +10,8 @@ import pytest
 from nerfmac import Bounds, Goal, InputError, Method, Model, Trainer, load_scene
 from nerfmac.app.run import Run, Training, check_memory, configuration, needed_memory
 from nerfmac.backend import limit_memory, pretended, watchdog
-from nerfmac.config import PRESETS, SceneOptions, override
+from nerfmac.config import PRESETS, override
+from nerfmac.config.scenes import SceneOptions
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 

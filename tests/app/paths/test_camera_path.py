@@ -236,3 +236,12 @@ def test_the_field_of_view_stays_between_its_neighbors():
         _, seen = sampled(tour, np.linspace(*tour.times[index : index + 2], 50)[1:-1])
         assert seen.min() >= min(start, end) - 1e-12
         assert seen.max() <= max(start, end) + 1e-12
+
+
+def test_a_removed_keyframe_leaves_the_others_in_order():
+    tour = CameraPath(tuple(KEYFRAMES))
+    assert [tour.removed(index).keyframes for index in (0, 2, 4)] == [
+        tuple(KEYFRAMES[1:]),
+        (*KEYFRAMES[:2], *KEYFRAMES[3:]),
+        tuple(KEYFRAMES[:4]),
+    ]

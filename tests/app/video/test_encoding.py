@@ -9,9 +9,11 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from nerfmac.app.video import SideBySide, encoding, write_video
+from nerfmac.app.video import SideBySide, encoding, video_size, write_video
+from nerfmac.backend import pretended
 from nerfmac.common.checks import InputError
 from nerfmac.config.rendering import RenderOptions
+from nerfmac.geometry import Lens
 from tests.app.video.ball import FRONT
 from tests.app.video.test_render_video import render
 from tests.decoding import decoded
@@ -251,3 +253,17 @@ def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
     assert found["/moov"][0] < found["/mdat"][0]
     assert not set(boxes(flat)) - set(found)
     assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
+
+
+@pytest.mark.parametrize(
+    ("device", "photo", "size"),
+    [
+        ("cpu", (1920, 1080), (720, 404)),
+        ("cpu", (600, 900), (480, 720)),
+        ("cpu", (401, 300), (401, 300)),
+        ("metal", (1920, 1080), (1920, 1080)),
+    ],
+)
+def test_a_video_on_a_cpu_is_smaller_than_large_photos(device, photo, size):
+    with pretended(device):
+        assert video_size(Lens(*photo, 500.0, 500.0, 10.0, 10.0)) == size

@@ -8,7 +8,8 @@ import pytest
 
 from nerfmac import Bounds, Camera, InputError, Model, choose_device
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
-from nerfmac.config import DIAGNOSTICS, OUTPUTS, PRESETS, RenderOptions, override
+from nerfmac.config import PRESETS, override
+from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.color_map import INFERNO, TURBO

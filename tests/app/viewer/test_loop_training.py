@@ -168,3 +168,18 @@ def test_a_run_that_grows_during_training_is_still_shown(scene):
     assert {entries for entries, _ in shown} == {10, grown}
     assert all(step > 0 for entries, step in shown if entries == grown)
     assert page.session.run.config.grid.log2_entries == grown
+
+
+def test_the_remaining_time_follows_from_the_progress_since_the_start(page, monkeypatch):
+    page.open().settle()
+    training = page.session.training
+    page.say("set", values={"steps": 400})
+    monkeypatch.setattr(  # the whole run takes 100 s
+        "nerfmac.app.viewer.live_training.time.monotonic",
+        lambda: 100.0 * training.goal.progress(training.run.state),
+    )
+    page.say("train")
+    while training.run.state.step < 250:
+        page.work()
+    status = training.status()
+    assert status["left"] == pytest.approx(100.0 * (1.0 - status["progress"]))
