@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Goal, load_scene
-from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
+from nerfmac.app.run.refinements import refinement_report, refinement_summary
 from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.config import RefineConfig, override
 from nerfmac.geometry.depth_maps import DepthMaps

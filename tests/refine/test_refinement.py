@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, Lens, Rays, Samples
-from nerfmac.app.run.refinement_report import refinement_report, refinement_summary
+from nerfmac.app.run.refinements import refinement_report, refinement_summary
 from nerfmac.config import RefineConfig
 from nerfmac.geometry import Camera, Cameras, exposed as brightened
 from nerfmac.refine.lenses import pose_conditioning

@@ -37,20 +37,20 @@ CEILINGS = {
     "datasets": 249,
     "capture": 2388,
     "inspection": 771,
-    "run": 1537,
-    "snapshots": 423,
-    "video": 707,
-    "export": 1335,
-    "viewer": 2276,
-    "measure": 1590,
-    "cli": 1705,
+    "run": 1484,
+    "snapshots": 420,
+    "video": 700,
+    "export": 1293,
+    "viewer": 2226,
+    "measure": 1459,
+    "cli": 1607,
     "__init__": 19,
     "__main__": 3,
-    "public": 86,
+    "public": 85,
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_380
+MOST_TEST_LINES = 29_362
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),
@@ -222,15 +222,13 @@ def test_no_file_outgrows_one_sitting_and_no_function_one_screen():
 def sizes(package: Path) -> dict[str, int]:
     """Return the number of code lines of each package: lines that are neither empty nor comments
     nor docstrings."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     found: dict[str, int] = {}
     for path in sorted(package.rglob("*.py")):
         text, own = path.read_text(encoding="utf-8"), room(path, package)
         documented: set[int] = set()
         for node in ast.walk(ast.parse(text)):
-            is_documented = isinstance(
-                node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-            )
-            if is_documented and ast.get_docstring(node) is not None:
+            if isinstance(node, kinds) and ast.get_docstring(node) is not None:
                 first = node.body[0]
                 documented |= {*range(first.lineno, (first.end_lineno or 0) + 1)}
         lines = [

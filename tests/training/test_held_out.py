@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac import Goal, InputError
 from nerfmac.app.run import Run, Training, resume
-from nerfmac.app.run.refinement_report import refinement_summary
+from nerfmac.app.run.refinements import refinement_summary
 from nerfmac.config import REFINED, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, align_cameras, moved_poses

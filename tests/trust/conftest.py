@@ -1,8 +1,7 @@
 import pytest
 
-from nerfmac.app.run import train
+from nerfmac import Goal, Run, resume, train
 from nerfmac.backend import watchdog
-from nerfmac.training.goal import Goal
 from tests.scene_factory import CONFIG
 
 
@@ -18,3 +17,11 @@ def trained(scene, tmp_path_factory):
 def no_pause(monkeypatch):
     monkeypatch.setattr(watchdog, "_is_relaxed", False)
     monkeypatch.setattr(watchdog, "PAUSE", 0.0)
+
+
+@pytest.fixture(scope="package")
+def trained_run(scene):
+    """A run of 24 steps in memory."""
+    run = Run.begin(scene, CONFIG)
+    resume(run, Goal(steps=24), progress=False)
+    return run

@@ -11,7 +11,6 @@ import pytest
 from nerfmac import Goal, Trainer
 from nerfmac.app.run import Run, Training, outputs, resume, run as run_module, train
 from nerfmac.app.video import frames as video_frames
-from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend.watchdog import note
 from nerfmac.config.rendering import RenderOptions
@@ -66,12 +65,11 @@ def recycled(values):
 def good(scene):
     """The states of an undisturbed run, by step."""
     run, states = Run.begin(scene, CONFIG), {}
-    resume(
-        run,
-        Goal(steps=STEPS),
-        progress=False,
-        on_report=lambda report: states.update(kept(report.state)),
-    )
+
+    def keep(report):
+        states.update(kept(report.state))
+
+    resume(run, Goal(steps=STEPS), progress=False, on_report=keep)
     return states
 
 
@@ -150,13 +148,6 @@ def test_training_goes_on_after_an_error_that_drawing_raises(scene, good, monkey
     assert_good([page.session.run.state], good)
 
 
-@pytest.fixture(scope="module")
-def trained(scene):
-    run = Run.begin(scene, CONFIG)
-    resume(run, Goal(steps=STEPS), progress=False)
-    return run
-
-
 def fail_late(monkeypatch, owner, call):
     """Let `owner.to_numpy` return other bytes at a call, and raise the error at the next call or
     in `confirm`."""
@@ -179,24 +170,24 @@ def fail_late(monkeypatch, owner, call):
 
 
 @pytest.mark.parametrize("call", [1, 3, 5])
-def test_no_failed_frame_is_in_a_video(trained, monkeypatch, call):
-    frames = [(camera,) for camera in trained.orbit(frames=5)]
-    want = list(FrameRenderer(trained, RenderOptions()).images(frames))
+def test_no_failed_frame_is_in_a_video(trained_run, monkeypatch, call):
+    frames = [(camera,) for camera in trained_run.orbit(frames=5)]
+    want = list(video_frames.FrameRenderer(trained_run, RenderOptions()).images(frames))
     count = fail_late(monkeypatch, video_frames, call)
-    got = list(FrameRenderer(trained, RenderOptions()).images(frames))
+    got = list(video_frames.FrameRenderer(trained_run, RenderOptions()).images(frames))
     assert count["errors"] == 1
     assert len(got) == len(want)
     assert all(map(np.array_equal, got, want))
 
 
 @pytest.mark.parametrize("call", [1, 9, 32])  # four images of each of eight views
-def test_no_image_of_a_failed_view_is_passed_on(trained, monkeypatch, call):
-    views, got = trained.views("train"), []
+def test_no_image_of_a_failed_view_is_passed_on(trained_run, monkeypatch, call):
+    views, got = trained_run.views("train"), []
 
     def images():
         found = []
         for _ in evaluation.evaluate(
-            trained.renderer, views, on_view=lambda view, all: found.append((view, *all))
+            trained_run.renderer, views, on_view=lambda view, all: found.append((view, *all))
         ):
             pass
         return found
@@ -215,15 +206,15 @@ def failing_wait():
 
 
 def test_nothing_is_returned_or_written_if_the_last_launch_has_failed(
-    trained, tmp_path, monkeypatch
+    trained_run, tmp_path, monkeypatch
 ):
-    trained.save(tmp_path)
+    trained_run.save(tmp_path)
     before = (tmp_path / "checkpoint.safetensors").read_bytes()
     monkeypatch.setattr(mx, "synchronize", failing_wait)
     with pytest.raises(RuntimeError, match="Impacting"):
-        trained.save(tmp_path)
+        trained_run.save(tmp_path)
     with pytest.raises(RuntimeError, match="Impacting"):
-        trained.render(trained.cameras[0])
+        trained_run.render(trained_run.cameras[0])
     assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
 
 

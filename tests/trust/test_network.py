@@ -67,7 +67,7 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
         ("eval", run, *cpu),
         ("render", run, "--frames", 2, "--out", tmp_path / "video.mp4", *cpu),
         ("export", run, tmp_path / "cameras.json", *cpu),
-        ("profile", run, "--steps", 2, *cpu),
+        ("profile", run, "--steps", 2, "--seconds", 0.01, *cpu),
     ]
     words = json.dumps([[str(word) for word in command] for command in commands])
     command = [sys.executable, "-c", COMMANDS, words]

@@ -7,17 +7,15 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac import Goal, Model
 from nerfmac.app.run import Run, Training, resume
 from nerfmac.app.video import frames as video_frames
-from nerfmac.app.video.frames import FrameRenderer
 from nerfmac.app.viewer.images import Images
 from nerfmac.backend import is_relaxed, watchdog
 from nerfmac.config.rendering import RenderOptions
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.rendering.metrics import Sums
 from nerfmac.training import checkpoint
-from nerfmac.training.goal import Goal
-from nerfmac.training.model import Model
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.app.viewer.conftest import Page
 from tests.backend.test_watchdog import ON_METAL
@@ -43,16 +41,9 @@ def fail_at(monkeypatch, owner, name, calls):
     return count
 
 
-@pytest.fixture(scope="module")
-def trained(scene):
-    run = Run.begin(scene, CONFIG)
-    resume(run, Goal(steps=STEPS), progress=False)
-    return run
-
-
 @pytest.mark.parametrize("calls", [{1}, {20}, {20, 21, 22}])
 def test_training_continues_from_the_last_good_state(
-    scene, trained, tmp_path, monkeypatch, caplog, calls
+    scene, trained_run, tmp_path, monkeypatch, caplog, calls
 ):
     training = Training.begin(Run.begin(scene, CONFIG), tmp_path / "run")
     run = training.run
@@ -73,7 +64,7 @@ def test_training_continues_from_the_last_good_state(
     )
     training.train(Goal(steps=STEPS), progress=False)
     assert run.state.step == STEPS
-    want = trained.state.arrays()
+    want = trained_run.state.arrays()
     for name, values in run.state.arrays().items():
         assert np.array_equal(np.array(values), np.array(want[name])), name
     assert saved[-1] == STEPS
@@ -148,22 +139,22 @@ def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
 
 
 @pytest.mark.parametrize("calls", [{1}, {5}, {4, 5, 6}])
-def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, calls):
-    want = trained.evaluate("train", progress=False)
+def test_evaluation_continues_with_the_remaining_views(trained_run, monkeypatch, calls):
+    want = trained_run.evaluate("train", progress=False)
     renderers = fail_at(monkeypatch, Model, "renderer", ())
     fail_at(monkeypatch, Sums, "mean", calls)
-    assert list(trained.evaluate("train", progress=False)) == list(want)
+    assert list(trained_run.evaluate("train", progress=False)) == list(want)
     # Arrays that the old renderer was computing are lost.
     assert renderers["renderer"] == 1 + len(calls)
 
 
 @pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 5}])
 @pytest.mark.parametrize("part", ["images", "values"])
-def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls, part):
-    frames = [(camera,) for camera in trained.orbit(frames=5)]
+def test_a_video_continues_with_the_remaining_frames(trained_run, monkeypatch, calls, part):
+    frames = [(camera,) for camera in trained_run.orbit(frames=5)]
 
     def drawn():
-        found = getattr(FrameRenderer(trained, RenderOptions()), part)(frames)
+        found = getattr(video_frames.FrameRenderer(trained_run, RenderOptions()), part)(frames)
         return [np.array(each if part == "images" else each.values) for each in found]
 
     want = drawn()
@@ -183,8 +174,8 @@ def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls
     assert views["__init__"] == 2 + len(calls)
 
 
-def test_the_viewer_draws_again(trained, monkeypatch):
-    page, draw, failed = Page(trained), Images.draw, []
+def test_the_viewer_draws_again(trained_run, monkeypatch):
+    page, draw, failed = Page(trained_run), Images.draw, []
 
     def failing(self, *arguments):
         assert self not in failed  # arrays that it was computing are lost

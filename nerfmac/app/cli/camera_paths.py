@@ -10,8 +10,7 @@ from nerfmac.app.cli.parsing import similar
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.app.paths.moves import TOUR_SECONDS
-from nerfmac.app.run import Run, load_path, split_cameras
-from nerfmac.app.run.coordinates import file_cameras
+from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
 from nerfmac.common import InputError, read_fields, user_path
 from nerfmac.geometry import Camera, Lens
 

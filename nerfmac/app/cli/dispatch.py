@@ -6,19 +6,11 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
+from nerfmac.app.cli import printing
 from nerfmac.app.cli.declared import declared
 from nerfmac.app.cli.options import OPTIONS
 from nerfmac.app.cli.parsing import LOG_FILE, built, given_by
-from nerfmac.app.cli.printing import (
-    logged,
-    printable,
-    printing_quoted,
-    refuse,
-    until_closed,
-    with_flag,
-)
-from nerfmac.backend import from_environment, in_words, refuse_windows
-from nerfmac.backend.build import BuildError
+from nerfmac.backend import BuildError, from_environment, in_words, refuse_windows
 from nerfmac.common import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError
@@ -51,12 +43,12 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
         refuse_windows()
         from_environment()  # Rejects an invalid NERFMAC_VARIANTS before any file is written.
         code = 0
-        with until_closed():
+        with printing.until_closed():
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
         flags = [argument.name for argument in declared(OPTIONS[command])]
-        _refuse(_noted(with_flag(str(error), flags), error))
+        _refuse(_noted(printing.with_flag(str(error), flags), error))
     except OSError as error:
         if error.errno not in _UNWRITABLE | _UNUSABLE:
             raise
@@ -69,7 +61,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
         _refuse(_noted(message, error))
     except KeyboardInterrupt as interruption:
         message = "; ".join(filter(None, ["interrupted", _noted(str(interruption), interruption)]))
-        print(printable(f"nerfmac: {message}"), file=sys.stderr)
+        print(printing.printable(f"nerfmac: {message}"), file=sys.stderr)
         sys.exit(130)
 
 
@@ -78,14 +70,14 @@ def _run(command: str, rest: list[str], method: Method) -> int:
     end = rest.index("--") if command in _PASSING_ON and "--" in rest else len(rest)
     rest, passed = rest[:end], rest[end + 1 :]
     given = given_by(command, OPTIONS[command], rest)
-    with logged(given.pop(LOG_FILE, None)):
+    with printing.logged(given.pop(LOG_FILE, None)):
         name, _, function = FUNCTIONS[command].partition(".")
         run = getattr(import_module(f"nerfmac.app.cli.{name}"), function)
         # The defaults of `train` depend on --preset.
         arguments = given if command == "train" else built(OPTIONS[command], given)
         extra: list[Any] = [method] if command in _WITH_METHOD else []
         extra += [passed] if command in _PASSING_ON else []
-        with printing_quoted():
+        with printing.printing_quoted():
             return int(run(arguments, *extra))
 
 
@@ -95,4 +87,4 @@ def _noted(message: str, error: BaseException) -> str:
 
 
 def _refuse(message: str) -> NoReturn:
-    refuse(f"rank {rank_given()}: {message}" if rank_given() else message)
+    printing.refuse(f"rank {rank_given()}: {message}" if rank_given() else message)

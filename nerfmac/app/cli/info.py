@@ -5,9 +5,8 @@ from importlib.metadata import version
 
 from nerfmac.app.cli.options import Info
 from nerfmac.app.scenes.images import image_cache_folder
-from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
+from nerfmac.backend import choose_device, current_device, device_name, memory_bytes, why_reference
 from nerfmac.backend.build import BuildError, compiler
-from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, variants_here

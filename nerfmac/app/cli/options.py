@@ -1,25 +1,61 @@
-"""Options of the commands. This module imports neither MLX nor NumPy, so that help pages appear
-immediately."""
+"""Options of the commands, and options that several commands share. This module imports neither MLX
+nor NumPy, so that help pages appear immediately."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
-from nerfmac.app.cli.shared_options import (
-    DeviceFlag,
-    MeasuringFlags,
-    Preset,
-    RunFlags,
-    SceneFlags,
-)
-from nerfmac.config import Config
-from nerfmac.config.presets import Model
+from nerfmac.app.cli.parsing import part_of
+from nerfmac.common import InputError
+from nerfmac.config import Config, Model, Range, Written
 from nerfmac.config.rendering import Box, Color, RenderOptions, VideoOptions, box, color
-from nerfmac.config.scenes import CaptureOptions
-from nerfmac.config.settings import Range, Written
+from nerfmac.config.scenes import CaptureOptions, SceneOptions
 
 MAX_FRAMES = 1_000_000  # Frames of eleven hours at 24 fps, and one gigabyte of camera data.
+
+Device = Literal["auto", "metal", "cuda", "cpu"]
+Preset = Literal["auto", "tiny", "small", "base", "big"]
+
+
+@dataclass(frozen=True)
+class SceneFlags(SceneOptions):
+    """Options that control how a scene is loaded."""
+
+    typed: ClassVar[Collection[str]] = ()  # Options on the command line. `built` sets this name.
+
+    def options(self) -> SceneOptions:
+        """Return the scene options."""
+        return part_of(self, SceneOptions)
+
+    def given(self) -> dict[str, Any]:
+        """Return the scene options that are given on the command line, keyed by name."""
+        options = vars(self.options())
+        typed = {flag.removeprefix("--").replace("-", "_") for flag in self.typed}
+        return {name: value for name, value in options.items() if name in typed}
+
+    def refuse(self, reason: str) -> None:
+        """Raise `InputError` with a `reason` if any of these options is given."""
+        for option in self.given():
+            is_disabled = option in ("masks", "depth")
+            flag = f"{'no-' * is_disabled}{option.replace('_', '-')}"
+            raise InputError(f"--{flag} cannot be used: {reason}; remove --{flag}")
+
+
+@dataclass(frozen=True)
+class DeviceFlag:
+    """Option for the device."""
+
+    device: Device = "auto"  # Device to use. auto uses the GPU if available. [default: auto]
+
+
+@dataclass(frozen=True)
+class RunFlags(DeviceFlag):
+    """Arguments of commands that read a run."""
+
+    run: Annotated[Path, POSITIONAL] = field(kw_only=True)
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +251,7 @@ class Info(DeviceFlag):
 
 
 @dataclass(frozen=True)
-class Profile(MeasuringFlags):
+class Profile(DeviceFlag, SceneFlags):
     """Measure the training step time by stage and kernel, on the device and on the host, and the
     time of rendering an image."""
 
@@ -236,6 +272,12 @@ class Profile(MeasuringFlags):
     model: Model = "hash"
     """Model for profiling a scene. hash uses a hash encoding and small MLPs. vanilla is the
     original NeRF."""
+    preset: Preset = "auto"
+    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
+    seconds: Annotated[float, Range(0.01)] = 1.0
+    """Approximate time per measurement in seconds. Longer measurements are less noisy."""
+    json: Annotated[Path | None, Written("FILE")] = None
+    """Also write the measurements to this JSON file."""
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast, get_args, get_origin
 
-from nerfmac.app.cli.declared import (
-    UNPREFIXED,
-    Argument,
-    NumberOrAuto,
-    Switch,
-    declared,
-    positionals_of,
-)
+from nerfmac.app.cli.declared import UNPREFIXED, Argument, NumberOrAuto, Switch, declared
 from nerfmac.common import InputError, user_path
 
 if TYPE_CHECKING:
@@ -73,7 +66,7 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
             advice = _instead(command, name, [flag.name for flag in flags])
             raise InputError(f"nerfmac {command} has no option {name}; {advice}")
     rest += words[end + 1 :]
-    names = positionals_of(arguments)
+    names = [argument for argument in declared(arguments) if not argument.is_flag]
     usage = " ".join(argument.value.strip("[]") for argument in names)
     if len(rest) > len(names):
         accepted = f"only {usage}" if names else "options only"
@@ -82,9 +75,9 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
     for argument in names[len(rest) :]:
         if argument.default is MISSING:
             raise InputError(f"{argument.value} is missing; type `nerfmac {command} {usage}`")
-    given = vars(known) | {
-        name.name: name.kind(word) for name, word in zip(names, rest, strict=False)
-    }
+    given = vars(known)
+    for argument, word in zip(names, rest, strict=False):
+        given[argument.name] = argument.kind(word)
     for flag in flags:  # After `argparse`, which would change the error messages.
         if flag.parse is not None and flag.name in given:
             given[flag.name] = flag.parse(given[flag.name])

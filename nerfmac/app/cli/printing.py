@@ -14,7 +14,7 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
-from nerfmac.common import InputError
+from nerfmac.common import InputError, log
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters other than tab and newline, and lone surrogates. If a file name is not valid
@@ -80,8 +80,6 @@ class _Quoted:
 
 VARIABLE = "NERFMAC_LOG"
 LEVELS = {"info": logging.INFO, "debug": logging.DEBUG}
-
-log = logging.getLogger("nerfmac")
 
 
 @contextmanager

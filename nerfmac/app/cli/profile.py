@@ -1,16 +1,13 @@
 """`nerfmac profile`."""
 
-from functools import partial
-
 from nerfmac.app.cli.options import Profile
-from nerfmac.app.measure.launches import trained
-from nerfmac.app.measure.parts import take_steps
-from nerfmac.app.measure.profiling import captured, check_capture, profile as profile_run
+from nerfmac.app.measure.profiling import captured, check_capture, profile, take_steps
 from nerfmac.app.run import CONFIGURED, Run, Training, is_run
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.common import InputError, appearing_if, write_json
 from nerfmac.config.presets import preset
+from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 
 WARMUP = 1024  # Default number of training steps before a scene is profiled.
@@ -23,15 +20,10 @@ def main(arguments: Profile, method: Method = CONFIGURED) -> int:
         check_capture(arguments.gpu_trace)
     with appearing_if(arguments.trace) as trace, appearing_if(arguments.json) as json:
         training = _warmed_up(arguments, method)
-        figures = profile_run(
-            training,
-            steps=arguments.steps,
-            seconds=arguments.seconds,
-            trace=trace,
-            on_line=partial(print, flush=True),
-        )
+        steps, seconds = arguments.steps, arguments.seconds
+        figures = profile(training, steps=steps, seconds=seconds, trace=trace)
         if json:
-            write_json(json, figures.to_json())
+            write_json(json, figures)
         if arguments.gpu_trace:
             with captured(arguments.gpu_trace):
                 take_steps(training, 1)
@@ -55,5 +47,6 @@ def _warmed_up(arguments: Profile, method: Method) -> Training:
     training = Training(run)
     for _ in training.prepare():
         pass
-    warmup = warmup if arguments.warmup is None else arguments.warmup
-    return trained(training, run.state.step + warmup) if warmup else training
+    if warmup := warmup if arguments.warmup is None else arguments.warmup:
+        training.train(Goal(steps=run.state.step + warmup))
+    return training

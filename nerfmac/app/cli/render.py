@@ -1,36 +1,22 @@
 """`nerfmac render`: render novel views of a saved run to a video or to numbered files."""
 
-import logging
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import MAX_FRAMES, Render
 from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import is_snapshot
-from nerfmac.app.snapshots.reading import open_run
-from nerfmac.app.video import check_video, render_video, video_size
-from nerfmac.app.video.encoding import VIDEOS, even
+from nerfmac.app.snapshots import is_snapshot, open_run
+from nerfmac.app.video import VIDEOS, check_output, check_video, even, render_video, video_size
 from nerfmac.app.video.frames import CameraSamples, blurred
-from nerfmac.app.video.rendering import check_output
 from nerfmac.backend import choose_device
-from nerfmac.common import InputError, checks
-from nerfmac.config.rendering import (
-    BLURRED_SAMPLES,
-    DEFAULT_FPS,
-    MAX_FPS,
-    OUTPUTS,
-    RenderOptions,
-    VideoOptions,
-)
+from nerfmac.common import InputError, checks, log
+from nerfmac.config import rendering
 from nerfmac.geometry import Camera
 from nerfmac.training.method import Method
-
-log = logging.getLogger("nerfmac")
 
 MAX_SIDE = 8192  # Maximum width and height of a frame in pixels.
 PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular frame in pixels.
@@ -38,31 +24,33 @@ PANORAMA_SIZE = 1920, 960  # Default width and height of an equirectangular fram
 
 def main(arguments: Render, method: Method = CONFIGURED) -> int:
     """Run `nerfmac render` and return the exit code."""
-    options, video = part_of(arguments, RenderOptions), part_of(arguments, VideoOptions)
-    checks.choice("output", options.output, OUTPUTS)
-    size = _size(arguments.size) if arguments.size else None
+    options = part_of(arguments, rendering.RenderOptions)
+    checks.choice("output", options.output, rendering.OUTPUTS)
     path = NamedPath.read(arguments.path, arguments.transforms)
-    fps, size = _fps_and_size(path, options, arguments.fps, size)
+    fps, size = _fps_and_size(path, arguments)
     out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
+    is_video = out.suffix.lower() in VIDEOS
     _check(arguments, fps, out)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
     path = path.within(run)
     if size is None:
         lens = path.lens(run)
-        is_flat = options.projection == "perspective"
-        is_video = out.suffix.lower() in VIDEOS and not _shows_views(path, arguments)
-        size = video_size(lens) if is_video else (lens.width, lens.height)
-        size = size if is_flat else PANORAMA_SIZE
-    size = _even_size(out, size)
+        has_views = _shows_views(path, arguments)
+        size = video_size(lens) if is_video and not has_views else (lens.width, lens.height)
+        size = size if options.projection == "perspective" else PANORAMA_SIZE
+    size = _even_size(out, size) if is_video else size
     cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
     runs = [run, *(open_run(other, method=method) for other in beside)]
-    video = replace(video, fps=fps, resume=video.resume or out.suffix.lower() in VIDEOS)
+    resume = arguments.resume or is_video
+    video = part_of(arguments, rendering.VideoOptions, fps=fps, resume=resume)
     try:
         render_video(runs, cameras, out, options, video)
     except KeyboardInterrupt as interruption:
-        interruption.add_note(_resume_hint(out))
+        frames, again = (f"{out}.frames", "again") if is_video else (out, "with --resume")
+        note = f"the frames so far are in {frames}; run the same command {again} to continue"
+        interruption.add_note(note)
         raise
     print(out)
     return 0
@@ -74,31 +62,24 @@ def _default_out(run: Path, path: str) -> Path:
     return run / f"{path}.mp4"
 
 
-def _resume_hint(out: Path) -> str:
-    if out.suffix.lower() not in VIDEOS:
-        return f"the frames so far are in {out}; run the same command with --resume to continue"
-    return f"the frames so far are in {out}.frames; run the same command again to continue"
-
-
-def _fps_and_size(
-    path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
-) -> tuple[float, tuple[int, int] | None]:
+def _fps_and_size(path: NamedPath, arguments: Render) -> tuple[float, tuple[int, int] | None]:
     """Return the frame rate and the frame size. By default, they are the values in the camera path
     file, and these values are logged."""
-    from_file = []
-    if size is None and path.file and path.file.size and options.projection == "perspective":
+    from_file, fps = [], arguments.fps
+    size, is_flat = _size(arguments.size), arguments.projection == "perspective"
+    if size is None and path.file and path.file.size and is_flat:
         size = path.file.size
         for name, pixels in zip(("render_width", "render_height"), size, strict=True):
             checks.number(f"{path.name}: {name}", pixels, low=2, high=MAX_SIDE)
         from_file.append(f"{size[0]}x{size[1]} pixels")
     if fps is None and path.file and path.file.fps:
         fps = path.file.fps
-        checks.number(f"{path.name}: fps", fps, low=1, high=MAX_FPS)
+        checks.number(f"{path.name}: fps", fps, low=1, high=rendering.MAX_FPS)
         from_file.append(f"{fps:g} frames per second")
     if from_file:
         values = ", ".join(from_file)
         log.info("%s specifies %s; use --size and --fps to override", path.name, values)
-    return DEFAULT_FPS if fps is None else fps, size
+    return rendering.DEFAULT_FPS if fps is None else fps, size
 
 
 def _check(arguments: Render, fps: float, out: Path) -> None:
@@ -146,15 +127,13 @@ def _cameras(
 
     if not arguments.motion_blur:
         return along(frames)
-    moments = arguments.samples_per_pixel or BLURRED_SAMPLES
+    moments = arguments.samples_per_pixel or rendering.BLURRED_SAMPLES
     return blurred(along, frames, moments, arguments.motion_blur)
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest frame size, at most `size`, that `out` supports, and print a note if it is
-    smaller."""
-    if out.suffix.lower() not in VIDEOS:
-        return size
+    """Return the largest frame size, at most `size`, that the video `out` supports, and print a
+    note if it is smaller."""
     width, height = even(out, size)
     if (width, height) != size:
         print(
@@ -165,7 +144,9 @@ def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
     return width, height
 
 
-def _size(text: str) -> tuple[int, int]:
+def _size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
     match = re.fullmatch(r"(\d+)x(\d+)", text)
     if not match:
         raise InputError(f"--size is {text!r}; expected pixels as WxH, such as 800x600")

@@ -2,30 +2,19 @@
 
 from typing import Any
 
-import numpy as np
-
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export
-from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for
-from nerfmac.app.export.pages import worst
+from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for, worst
 from nerfmac.app.export.shape_files import need_libraries
-from nerfmac.app.run import CONFIGURED, Run, surface_quality
-from nerfmac.app.run.folder import read_scene
-from nerfmac.app.run.outputs import protocol, quality, surface_summary
-from nerfmac.app.run.perceptual import Lpips
+from nerfmac.app.run import CONFIGURED, Lpips, Run, read_scene, surface_quality
+from nerfmac.app.run.outputs import mean_quality, protocol, quality, surface_summary
 from nerfmac.app.scenes import read_again
-from nerfmac.app.snapshots import is_snapshot, load_snapshot
-from nerfmac.app.snapshots.reading import open_run
+from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.common import (
-    InputError,
-    appearing,
-    appearing_if,
-    check_replaceable,
-    user_path,
-    write_json,
-)
+from nerfmac.common import InputError, appearing, appearing_if, user_path, write_json
+from nerfmac.common.files import check_replaceable
+from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.method import Method
 
 
@@ -47,10 +36,10 @@ def _run_of(arguments: Eval, method: Method) -> Run:
                 "a snapshot does not contain images; pass the scene folder with --scene"
             )
         return load_snapshot(arguments.run, arguments.scene)
-    if arguments.scene is None:
-        return Run.load(arguments.run, method=method)
-    scene = read_again(read_scene(arguments.run), user_path(arguments.scene))
-    return Run.load(arguments.run, method=method, source=scene)
+    scene = None
+    if arguments.scene is not None:
+        scene = read_again(read_scene(arguments.run), user_path(arguments.scene))
+    return Run.load(arguments.run, scene, method=method)
 
 
 def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
@@ -62,20 +51,15 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     else:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
-        depth = view.depth_median, view.depth_p90
-        print(_line(view.name, view.psnr, view.ssim, view.lpips, *depth))
+        print(_line(view))
     worst_views = worst(views)
     if worst_views:
         print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in worst_views))
-    figures = quality(views, len(views), background=background, split=split)
-    psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
-    distances = [view.lpips for view in views if view.lpips is not None]
-    mean = float(np.mean(distances)) if distances else None
-    depth = figures[f"depth_median_{split}"], figures[f"depth_p90_{split}"]
-    print(_line(f"mean of {len(views)}", psnr, ssim, mean, *depth))
+    mean = mean_quality(views)
+    print(_line(mean))
     if run.config.refine.changes_colors:
-        corrected = figures[f"psnr_corrected_{split}"]
-        print(f"PSNR {corrected:.2f} dB after fitting the colors of each rendering to its photo")
+        corrected = f"PSNR {mean.psnr_corrected:.2f} dB"
+        print(f"{corrected} after fitting the colors of each rendering to its photo")
     names = dict.fromkeys((split, "train"))
     surfaces = surface_quality(run, *names)
     for name in names:
@@ -83,37 +67,23 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
             print(line)
     return {
         **machine(),
-        **figures,
+        **quality(views, background=background),
         **surfaces,
-        f"lpips_{split}": mean,
+        f"lpips_{split}": mean.lpips,
         "worst": [view.name for view in worst_views],
         "protocol": protocol(run, split, background, has_lpips=lpips is not None),
         "views": {
-            view.name: {
-                "psnr": view.psnr,
-                "psnr_corrected": view.psnr_corrected,
-                "ssim": view.ssim,
-                "lpips": view.lpips,
-                "depth_median": view.depth_median,
-                "depth_p90": view.depth_p90,
-            }
+            view.name: {metric: getattr(view, metric) for metric in ViewQuality._fields[1:]}
             for view in views
         },
     }
 
 
-def _line(
-    name: str,
-    psnr: float,
-    ssim: float,
-    lpips: float | None,
-    depth_median: float | None,
-    depth_p90: float | None,
-) -> str:
-    end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
-    if depth_median is not None and depth_p90 is not None:
-        end += f"  depth error {depth_median:.2%} (90th percentile {depth_p90:.2%})"
-    return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"
+def _line(view: ViewQuality) -> str:
+    end = "" if view.lpips is None else f"  LPIPS {view.lpips:.4f}"
+    if view.depth_median is not None and view.depth_p90 is not None:
+        end += f"  depth error {view.depth_median:.2%} (90th percentile {view.depth_p90:.2%})"
+    return f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{end}"
 
 
 PATH_FPS = 12.0  # Camera poses per second. The page interpolates between them.

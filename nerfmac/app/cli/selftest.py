@@ -3,15 +3,7 @@
 import sys
 
 from nerfmac.app.cli.options import Selftest
-from nerfmac.app.measure.selftest import cases
-from nerfmac.app.measure.selftest.comparison import (
-    HEADING,
-    Compared,
-    Report,
-    compared,
-    compile_for,
-    print_sum,
-)
+from nerfmac.app.measure.selftest import cases, comparison
 from nerfmac.app.measure.selftest.specializations import launched_and_missed, write_metal
 from nerfmac.backend import choose_device, current_device, device_name, gpu, why_reference
 from nerfmac.backend.machine import software
@@ -32,7 +24,7 @@ def main(arguments: Selftest) -> int:
         checks.choice("operation", arguments.operation, tested)
         tested = (arguments.operation,)
     devices = _testable(arguments.device, tested)
-    report = Report(arguments.report)
+    report = comparison.Report(arguments.report)
     versions = software().items()
     print(", ".join(f"{name.removesuffix('_version')} {value}" for name, value in versions))
     try:
@@ -75,19 +67,20 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
     return testable
 
 
-def _test(report: Report, operation: str | None) -> None:
+def _test(report: comparison.Report, operation: str | None) -> None:
     """Run the test cases of one operation or all operations on the current device, print the
     results, and add them to the report."""
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
-    print(f"  {len(chosen)} cases, each computed by kernels and by the reference\n{HEADING}")
+    print(f"  {len(chosen)} cases, each computed by kernels and by the reference")
+    print(comparison.HEADING)
     report.begin("compiling")
-    compile_for(chosen)
-    done: list[Compared] = []
+    comparison.compile_for(chosen)
+    done: list[comparison.Compared] = []
     for case in chosen:
         report.begin(str(case))
-        outcome = compared(case)
+        outcome = comparison.compared(case)
         report.add(outcome)
         print(outcome.line({earlier.fault for earlier in done}), flush=True)
         done.append(outcome)
@@ -98,4 +91,4 @@ def _test(report: Report, operation: str | None) -> None:
         for name in not_run:
             print(f"    NOT RUN: {name}")
     report.begin(None)
-    print_sum(done)
+    comparison.print_sum(done)

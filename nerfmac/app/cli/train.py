@@ -11,15 +11,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from nerfmac.app.cli.options import Train
+from nerfmac.app.cli.options import Device, Preset, Train
 from nerfmac.app.cli.parsing import built
-from nerfmac.app.cli.shared_options import Device, Preset
-from nerfmac.app.run import CONFIGURED, Outputs, Run, Training
-from nerfmac.app.run.configuration import check_goal
+from nerfmac.app.run import CONFIGURED, Outputs, Run, Training, check_goal
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, limit_memory, memory_bytes, uncompiled
-from nerfmac.common import InputError, duration, read_json
+from nerfmac.common import InputError, duration, log, read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import Model, preset as preset_config
 from nerfmac.config.rendering import VideoOptions
@@ -28,8 +26,6 @@ from nerfmac.ranks import join
 from nerfmac.training.clock import note_continued
 from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
-
-log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FPS = 24.0

@@ -18,11 +18,9 @@ from urllib.parse import quote
 
 from nerfmac.app.capture import captured
 from nerfmac.app.cli.options import View
-from nerfmac.app.run import is_run
-from nerfmac.app.run.folder import read_scene
+from nerfmac.app.run import is_run, read_scene
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
-from nerfmac.app.snapshots import is_snapshot
-from nerfmac.app.snapshots.reading import read_container
+from nerfmac.app.snapshots import is_snapshot, read_container
 from nerfmac.app.viewer import INSTALL
 from nerfmac.common import InputError, checks, read_json, write_json
 

@@ -4,7 +4,6 @@ The file has the format of instant-ngp and nerfstudio. It also contains the plac
 so that `load_scene` places the cameras as in the run. The format cannot represent a rotation.
 """
 
-import logging
 from dataclasses import asdict
 from typing import Any
 
@@ -12,8 +11,6 @@ import numpy as np
 
 from nerfmac.app.run import Run
 from nerfmac.geometry import Camera, Placement
-
-log = logging.getLogger("nerfmac")
 
 
 def extract_cameras(run: Run) -> dict[str, Any]:

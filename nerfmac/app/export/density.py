@@ -23,14 +23,11 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run
-from nerfmac.backend import to_numpy
-from nerfmac.backend.memory import host_memory_bytes
-from nerfmac.backend.watchdog import confirm
+from nerfmac.backend import confirm, host_memory_bytes, to_numpy
 from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
 from nerfmac.config.rendering import Box
@@ -64,7 +61,7 @@ class Lattice(NamedTuple):
         x, y, z = self.shape
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
-    def position(self, index: npt.NDArray[np.floating]) -> Float64Array:
+    def position(self, index: Float64Array) -> Float64Array:
         """Return the positions (..., 3) at indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
@@ -94,7 +91,7 @@ class Lattice(NamedTuple):
                 position = source.placement.to_scene(self.position(index))
                 occupied = np.flatnonzero(source.occupied.hold(position))
                 for some in np.split(occupied, range(BATCH, len(occupied), BATCH)):
-                    density = source.density(mx.array(position[some], mx.float32))
+                    density = source.trained.density(mx.array(position[some], mx.float32))
                     slab.reshape(-1)[some] = to_numpy(density)
                 stage.update(len(slab))
         confirm()

@@ -10,31 +10,26 @@ threshold, the level set is in front of the surface. With a higher threshold, it
 surface or has a hole.
 """
 
-import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 from pathlib import Path
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.density import BATCH, Lattice
 from nerfmac.app.export.fusion import depth_views, fused
 from nerfmac.app.export.progress import Progress
 from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
-from nerfmac.app.run import Run
-from nerfmac.app.run.outputs import random_rays
+from nerfmac.app.run import Run, random_rays
 from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
-from nerfmac.common import InputError, appearing, checks, user_path
+from nerfmac.common import InputError, appearing, checks, log, user_path
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, Int32Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Camera, Cameras, Direction, nearest_distance
-
-logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
 """Range of the density per scene unit. The density is clipped before its logarithm is computed."""
@@ -121,7 +116,7 @@ def extract_mesh(
     lattice.check_memory()
     is_fused = threshold is None and run.scene.bounds.has_surroundings
     if is_fused:
-        logger.info(
+        log.info(
             "creating the mesh from the rendered depth of the training cameras; pass --threshold "
             "to use a density instead"
         )
@@ -131,7 +126,7 @@ def extract_mesh(
     else:
         if threshold is None:
             threshold = surface_threshold(source, region, run.cameras, run.config.seed)
-            logger.info(
+            log.info(
                 f"creating the surface at density {threshold:.3g}, where the transmittance along "
                 "training rays falls to one half; override with --threshold"
             )
@@ -140,13 +135,13 @@ def extract_mesh(
         position, faces, pieces = _large_pieces(position, faces, smallest, cameras)
         advice = f"lower --threshold, now {threshold:.3g}, to join them; "
     if pieces > 1:
-        logger.warning(
+        log.warning(
             f"the mesh has {pieces} pieces: {advice}increase --smallest, now {smallest:g}, "
             "to remove more of the small ones"
         )
     if known := held_out_share(run, region, position, faces):
         share, number = known
-        logger.info(
+        log.info(
             f"{100.0 * share:.0f} % of {number} sparse points in the box that were excluded from "
             f"training are within {100.0 * WITHIN:g} % of the mesh"
         )
@@ -174,7 +169,7 @@ def _level_set(
             f"maximum density is {densest:.3g}; lower --threshold"
         )
     np.log(values, out=values)
-    index, faces = _marching_cubes(values, log(threshold))
+    index, faces = _marching_cubes(values, math.log(threshold))
     return lattice.position(index), faces
 
 
@@ -228,7 +223,7 @@ def _large_pieces(
     position: Float64Array,
     faces: Int32Array,
     smallest: float,
-    cameras: npt.NDArray[np.floating] | None = None,
+    cameras: Float64Array | None = None,
 ) -> tuple[Float64Array, Int32Array, int]:
     """Remove floaters and cavities that no camera sees, and return the number of remaining
     components.
@@ -338,9 +333,9 @@ def surface_threshold(
     index = np.argwhere(is_inside)
     for first in range(0, len(index), BATCH):
         some = tuple(index[first : first + BATCH].T)
-        values = source.density(mx.array(position[some], mx.float32))
+        values = source.trained.density(mx.array(position[some], mx.float32))
         density[some] = np.nan_to_num(to_numpy(values), posinf=1e30)
-    is_lit = np.cumsum(density * np.float32(step), axis=1) < log(2.0)
+    is_lit = np.cumsum(density * np.float32(step), axis=1) < math.log(2.0)
     ends = ~is_lit[:, -1:].any(axis=1)
     if not ends.any():
         return DEFAULT

@@ -4,30 +4,34 @@ in the main module. Modules share one scope, so no two of them may declare the s
 
 import posixpath
 import re
-from collections.abc import Callable
+from importlib.resources import files
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
-Read = Callable[[str], str]  # Function from a module's path to its source code.
+
+def source_of(name: str) -> str:
+    """Return the content of a file in `nerfmac/app/`, such as "viewer/page/main.js"."""
+    return (files("nerfmac") / "app" / name).read_text(encoding="utf-8")
 
 
-def joined_modules(read: Read, main: str) -> str:
-    """Return a bundle of the module `main` and all modules that it imports."""
+def joined_modules(main: str) -> str:
+    """Return a bundle of the module `main`, a file in `nerfmac/app/`, and all modules that it
+    imports."""
     order: dict[str, str] = {}
-    _visit(read, main, order, ())
+    _visit(main, order, ())
     return "\n".join(order.values())
 
 
-def _visit(read: Read, name: str, order: dict[str, str], above: tuple[str, ...]) -> None:
+def _visit(name: str, order: dict[str, str], above: tuple[str, ...]) -> None:
     """Add the module `name` to `order`, after the modules that it imports."""
     if name in above:
         raise RuntimeError(f"the page's modules import each other: {' > '.join((*above, name))}")
     if name in order:
         return
-    text = read(name)
+    text = source_of(name)
     for imported in _IMPORT.findall(text):
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
-        _visit(read, path, order, (*above, name))
+        _visit(path, order, (*above, name))
     text = _IMPORT.sub("", text)
     order[name] = text if not above else _EXPORT.sub("", text)

@@ -5,9 +5,10 @@ All images are embedded, and the content security policy of the page forbids net
 
 import base64
 import io
+import itertools
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,12 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
-from tqdm.auto import tqdm
 
 from nerfmac.app.export.source import check_extension
-from nerfmac.app.run import Run
-from nerfmac.app.run.perceptual import Lpips
-from nerfmac.common import Float32Array, appearing
+from nerfmac.app.run import Lpips, Run
+from nerfmac.common import Float32Array, UInt8Array, appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
-from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
+from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality
 from nerfmac.rendering.renderer import to_bytes
 
 QUALITY = 92
@@ -42,17 +41,11 @@ HEAD = """<!DOCTYPE html>
 body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em }}
 section {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: .5em; margin: 2em 0 }}
 h2 {{ font-size: 1.3em; margin: 1.5em 0 .5em }}
-section.curves {{ grid-template-columns: repeat(3, 1fr) }}
 section > h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
 figure {{ margin: 0; max-width: 60em }}
 img {{ display: block; width: 100%; outline: 1px solid #8884 }}
 figcaption, p {{ opacity: .8 }}
-table {{ border-collapse: collapse }}
-td, th {{ padding: .1em 1em .1em 0; text-align: left; vertical-align: top }}
-td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
-pre {{ overflow-x: auto; font-size: 12px }}
-svg {{ width: 100%; max-width: 50em }}
-@media (max-width: 50em) {{ section, section.curves {{ grid-template-columns: repeat(2, 1fr) }} }}
+@media (max-width: 50em) {{ section {{ grid-template-columns: repeat(2, 1fr) }} }}
 </style>
 <h1>{title}</h1>
 """
@@ -91,17 +84,14 @@ def evaluate_to_page(
     path = Path(path)
     check_page(path)
     with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
-        views = run.views(split, progress=progress)
+        numbers = itertools.count()
 
         def add(view: ViewQuality, images: Compared) -> None:
-            body.write(view_section(view, images, views.names.index(view.name)))
+            body.write(view_section(view, images, next(numbers)))
 
-        blend = run.config.train.blend
-        outcomes = evaluate(run.renderer, views, background, blend, on_view=add, lpips=lpips)
-        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
-        measured = Evaluation(bar, split=split, of=len(views.names))
+        measured = run.evaluate(split, background, progress=progress, lpips=lpips, on_view=add)
         with partial.open("w", encoding="utf-8") as file:
-            file.write(head(f"{split} views of {run.name}"))
+            file.write(HEAD.format(title=escape(f"{split} views of {run.name}")))
             file.write(_summary(run, measured, background))
             body.seek(0)
             shutil.copyfileobj(body, file)
@@ -113,32 +103,9 @@ def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 
-def means(views: Sequence[ViewQuality]) -> str:
-    """Return the mean PSNR and SSIM of views as bold HTML."""
-    psnr, ssim = (np.mean([getattr(view, name) for view in views]) for name in ("psnr", "ssim"))
-    return f"<strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>"
-
-
 def check_page(path: Path) -> None:
     """Raise `InputError` unless the file extension is .html or .htm."""
     check_extension(path, "a page", ".html", ".htm")
-
-
-def head(title: str) -> str:
-    """Return the start of an HTML page, up to and including its title."""
-    return HEAD.format(title=escape(title))
-
-
-def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
-    """Return an HTML table. Floats are shown with six significant digits."""
-
-    def row_of(kind: str, cells: Sequence[object]) -> str:
-        shown = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells)
-        return "<tr>" + "".join(f"<{kind}>{escape(text)}</{kind}>" for text in shown) + "</tr>"
-
-    lines = [row_of("th", heading)] if heading else []
-    lines += [row_of("td", row) for row in rows]
-    return "<table>\n" + "\n".join(lines) + "\n</table>\n"
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
@@ -170,9 +137,15 @@ def figure(image: Float32Array, caption: str) -> str:
 
 def jpeg_url(image: Float32Array, **options: Any) -> str:
     """Return a data URL with an image (h, w, 3) in [0, 1] as a JPEG, with options of Pillow."""
+    jpeg = encode_jpeg(to_bytes(image), **options)
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+
+
+def encode_jpeg(rgb: UInt8Array, quality: int, **options: Any) -> bytes:
+    """Encode pixels, uint8 (h, w, 3), as JPEG with a quality from 1 to 95 and options of Pillow."""
     file = io.BytesIO()
-    Image.fromarray(to_bytes(image)).save(file, "JPEG", **options)
-    return f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+    Image.fromarray(rgb).save(file, "JPEG", quality=quality, **options)
+    return file.getvalue()
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Float32Array:
@@ -181,7 +154,7 @@ def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Float32Array:
     return np.array(flat).reshape(*values.shape, 3)
 
 
-def _summary(run: Run, views: Sequence[ViewQuality], background: str) -> str:
+def _summary(run: Run, views: Evaluation, background: str) -> str:
     numbers = {view.name: number for number, view in enumerate(views)}
     links = ", ".join(
         f'<a href="#view-{numbers[view.name]}">{escape(view.name)}</a> ({view.psnr:.2f} dB)'
@@ -190,7 +163,8 @@ def _summary(run: Run, views: Sequence[ViewQuality], background: str) -> str:
     worst_line = f"<p>Worst views: {links}</p>\n" if links else ""
     light = {"srgb": "sRGB"}.get(run.config.train.blend, run.config.train.blend)
     return (
-        f"<p>{means(views)}, means over {len(views)} views, "
+        f"<p><strong>PSNR {views.psnr:.2f} dB, SSIM {views.ssim:.4f}</strong>, "
+        f"means over {len(views)} views, "
         f"blended over {background} in {light} light; {run.state.step} steps, "
         f"{run.state.train_seconds:.1f} s of training.</p>\n{worst_line}"
     )

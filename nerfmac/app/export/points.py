@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.export.shape_files import write_shape
 from nerfmac.app.export.source import Region, Source, check_extension
-from nerfmac.app.run import Run
-from nerfmac.app.run.outputs import random_rays
+from nerfmac.app.run import Run, random_rays
 from nerfmac.common import InputError, appearing, checks, user_path
 from nerfmac.common.arrays import Float32Array, Float64Array, UInt8Array
 from nerfmac.config.rendering import Box
@@ -25,7 +23,7 @@ CELLS = 256
 point along each axis. Outside the unit cube, cells grow with the distance from its center."""
 FRUITLESS = 4  # Number of consecutive batches without a point after which the search stops.
 
-Batch = tuple[npt.NDArray[np.floating], ...]
+Batch = tuple[Float32Array | Float64Array, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,14 +17,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.export.page_modules import joined_modules
+from nerfmac.app.export.page_modules import joined_modules, source_of
 from nerfmac.app.export.pages import check_page, jpeg_url
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
@@ -163,8 +162,8 @@ def still_camera(view: View, side: float, width: int, height: int) -> Camera:
 
 def _page(title: str, stills: Mapping[str, Float32Array], blocks: Sequence[str], run: Run) -> str:
     """Return the HTML source code of the page."""
-    script = joined_modules(_read, "export/page/main.js")
-    style = _read("export/page/page.css")
+    script = joined_modules("export/page/main.js")
+    style = source_of("export/page/page.css")
     about = f"{title}: an interactive radiance field from {len(run.cameras)} photos."
     parts = {
         "title": escape(title),
@@ -181,7 +180,32 @@ def _page(title: str, stills: Mapping[str, Float32Array], blocks: Sequence[str],
         "script": script,
         "style": style,
     }
-    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _read("export/page/page.html"))
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], source_of("export/page/page.html"))
+
+
+def with_preview(page: str, image: str) -> str:
+    """Return a scene page with the tags of a preview.
+
+    A crawler requires the absolute address of the image, which is unknown when the page is written.
+    Therefore, the server that sends the page inserts the tags.
+
+    Args:
+        page: HTML source code that `write_scene_page` has written.
+        image: Absolute address of the image of the preview.
+
+    Returns:
+        HTML source code.
+    """
+    tags = f'<meta property="og:image" content="{escape(image)}">\n'
+    tags += '<meta name="twitter:card" content="summary_large_image">\n'
+    return page.replace("<title>", f"{tags}<title>", 1)
+
+
+def still_image(page: str) -> bytes:
+    """Return the still image in landscape format of the HTML source code of a scene page, as the
+    content of a JPEG file."""
+    _, _, after = page.partition('id="still"')
+    return base64.b64decode(after.partition("base64,")[2].partition('"')[0])
 
 
 def _first_view(run: Run, camera_path: PagePath | None) -> View:
@@ -208,10 +232,6 @@ def _base64(data: bytes) -> str:
 def _hash(text: str) -> str:
     """Return the hash of an inline script or style for the content security policy."""
     return _base64(hashlib.sha256(text.encode("utf-8")).digest())
-
-
-def _read(name: str) -> str:
-    return (files("nerfmac") / "app" / name).read_text(encoding="utf-8")
 
 
 MARCH_FILES = "trace", "bounds", "march", "occupancy", "seen"

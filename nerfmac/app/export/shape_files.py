@@ -11,7 +11,6 @@ Blender, rotate the y axis to the z axis. The material is unlit, because the col
 include the illumination.
 """
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from nerfmac.app.scenes.placement import UP, leveling
 from nerfmac.app.scenes.ply_points import COLORS, ply_bytes
-from nerfmac.common import Float32Array, Float64Array, Int32Array, UInt8Array, installing
+from nerfmac.common import Float32Array, Float64Array, Int32Array, UInt8Array, installing, log
 from nerfmac.geometry import Direction, srgb_to_linear
 
 EXTENSIONS = (".ply", ".obj", ".glb")
@@ -32,8 +31,6 @@ UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
     "extensions": {"KHR_materials_unlit": {}},
 }
-
-log = logging.getLogger("nerfmac")
 
 
 def need_libraries() -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
@@ -76,7 +75,7 @@ class Region(NamedTuple):
     low: Float64Array  # (3,)
     high: Float64Array  # (3,)
 
-    def holds(self, position: npt.NDArray[np.floating]) -> BoolArray:
+    def holds(self, position: Float64Array) -> BoolArray:
         """Return whether each position (points, 3) is inside the box."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
@@ -127,12 +126,8 @@ class Source(NamedTuple):
         """Return the box in file coordinates around a box (low, high) in scene coordinates."""
         return Region(*self.placement.box_to_file(*box))
 
-    def density(self, position: mx.array) -> mx.array:
-        """Return the density (points,) per scene unit at scene positions (points, 3)."""
-        return self.trained.density(position)
-
     def surface(
-        self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
+        self, position: Float64Array, reach: float | Float64Array
     ) -> tuple[Float32Array, UInt8Array]:
         """Compute normals (points, 3) and uint8 sRGB colors (points, 3) at surface points.
 
@@ -152,7 +147,7 @@ class Source(NamedTuple):
         for first in range(0, len(position), BATCH):
             some = slice(first, first + BATCH)
             points = mx.array(position[some], mx.float32)
-            normal = normals(self.density, points, mx.array(reaches[some]))
+            normal = normals(self.trained.density, points, mx.array(reaches[some]))
             color = mx.clip(self._color(points, -normal), 0.0, 1.0)
             facing[some] = self.placement.turned_to_file(to_numpy(normal))
             colors[some] = to_numpy(color * 255.0 + 0.5)

@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.measure.timing import Bar
-from nerfmac.app.run import Training
 from nerfmac.backend import kernel, pretended, uncompiled
 from nerfmac.config import Config
 from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
-from nerfmac.training.goal import Goal
 from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
@@ -179,19 +176,6 @@ def launches(
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Names of kernels that are recorded in a training step but usually not evaluated, because their
 results are not used or used only in reports."""
-_TYPES = {
-    **{"sampling.bits": mx.uint32, "sampling.updates": mx.int32, "moments.": mx.uint32},
-    **{"scaling.good": mx.int32, "scaling.skipped": mx.int32},
-}
-"""Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
-
-
-def trained(training: Training, steps: int) -> Training:
-    """Train to a total number of steps with a progress bar, and return the training."""
-    with Bar("training", steps, "steps") as bar:
-        for report in training.fit(Goal(steps=steps)):
-            bar.reach(report.state.step)
-    return training
 
 
 def recorded_launches(
@@ -214,15 +198,10 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with one training view of four pixels, and a training state of zeros."""
+    """Create a trainer with one training view of four pixels, and an initial training state."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     model = Model(config, bounds, views.cameras)
-    arrays = {
-        name: mx.zeros(shape, next((_TYPES[p] for p in _TYPES if name.startswith(p)), mx.float32))
-        for name, shape in model.shapes.items()
-    }
-    numbers = dict.fromkeys(("step", "next_update", "train_seconds", "train_frac"), 0)
-    return Trainer(model, views), TrainState.of(arrays, {**numbers, "rays": config.train.rays})
+    return Trainer(model, views), model.preview([small_camera(4)])
 
 
 def small_camera(pixels: int) -> Camera:

@@ -14,13 +14,11 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 import mlx.core as mx
-import numpy as np
 
 from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_launches, total
-from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_interleaved, quartiles
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, quartiles, repeated
 from nerfmac.app.run import Training
 from nerfmac.backend import current_device, uncompiled
-from nerfmac.common import Entry, Timeline, recording
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.optimizer import AVERAGED_EVERY
@@ -28,23 +26,12 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 STAGES = {
-    "uniform": "rays",
-    "draw_pixels": "rays",
-    "march": "samples",
-    "packing": "samples",
-    "visibility": "samples",
-    "thin": "samples",
-    "hash_encode": "encoding",
-    "spherical_harmonics": "encoding",
-    "networks": "networks",
-    "composite": "compositing",
-    "expose": "compositing",
-    "penalty": "loss",
-    "sensor_depth": "loss",
-    "huber": "loss",
-    "masked_mean": "loss",
-    "loss_scale": "optimizer",
-    "adam": "optimizer",
+    **dict.fromkeys(("uniform", "draw_pixels"), "rays"),
+    **dict.fromkeys(("march", "packing", "visibility", "thin"), "samples"),
+    **dict.fromkeys(("hash_encode", "spherical_harmonics"), "encoding"),
+    **dict.fromkeys(("composite", "expose"), "compositing"),
+    **dict.fromkeys(("penalty", "sensor_depth", "huber", "masked_mean"), "loss"),
+    **dict.fromkeys(("loss_scale", "adam"), "optimizer"),
 }
 """Stage of the training step for each operation. An operation that is not listed is a separate
 stage."""
@@ -117,7 +104,7 @@ def time_step(training: Training, seconds: float, steps: int | None = None) -> W
         now = reports[-1].state
         return (now.train_seconds - state.train_seconds) / (now.step - state.step)
 
-    (spent,) = measure_interleaved([train], seconds=seconds, rounds=rounds, what="steps")
+    spent = repeated(train, seconds=seconds, rounds=rounds, what="steps")
     timed = reports[-len(spent) :]
     # The rates in a report are computed with the number of samples per ray of its last step.
     rays = [report.state.rays for report in timed]
@@ -196,52 +183,3 @@ def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
     for part in parts:
         by_stage.setdefault(part.stage, []).append(part)
     return by_stage
-
-
-class Host(NamedTuple):
-    """Time that the host spends per training step."""
-
-    step: Timing  # from the beginning of a step to the beginning of the next step
-    work: Timing  # building the graph of the step, including its share of occupancy updates
-    launch: Timing  # starting the computation; on a busy CPU, this includes waiting
-    wait: Timing  # waiting for the device
-    steps: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the host times as JSON values, in milliseconds."""
-        *timings, steps = self._asdict().items()
-        return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
-
-
-def take_steps(training: Training, steps: int) -> Timeline:
-    """Train for `steps` additional steps and record their timeline."""
-    with recording() as timeline:
-        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
-            pass
-    return timeline
-
-
-def host_of(timeline: Timeline) -> Host:
-    """Compute the host times of the steps in a timeline, without the last of several steps. A
-    report counts as waiting, because the host reads results of the device."""
-    entries = sorted(timeline.entries, key=lambda entry: entry.start)
-    begins = [entry.start for entry in entries if entry.name == "step"]
-    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
-    spans = list(zip(begins, ends, strict=False))
-    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
-    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
-    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
-    return Host(
-        step=quartiles(whole),
-        work=quartiles(whole - waits - launches),
-        launch=quartiles(launches),
-        wait=quartiles(waits),
-        steps=len(spans),
-    )
-
-
-def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
-    begin, end = span
-    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
-    return sum(entry.seconds for entry in inside)

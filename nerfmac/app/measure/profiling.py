@@ -2,37 +2,28 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import chain
 from math import atan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
+import numpy as np
 
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.parts import (
-    STAGES,
-    Host,
-    Part,
-    WholeStep,
-    host_of,
-    parts,
-    stages,
-    take_steps,
-    time_launch,
-    time_step,
-)
-from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings
+from nerfmac.app.measure.parts import STAGES, Part, WholeStep, parts, stages, time_launch, time_step
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings, quartiles
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import current_device, references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
-from nerfmac.common import InputError, Timeline, as_json, interval, recording
+from nerfmac.common import Entry, InputError, Timeline, as_json, interval, recording
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.geometry import Camera, Lens
+from nerfmac.training.goal import Goal
 
 SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
@@ -50,94 +41,46 @@ additions; of limit: rate of bytes or operations / this machine's highest, which
 second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Results of `profile`, with a description of the machine and the run."""
+class Host(NamedTuple):
+    """Time that the host spends per training step."""
 
-    machine: dict[str, str]
-    run: Run
-    ceilings: Ceilings
-    whole: WholeStep
-    parts: list[Part]
-    launch: Timing  # time of an empty launch
-    host: Host
-    image: tuple[int, Timing]  # side of a rendered image in pixels, and its time
-    references: dict[str, str]  # reason for each operation that runs as reference
+    step: Timing  # from the beginning of a step to the beginning of the next step
+    work: Timing  # building the graph of the step, including its share of occupancy updates
+    launch: Timing  # starting the computation; on a busy CPU, this includes waiting
+    wait: Timing  # waiting for the device
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the profile as JSON values, with times in milliseconds."""
-        config, whole = self.run.config, self.whole
-        by_stage = {name: _sum(some) for name, some in stages(self.parts).items()}
-        step = {
-            "ms": whole.step._asdict(),
-            "rays": whole.state.rays,
-            "slots": config.march.max_samples,
-            "rays_per_second": whole.rays_per_second,
-            "samples_per_second": whole.samples_per_second,
-            "parts": [part.to_json(self.ceilings) for part in self.parts],
-            "stages_ms": by_stage,
-            "sum_ms": _sum(self.parts),
-        }
-        return {
-            **self.machine,
-            "preset": config.preset,
-            "scene": as_json(self.run.scene.path),
-            "after_steps": whole.state.step,
-            "ceilings": self.ceilings._asdict(),
-            "launch_ms": self.launch._asdict(),
-            "host": self.host.to_json(),
-            "image": {"side": self.image[0], "ms": self.image[1]._asdict()},
-            "references": self.references,
-            "step": step,
-        }
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of the printed table."""
-        whole = self.whole
-        yield (
-            f"a step of {whole.state.rays} rays: {whole.step}, "
-            f"{whole.rays_per_second:.3g} rays/s, {whole.samples_per_second:.3g} samples/s"
-        )
-        yield f"\n{HEADING}"
-        for stage, some in stages(self.parts).items():
-            if len(some) > 1:
-                share = _sum(some) / whole.step.median
-                yield f"{stage:32}{_sum(some):9.3f}{'':20}{share:7.1%}"
-            for part in some:
-                yield ("  " if len(some) > 1 else "") + self._line(part, 30 + 2 * (len(some) == 1))
-        host = self.host
-        yield (
-            f"the host takes {host.step.median:.3f} ms per step: it builds it in "
-            f"{host.work.median:.3f} ms, launches it in {host.launch.median:.3f} ms and waits "
-            f"{host.wait.median:.3f} ms for the device"
-        )
-        yield f"kernels' times exclude the time of an empty launch, {self.launch.median:.3f} ms"
-        side, timing = self.image
-        rays = 1e3 * side**2 / timing.median
-        yield f"an image of {side}x{side} takes {timing}, {rays:.3g} rays/s"
-        for operation, why in self.references.items():
-            yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
-        busy = os.getloadavg()[0]
-        if busy > 1.5 * processors():
-            yield (
-                f"do not trust these figures: the machine is busy, with {busy:.0f} tasks on "
-                f"{processors()} cores in the last minute"
-            )
-        yield COLUMNS
+def take_steps(training: Training, steps: int) -> Timeline:
+    """Train for `steps` additional steps and record their timeline."""
+    with recording() as timeline:
+        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
+            pass
+    return timeline
 
-    def _line(self, part: Part, width: int) -> str:
-        timing, work = part.timing, part.work
-        spread = f"({timing.low:.3f} to {timing.high:.3f})"
-        share = timing.median / self.whole.step.median
-        figures = f"{timing.median:9.3f}{spread:>20}{share:7.1%}"
-        cached, uncached = (part.fraction(self.ceilings, cached=kind) for kind in (True, False))
-        of_limit = f"{cached or 0.0:.0%}"
-        of_limit += f" - {uncached or 0.0:.0%}" if uncached != cached else ""
-        counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
-        counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
-        figures += "".join(f"{count:10.2f}" if count else f"{'-':>10}" for count in counts)
-        figures += f"{of_limit if cached else '-':>14}"
-        return f"{part.name:{width}}{figures}  {', '.join(part.dtypes):18}{part.backend}"
+
+def host_of(timeline: Timeline) -> Host:
+    """Compute the host times of the steps in a timeline, without the last of several steps. A
+    report counts as waiting, because the host reads results of the device."""
+    entries = sorted(timeline.entries, key=lambda entry: entry.start)
+    begins = [entry.start for entry in entries if entry.name == "step"]
+    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
+    spans = list(zip(begins, ends, strict=False))
+    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
+    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
+    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
+    return Host(
+        step=quartiles(whole),
+        work=quartiles(whole - waits - launches),
+        launch=quartiles(launches),
+        wait=quartiles(waits),
+    )
+
+
+def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
+    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
+    begin, end = span
+    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
+    return sum(entry.seconds for entry in inside)
 
 
 def profile(
@@ -146,32 +89,104 @@ def profile(
     steps: int | None = None,
     seconds: float = 1.0,
     trace: Path | None = None,
-    on_line: Callable[[str], None] = lambda _line: None,
-) -> Profile:
-    """Profile the next steps of a training. The run is trained further.
+) -> dict[str, Any]:
+    """Profile the next steps of a training, and print a table. The run is trained further.
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
     this number is recorded and timed, rounded up to whole intervals between occupancy updates. The
     timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
-    kernel by kernel, an evaluation, and a video. `on_line` receives the lines of the table.
+    kernel by kernel, an evaluation, and a video.
+
+    Returns:
+        The measurements as JSON values, with times in milliseconds.
     """
-    run, about = training.run, machine()
-    on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")
+    run, about, preset = training.run, machine(), training.run.config.preset
+    _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {preset}")
     most = measure_ceilings(seconds)
-    on_line(str(most))
+    _show(str(most))
     timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_of(timeline)
     if trace is not None:
-        _record_the_rest(training, timeline, on_line)
+        _record_the_rest(training, timeline)
         timeline.write(trace)
     whole, launch = time_step(training, 4.0 * seconds, steps), time_launch(seconds)
     assert training.trainer is not None
     measured = parts(training.trainer, whole, launch, seconds)
     image = time_image(run, seconds)
-    result = Profile(about, run, most, whole, measured, launch, host, image, references())
-    for line in result.lines():
-        on_line(line)
-    return result
+    for line in chain(_table(whole, measured, most), _remarks(host, launch, *image)):
+        _show(line)
+    return {
+        **about,
+        "preset": preset,
+        "scene": as_json(run.scene.path),
+        "after_steps": whole.state.step,
+        "ceilings": most._asdict(),
+        "launch_ms": launch._asdict(),
+        "host": {
+            "steps": host.step.calls,
+            **{f"{name}_ms": timing._asdict() for name, timing in host._asdict().items()},
+        },
+        "image": {"side": image[0], "ms": image[1]._asdict()},
+        "references": references(),
+        "step": {
+            "ms": whole.step._asdict(),
+            "rays": whole.state.rays,
+            "slots": run.config.march.max_samples,
+            "rays_per_second": whole.rays_per_second,
+            "samples_per_second": whole.samples_per_second,
+            "parts": [part.to_json(most) for part in measured],
+            "stages_ms": {name: _sum(some) for name, some in stages(measured).items()},
+            "sum_ms": _sum(measured),
+        },
+    }
+
+
+def _show(line: str) -> None:
+    print(line, flush=True)
+
+
+def _table(whole: WholeStep, measured: Sequence[Part], most: Ceilings) -> Iterator[str]:
+    """Yield the lines about the step and its parts."""
+    yield (
+        f"a step of {whole.state.rays} rays: {whole.step}, "
+        f"{whole.rays_per_second:.3g} rays/s, {whole.samples_per_second:.3g} samples/s"
+    )
+    yield f"\n{HEADING}"
+    for stage, some in stages(measured).items():
+        if is_group := len(some) > 1:
+            yield f"{stage:32}{_sum(some):9.3f}{'':20}{_sum(some) / whole.step.median:7.1%}"
+        for part in some:
+            name, timing, work = "  " * is_group + part.name, part.timing, part.work
+            spread = f"({timing.low:.3f} to {timing.high:.3f})"
+            figures = f"{timing.median:9.3f}{spread:>20}{timing.median / whole.step.median:7.1%}"
+            counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
+            counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
+            figures += "".join(f"{count:10.2f}" if count else f"{'-':>10}" for count in counts)
+            cached, uncached = (part.fraction(most, cached=kind) for kind in (True, False))
+            of_limit = f"{cached or 0.0:.0%}"
+            of_limit += f" - {uncached or 0.0:.0%}" if uncached != cached else ""
+            figures += f"{of_limit if cached else '-':>14}"
+            yield f"{name:32}{figures}  {', '.join(part.dtypes):18}{part.backend}"
+
+
+def _remarks(host: Host, launch: Timing, side: int, image: Timing) -> Iterator[str]:
+    """Yield the lines below the table."""
+    yield (
+        f"the host takes {host.step.median:.3f} ms per step: it builds it in "
+        f"{host.work.median:.3f} ms, launches it in {host.launch.median:.3f} ms and waits "
+        f"{host.wait.median:.3f} ms for the device"
+    )
+    yield f"kernels' times exclude the time of an empty launch, {launch.median:.3f} ms"
+    yield f"an image of {side}x{side} takes {image}, {1e3 * side**2 / image.median:.3g} rays/s"
+    for operation, why in references().items():
+        yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
+    busy = os.getloadavg()[0]
+    if busy > 1.5 * processors():
+        yield (
+            f"do not trust these figures: the machine is busy, with {busy:.0f} tasks on "
+            f"{processors()} cores in the last minute"
+        )
+    yield COLUMNS
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
@@ -183,9 +198,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
     return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
 
 
-def _record_the_rest(
-    training: Training, timeline: Timeline, on_line: Callable[[str], None]
-) -> None:
+def _record_the_rest(training: Training, timeline: Timeline) -> None:
     """Record the timelines of a step, kernel by kernel, of an evaluation, and of rendering a
     video."""
     run = training.run
@@ -197,11 +210,10 @@ def _record_the_rest(
         try:
             check_video(path, FPS)
         except InputError as error:
-            on_line(f"the timeline has no video: {error}")
+            _show(f"the timeline has no video: {error}")
         else:
-            render_video(
-                run, run.orbit(FRAMES, SIZE), path, video=VideoOptions(fps=FPS), progress=False
-            )
+            cameras, video = run.orbit(FRAMES, SIZE), VideoOptions(fps=FPS)
+            render_video(run, cameras, path, video=video, progress=False)
     timeline.entries += more.entries
 
 

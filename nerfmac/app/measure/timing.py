@@ -19,9 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
-from nerfmac.backend import current_device, working_dtype
-from nerfmac.backend.cpu_kernel import CpuKernel
-from nerfmac.backend.sources import dialect_source
+from nerfmac.backend import CpuKernel, current_device, dialect_source, working_dtype
 
 QUEUE_SECONDS = 0.02  # Target duration of a queue, a group of calls evaluated together.
 QUEUE = 16  # Maximum number of calls in a queue. Memory holds the results of all calls.
@@ -72,15 +70,7 @@ def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
     """Time a function that returns unevaluated arrays, for about `seconds`, after a warm-up. The
-    arrays are evaluated in each call, or in a queue of calls (see `timer`)."""
-    call = timer(compute, queued=queued)
-    (spent,) = measure_interleaved([call], seconds=seconds, most=MOST_CALLS)
-    return quartiles(spent)
-
-
-def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
-    """Return a function that calls `compute`, evaluates the arrays, and returns the time per call
-    in seconds, after two calls for the warm-up. With `queued`, several calls are evaluated
+    arrays are evaluated in each call. With `queued`, the arrays of several calls are evaluated
     together, so that the mean time includes little overhead for starting and synchronizing."""
 
     def run(calls: int) -> float:
@@ -89,46 +79,39 @@ def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
         return (time.perf_counter() - start) / calls
 
     run(1)
-    fitting = min(QUEUE, ceil(QUEUE_SECONDS / max(run(1), 1e-6)))
-    return lambda: run(fitting if queued else 1)
+    fitting = min(QUEUE, ceil(QUEUE_SECONDS / max(run(1), 1e-6))) if queued else 1
+    return quartiles(repeated(lambda: run(fitting), seconds=seconds, most=MOST_CALLS))
 
 
-def measure_interleaved(
-    timers: Sequence[Callable[[], float]],
+def repeated(
+    call: Callable[[], float],
     *,
     seconds: float,
     rounds: int | None = None,
-    least: int = LEAST_CALLS,
     most: float = inf,
     what: str = "",
-) -> list[list[float]]:
-    """Time several functions in rounds, in which all functions are called once, in order. Return
-    the times of all rounds but the first, a warm-up, in seconds, for each function.
-
-    If other programs slow down the machine, they usually slow down a whole round. Therefore, ratios
-    of times in the same round are more accurate than ratios of medians.
+) -> list[float]:
+    """Call a function repeatedly, and return its results, except the first, which is a warm-up.
 
     Args:
-        timers: Functions that return the time of one call in seconds, such as results of `timer`.
+        call: Function that returns its time in seconds.
         seconds: Approximate total time.
-        rounds: Number of rounds, instead of `seconds`.
-        least: Minimum number of rounds if `rounds` is None.
-        most: Maximum number of rounds if `rounds` is None.
+        rounds: Number of calls, instead of `seconds`.
+        most: Maximum number of calls if `rounds` is None.
         what: Label of the progress bar. Without a label, no progress bar is shown.
     """
-    for call in timers:
-        call()
-    done: list[list[float]] = []
+    call()
+    spent: list[float] = []
     begin, passed = time.perf_counter(), 0.0
     total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
     with Bar(what, total, unit, disable=not what) as bar:
-        while len(done) < (rounds or least) or (
-            rounds is None and passed < seconds and len(done) < most
+        while len(spent) < (rounds or LEAST_CALLS) or (
+            rounds is None and passed < seconds and len(spent) < most
         ):
-            done.append([call() for call in timers])
+            spent.append(call())
             passed = time.perf_counter() - begin
-            bar.reach(passed if rounds is None else len(done))
-    return [list(spent) for spent in zip(*done, strict=True)]
+            bar.reach(passed if rounds is None else len(spent))
+    return spent
 
 
 _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array, larger than any cache

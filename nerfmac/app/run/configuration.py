@@ -1,7 +1,6 @@
 """Configuration of a run: adaptation of a preset to the device and the scene, and checks of limits
 and memory."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
@@ -18,8 +17,6 @@ from nerfmac.training.goal import Goal
 from nerfmac.training.method import Method
 from nerfmac.training.model import Model
 from nerfmac.training.resolve import SceneFacts
-
-log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()  # The field, sampler, and loss that the configuration specifies.
 REDUCING_OPTIONS = {

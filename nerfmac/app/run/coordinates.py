@@ -2,7 +2,6 @@
 instant-ngp use scene coordinates. Path files of nerfstudio are transformed with its file
 `dataparser_transforms.json`."""
 
-import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,8 @@ from nerfmac.app.paths.formats import read_path
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
-from nerfmac.common import InputError, read_fields, user_path
+from nerfmac.common import InputError, log, read_fields, user_path
 from nerfmac.geometry import Camera
-
-log = logging.getLogger("nerfmac")
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:

@@ -5,17 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nerfmac.app.scenes import Scene, holds_scene, is_run as is_run
-from nerfmac.common import (
-    LOCK,
-    Fields,
-    InputError,
-    as_json,
-    check_free,
-    read_as,
-    read_fields,
-    visible_names,
-    write_json,
-)
+from nerfmac.common import LOCK, InputError, check_free, visible_names, write_json
+from nerfmac.common.json_reader import Fields, as_json, read_as, read_fields
 
 SCHEMA = 2  # Version of the contents of scene.json.
 BEGINNING = {"scene.json", "config.json"}  # Written before the first checkpoint of a run.
@@ -60,18 +51,8 @@ def check_unused(folder: Path) -> None:
     check_free(folder)
 
 
-def check_saved(folder: Path) -> None:
-    """Raise `InputError` unless `folder` contains a run with a checkpoint."""
-    read_scene(folder)
-    if not checkpoint_mark(folder):
-        raise InputError(
-            f"{folder} has no checkpoint, because its training stopped before the first one; "
-            "train again without --resume"
-        )
-
-
 @contextmanager
-def beginning(folder: Path) -> Iterator[None]:
+def first_save(folder: Path) -> Iterator[None]:
     """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
     removed. If the folder already contains the checkpoint of another run, `InputError` is raised.
     """

@@ -36,11 +36,6 @@ class HeldOut(NamedTuple):
         return next(word for least, word in WORDS.items() if self.psnr >= least)
 
     @classmethod
-    def summary(cls, views: Evaluation, step: int) -> HeldOut:
-        """Summarize an evaluation after a training step."""
-        return cls(views.psnr, step, len(views), views.of)
-
-    @classmethod
     def read(cls, folder: Path, step: int) -> HeldOut | None:
         """Read the summary from `metrics.json` in a run folder. Return None if the file does not
         exist, contains no PSNR of test views, or belongs to another step."""
@@ -81,7 +76,8 @@ class HeldOut(NamedTuple):
         for view in evaluate(run.renderer, views, "white", run.config.train.blend, limit=limit):
             found.append(view)
             yield len(found), limit
-        return cls.summary(Evaluation(found, split="test", of=len(views.names)), step)
+        of = len(views.names)
+        return cls(Evaluation(found, split="test", of=of).psnr, step, len(found), of)
 
 
 def measured_views(run: Run, at_least: int = 0) -> int:

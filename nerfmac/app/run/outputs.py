@@ -6,8 +6,9 @@ They are defined in `nerfmac.rendering.surface_metrics`.
 """
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,36 +18,18 @@ import numpy as np
 from PIL import Image
 
 from nerfmac.app.run.headline import measured_views, seconds_to_measure
-from nerfmac.app.run.refinement_report import refinement_summary
+from nerfmac.app.run.refinements import refinement_summary
 from nerfmac.app.run.reporting import Scalars, log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
-from nerfmac.backend import Traces, to_numpy
+from nerfmac.backend import Traces, confirm, to_numpy, variants_here
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
-from nerfmac.backend.variants import variants_here
-from nerfmac.backend.watchdog import confirm
-from nerfmac.common import (
-    Fields,
-    Float64Array,
-    InputError,
-    appearing,
-    as_json,
-    duration,
-    read_fields,
-    write_json,
-)
-from nerfmac.common.constants import FAR_DISTANCE
+from nerfmac.common import FAR_DISTANCE, Float64Array, InputError, appearing, duration, write_json
+from nerfmac.common.json_reader import Fields, as_json, read_fields
 from nerfmac.config.scenes import described
-from nerfmac.geometry import (
-    Camera,
-    Cameras,
-    GroundPlane,
-    Rays,
-    distances_of,
-    rays_through,
-    scene_ground_plane,
-)
+from nerfmac.geometry import Camera, Cameras, Rays, distances_of, rays_through
+from nerfmac.geometry.ground_planes import GroundPlane, scene_ground_plane
 from nerfmac.ranks import current_ranks
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.renderer import Renderer, to_bytes
@@ -130,7 +113,7 @@ class Outputs:
             except Exception as raised:
                 error = raised
         of = len(run.images().splits.get("test", ()))
-        views = self._evaluated(of) if of else []
+        views = self._evaluated(of) if of else Evaluation([], split="test", of=0)
         if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
@@ -139,7 +122,7 @@ class Outputs:
         except InputError as problem:  # The metrics are written in any case.
             log.warning("%s", problem)
         wall_seconds = time.perf_counter() - self._start
-        figures = metrics(self._training, views, of, wall_seconds=wall_seconds)
+        figures = metrics(self._training, views, wall_seconds=wall_seconds)
         confirm()
         write_json(folder / "metrics.json", figures)
         if error is not None:
@@ -186,35 +169,28 @@ def save_preview(path: Path, run: Run, *, has_test: bool) -> None:
         Image.fromarray(image).save(partial)
 
 
-def quality(
-    views: Sequence[ViewQuality], of: int, *, background: str, split: str
-) -> dict[str, Any]:
-    """Compute the mean quality of the evaluated views of a split that has `of` views. For the split
-    `test`, the values include `psnr_test` in dB and `test_views` (number of evaluated views). If no
-    views were evaluated, the means are None."""
-    mean = {
-        name: float(np.mean([getattr(view, name) for view in views])) if views else None
-        for name in ("psnr", "psnr_corrected", "ssim")
-    }
-    depths = {}
-    for name in ("depth_median", "depth_p90"):
-        known = [value for view in views if (value := getattr(view, name)) is not None]
-        depths[f"{name}_{split}"] = float(np.mean(known)) if known else None
+def mean_quality(views: Evaluation) -> ViewQuality:
+    """Return the means over the evaluated views. A mean is None if the metric was not measured."""
+    means = map(views.mean, ViewQuality._fields[1:])
+    known: Any = (None if math.isnan(mean) else mean for mean in means)
+    return ViewQuality(f"mean of {len(views)}", *known)
+
+
+def quality(views: Evaluation, *, background: str) -> dict[str, Any]:
+    """Return the mean quality of the evaluated views as JSON values. For the split `test`, the
+    values include `psnr_test` in dB and `test_views` (number of evaluated views). If no views were
+    evaluated, the means are None."""
+    split, mean = views.split, mean_quality(views)._asdict()
     return {
-        f"psnr_{split}": mean["psnr"],
-        f"psnr_corrected_{split}": mean["psnr_corrected"],
-        f"ssim_{split}": mean["ssim"],
-        **depths,
+        **{f"{name}_{split}": mean[name] for name in mean if name not in ("name", "lpips")},
         f"{split}_views": len(views),
-        f"{split}_views_in_scene": of,
-        f"{split}_measured": measured(views, of, split),
+        f"{split}_views_in_scene": views.of,
+        f"{split}_measured": measured(views, views.of, split),
         "background": background,
     }
 
 
-def metrics(
-    training: Training, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
-) -> dict[str, Any]:
+def metrics(training: Training, views: Evaluation, *, wall_seconds: float) -> dict[str, Any]:
     """Collect the values of `metrics.json`. Times are in seconds, and PSNR is in dB."""
     run, traces = training.run, training.trainer.traces if training.trainer else Traces()
     return {
@@ -232,8 +208,8 @@ def metrics(
         "split": run.scene.options.split,
         "held_out": described(run.scene.options.split),
         "extent": run.scene.extent,
-        **quality(views, of, background="white", split="test"),
-        **surface_quality(run, *(("test", "train") if of else ("train",))),
+        **quality(views, background="white"),
+        **surface_quality(run, *(("test", "train") if views.of else ("train",))),
         "refined": run.refined,
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],

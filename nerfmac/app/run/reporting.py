@@ -9,47 +9,26 @@ from __future__ import annotations
 
 import errno
 import json
-import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
-from tqdm.auto import tqdm
 
 from nerfmac.app.run.history import History, Point
 from nerfmac.backend import backend, peak_memory_bytes, references
-from nerfmac.common import InputError, appearing
+from nerfmac.common import InputError, appearing, log
 from nerfmac.geometry import Views, blended
 from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
 
-log = logging.getLogger("nerfmac")
-
 CHECKED_AT = 1000  # Training step after which the field is compared with a constant image.
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
 _POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
 _MARGIN = 1.0  # Minimum PSNR difference in dB between the field and the constant image.
-
-
-def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
-    """Create a progress bar that starts at `done` of `limit` steps or seconds."""
-    return tqdm(
-        desc="training",
-        total=limit,
-        initial=min(done, limit),
-        unit=unit,
-        disable=not shown,
-        bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
-    )
-
-
-def postfix(report: Report) -> str:
-    """Return the figures at the end of the progress bar, short enough for 80 columns."""
-    return f"{report.psnr:.1f} dB, {report.rays_per_second / 1e3:.0f}k rays/s"
 
 
 def log_backends(build_seconds: float) -> None:
@@ -148,7 +127,18 @@ class Scalars:
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
     """Read the reports in `scalars.jsonl` of a run folder. Without the file, the list is empty."""
     path = folder / NAME
-    return list(_lines(path)) if path.is_file() else []
+    content = path.read_bytes() if path.is_file() else b""
+    # A full disk or a power failure may have truncated the last line.
+    whole, reports = content[: content.rfind(b"\n") + 1], []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            values = json.loads(line)
+            reports.append({**values, "step": int(values["step"])})
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            raise InputError(
+                f"{path}, line {number}: the line is not a training report in JSON; delete the line"
+            ) from error
+    return reports
 
 
 def read_history(folder: Path, step: int) -> History | None:
@@ -157,24 +147,11 @@ def read_history(folder: Path, step: int) -> History | None:
     lines = [values for values in read_scalars(folder) if values["step"] <= step]
     if not lines:
         return None
-    history = History([(values["step"], values["seconds"], values["psnr"]) for values in lines])
-    points = zip(history.points, lines, strict=True)
-    history.points = [point._replace(loss=values["loss"]) for point, values in points]
+    history = History()
+    history.points = [
+        Point(values["step"], values["seconds"], values["loss"], values["psnr"]) for values in lines
+    ]
     return history
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    content = path.read_bytes()
-    # A full disk or a power failure may have truncated the last line.
-    whole = content[: content.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            values = json.loads(line)
-            yield {**values, "step": int(values["step"])}
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise InputError(
-                f"{path}, line {number}: the line is not a training report in JSON; delete the line"
-            ) from error
 
 
 def _values(report: Report) -> dict[str, Any]:

@@ -22,24 +22,16 @@ from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.run.history import History, read_notes
 from nerfmac.app.run.perceptual import Lpips
-from nerfmac.app.run.refinement_report import refinement_report
+from nerfmac.app.run.refinements import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.scene import check_same
 from nerfmac.backend.watchdog import confirm
-from nerfmac.common import (
-    Float64Array,
-    InputError,
-    checks,
-    interval,
-    make_folder,
-    read_json,
-    user_path,
-    write_json,
-)
+from nerfmac.common import Float64Array, InputError, checks, interval, make_folder, user_path
+from nerfmac.common.files import read_json, write_json
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry import Camera, Views
 from nerfmac.ranks import current_ranks
-from nerfmac.rendering.evaluation import Evaluation, evaluate
+from nerfmac.rendering.evaluation import Evaluation, OnView, evaluate
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.grow import grown, grown_state
@@ -313,6 +305,7 @@ class Run:
         limit: int | None = None,
         progress: bool = True,
         lpips: Lpips | None = None,
+        on_view: OnView | None = None,
     ) -> Evaluation:
         """Measure PSNR, SSIM, and optionally LPIPS of the views of a split.
 
@@ -323,6 +316,7 @@ class Run:
                 evaluated, the same ones in every call. By default, all views are evaluated.
             progress: Whether to show a progress bar.
             lpips: LPIPS metric with its network weights.
+            on_view: Function that receives the metrics and the images of each view.
 
         Returns:
             List of the quality of each evaluated view, in the order of the split. The attributes
@@ -339,7 +333,8 @@ class Run:
         """
         checks.optional_number("limit", limit, low=1, whole=True)
         views, blend = self.views(split, progress=progress), self.config.train.blend
-        outcomes = evaluate(self.renderer, views, background, blend, limit=limit, lpips=lpips)
+        how: dict[str, Any] = {"limit": limit, "on_view": on_view, "lpips": lpips}
+        outcomes = evaluate(self.renderer, views, background, blend, **how)
         total = min(len(views.names), limit or len(views.names))
         bar = tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view")
         ordered = sorted(bar, key=lambda view: views.names.index(view.name))

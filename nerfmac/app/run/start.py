@@ -1,7 +1,6 @@
 """`train` and `resume` train, save, and evaluate a run. The command `nerfmac train` uses the same
 functions."""
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,23 +11,15 @@ import numpy as np
 
 from nerfmac.app.capture import captured
 from nerfmac.app.inspection import training_findings
-from nerfmac.app.run.configuration import (
-    CONFIGURED,
-    check_goal,
-    check_memory,
-    check_method,
-    config_of,
-    limited,
-    needed_memory,
-    what_to_lower,
-)
+from nerfmac.app.run import configuration
+from nerfmac.app.run.configuration import CONFIGURED, check_goal, check_method, config_of, limited
 from nerfmac.app.run.folder import check_unused, read_scene
 from nerfmac.app.run.outputs import Outputs
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.training import Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene, read_again
 from nerfmac.backend import backend, choose_device, device_name, in_words, is_out_of_memory
-from nerfmac.common import InputError, user_path
+from nerfmac.common import InputError, log, user_path
 from nerfmac.config import AUTO, Config, override
 from nerfmac.config.scenes import DEFAULTS, SceneOptions
 from nerfmac.ranks import LostRankError, current_ranks, join
@@ -36,8 +27,6 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.resolve import BASE_PER_PROBE, PROBE_STEPS, for_pace, sizes
-
-log = logging.getLogger("nerfmac")
 
 Result = TypeVar("Result")
 
@@ -276,7 +265,7 @@ def resume_training(
     else:
         training = Training(Run.load(folder, scene, method=method))
     run = training.run
-    check_memory(run.model, scene)
+    configuration.check_memory(run.model, scene)
     _check_test_images(scene, progress=progress and is_first)
     return training
 
@@ -334,8 +323,8 @@ def _explained(training: Training, goal: Goal) -> Iterator[None]:
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]
         elif isinstance(error, RuntimeError) and is_out_of_memory(error):
-            needed = needed_memory(run.model, run.images())
-            notes = [saved, f"reduce {what_to_lower(needed)}"]
+            needed = configuration.needed_memory(run.model, run.images())
+            notes = [saved, f"reduce {configuration.what_to_lower(needed)}"]
         elif isinstance(error, RuntimeError) and not isinstance(error, LostRankError):
             notes = notes if in_words(error) else []
         for note in notes:

@@ -6,12 +6,12 @@ Scene, device, memory, and options are determined before a training is created; 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
+
+from tqdm.auto import tqdm
 
 from nerfmac.app.run import folder as run_folder, reporting
 from nerfmac.app.run.configuration import CONFIGURED, check_goal, limited
@@ -19,7 +19,7 @@ from nerfmac.app.run.run import Run
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.scene import text_of
 from nerfmac.backend.watchdog import RETRIES, resumed
-from nerfmac.common import locked, make_folder, user_path
+from nerfmac.common import InputError, locked, log, make_folder, user_path
 from nerfmac.common.awake import awake
 from nerfmac.ranks import current_ranks, noticed, watched
 from nerfmac.training.goal import Goal, Report
@@ -28,7 +28,6 @@ from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
 SAVE_SECONDS = 30.0  # Time in seconds between two checkpoints during training.
-log = logging.getLogger("nerfmac")
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
 
@@ -56,7 +55,7 @@ class Training:
         run_folder.check_unused(folder)
         training = cls(run, folder)
         run.name = folder.resolve().name
-        with training.locked(), run_folder.beginning(folder):
+        with training.locked(), run_folder.first_save(folder):
             training.save()
         return training
 
@@ -72,7 +71,11 @@ class Training:
         """
         folder = user_path(folder)
         # The folder is checked before `locked` removes an old lock file.
-        run_folder.check_saved(folder)
+        if not run_folder.checkpoint_mark(folder):
+            raise InputError(
+                f"{folder} has no checkpoint, because its training stopped before the first one; "
+                "train again without --resume"
+            )
         with locked(folder):
             training = cls(Run.load(folder, scene, method=method), folder)
             training._mark = run_folder.checkpoint_mark(folder)
@@ -105,9 +108,19 @@ class Training:
         done = state.step if steps else state.train_seconds
         limit, unit = (float(steps), "steps") if steps else (seconds or 0.0, "s")
         reports = self.fit(goal)
-        with closing(reports), reporting.training_bar(done, limit, unit, shown=progress) as bar:
+        bar = tqdm(
+            desc="training",
+            total=limit,
+            initial=min(done, limit),
+            unit=unit,
+            disable=not progress,
+            bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left{postfix}",
+        )
+        with closing(reports), bar:
             for report in reports:
-                bar.set_postfix_str(reporting.postfix(report), refresh=False)
+                # This text is short enough for 80 columns.
+                rates = f"{report.psnr:.1f} dB, {report.rays_per_second / 1e3:.0f}k rays/s"
+                bar.set_postfix_str(rates, refresh=False)
                 now = report.state.step if steps else report.state.train_seconds
                 bar.update(min(now, limit) - bar.n)
                 if on_report:
@@ -144,14 +157,14 @@ class Training:
                     self._update(report)
                     good = good if report.is_skipped else report.state
                     if time.perf_counter() - saved > SAVE_SECONDS:
-                        self._save_confirmed()
+                        self.save(is_confirmed=True)
                         saved = time.perf_counter()
                     yield report
             except DivergedError as error:
                 run.state, error.run = good, run
                 raise
             finally:
-                self._save_confirmed()
+                self.save(is_confirmed=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -193,16 +206,11 @@ class Training:
         self.trainer = None
         self.save()
 
-    def save(self) -> None:
-        """Save the run in its folder, if it has one."""
-        self._save(self.run.save)
-
-    def _save_confirmed(self) -> None:
-        self._save(self.run.save_confirmed)
-
-    def _save(self, save: Callable[[Path], None]) -> None:
+    def save(self, *, is_confirmed: bool = False) -> None:
+        """Save the run in its folder, if it has one. If the state is confirmed, the device is not
+        used (see `Run.save_confirmed`)."""
         if self.folder is not None:
-            save(self.folder)
+            (self.run.save_confirmed if is_confirmed else self.run.save)(self.folder)
             mark = run_folder.checkpoint_mark(self.folder)
             self._mark, self.saved_step = mark, self.run.state.step
 
@@ -227,18 +235,19 @@ class Training:
         ranks = current_ranks()
 
         def items(_done: int) -> Iterator[Report | None]:
-            parts = chain(self.prepare(), self._reports(goal))
+            parts = self._parts(goal)
             return parts if ranks.size == 1 else watched(ranks, parts, save)
 
         def save() -> str:
-            self._save_confirmed()
+            self.save(is_confirmed=True)
             if self.folder is None:
                 return "the first rank saves the run"
             return f"the state after step {self.run.state.step} is saved in {self.folder}"
 
         return resumed(items, RETRIES if ranks.size == 1 else 0, on_failure=save)
 
-    def _reports(self, goal: Goal) -> Iterator[Report]:
+    def _parts(self, goal: Goal) -> Iterator[Report | None]:
+        yield from self.prepare()
         assert self.trainer is not None
         yield from self.trainer.train(self.run.state, goal)
 

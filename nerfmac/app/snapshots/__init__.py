@@ -12,4 +12,4 @@ other than the two OpenCV models, or other encodings are refused, and the error 
 reason. The environment map, pose corrections, exposures, and the optimizer state are ignored.
 """
 
-from nerfmac.app.snapshots.reading import is_snapshot as is_snapshot, load_snapshot as load_snapshot
+from nerfmac.app.snapshots.reading import *

@@ -14,9 +14,8 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.common import COLOR_INPUTS, NETWORK_OUTPUTS, Fields, Float32Array, InputError
-from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
+from nerfmac.config import PRESETS, Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
-from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters

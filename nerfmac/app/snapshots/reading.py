@@ -3,7 +3,6 @@
 A snapshot file is a msgpack object. In an .ingp file, it is compressed with zlib.
 """
 
-import logging
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.snapshots.field import read_field, read_parameters
 from nerfmac.backend import Arrays
-from nerfmac.common import Fields, Float32Array, InputError, Int64Array, needed, user_path
+from nerfmac.common import Fields, Float32Array, InputError, Int64Array, log, needed, user_path
 from nerfmac.config import Config, override
 from nerfmac.config.rendering import Box
 from nerfmac.config.scenes import MAX_EXTENT
@@ -117,9 +116,6 @@ down, z forward) and back."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
 """Keys of the distortion coefficients of a fisheye lens (True) and of any other lens (False)."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
-
-
-log = logging.getLogger("nerfmac")
 
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:

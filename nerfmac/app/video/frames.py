@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
-import numpy.typing as npt
 
 from nerfmac.app.paths import center_of
-from nerfmac.app.run import Run
-from nerfmac.app.run.pace import seconds_per_pixel
+from nerfmac.app.run import Run, seconds_per_pixel
 from nerfmac.backend import resumed, to_numpy
 from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks, interval
 from nerfmac.config.rendering import OUTPUTS, RenderOptions
@@ -136,11 +134,11 @@ class FrameRenderer:
 
     def _on_host(
         self, frames: Iterable[CameraSamples], draw: Callable[[CameraSamples], tuple[mx.array, ...]]
-    ) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+    ) -> Iterator[tuple[list[np.ndarray], Camera]]:
         """Yield the arrays of `draw(frame)` in host memory, and the camera of each frame."""
         given = list(frames)
 
-        def from_frame(first: int) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+        def from_frame(first: int) -> Iterator[tuple[list[np.ndarray], Camera]]:
             self._view = self._new_view()
             items = ((draw(frame), frame[0]) for frame in given[first:])
             for arrays, camera in _one_ahead(items):

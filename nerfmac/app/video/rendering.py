@@ -2,7 +2,6 @@
 estimates the rendering time, and `video_size` returns the default frame size."""
 
 import json
-import logging
 import math
 import os
 import shutil
@@ -21,7 +20,7 @@ from nerfmac.app.video import encoding, series
 from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
-from nerfmac.common import InputError, check_replaceable, duration, locked, user_path
+from nerfmac.common import InputError, check_replaceable, duration, locked, log, user_path
 from nerfmac.common.awake import awake
 from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
 from nerfmac.geometry import Camera, Lens
@@ -32,9 +31,7 @@ LONG = 300.0  # Rendering time in seconds above which a smaller size is offered.
 OFFERED = 180.0  # Approximate rendering time in seconds with the offered size.
 MIN_SIDE = 64  # Minimum of the longer side in pixels that is offered.
 
-log = logging.getLogger("nerfmac")
-
-Item = TypeVar("Item")
+Shown = TypeVar("Shown")
 
 
 @awake()
@@ -242,7 +239,7 @@ def _rendered(
     yield from _bar(images, len(frames), progress, len(frames) - len(numbers))
 
 
-def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
+def _bar(items: Iterator[Shown], total: int, progress: bool, done: int = 0) -> Generator[Shown]:
     """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
     generator ends the line of the bar, so that an error is printed on a new line."""
     yield from tqdm(

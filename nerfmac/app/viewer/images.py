@@ -31,25 +31,10 @@ from nerfmac.app.run import Run
 from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.images import decode_thumbnail
 from nerfmac.common import PARALLEL_SLOPE, BoolArray, Float32Array, InputError, UInt8Array, checks
-from nerfmac.config.rendering import Color, RenderOptions
-from nerfmac.geometry import (
-    Camera,
-    Rays,
-    Sphere,
-    along_rays,
-    camera_rays,
-    cells_of,
-    corners_of,
-    over,
-)
-from nerfmac.ops.march import (
-    MarchGeometry,
-    Occupied,
-    cell_of,
-    count_samples,
-    is_occupied,
-    write_samples,
-)
+from nerfmac.config.rendering import DIAGNOSTICS, Color, RenderOptions
+from nerfmac.geometry import Camera, Rays, Sphere, along_rays, camera_rays, over
+from nerfmac.geometry.cells import cells_of, corners_of
+from nerfmac.ops import march
 from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.view_renderer import ViewRenderer, colors, over_background, to_uint8
@@ -98,11 +83,9 @@ class Images:
         this distance and have the highest contrast at this distance."""
         checks.number("focus", focus, low=1e-9)
         options = self._options
-        if options.output == "occupancy":
-            color, depth = self._occupancy(camera)
-            is_surface = depth > 0.0
-        elif options.output == "samples":
-            color, depth = self._samples(camera)
+        if options.output in DIAGNOSTICS:
+            draw = self._occupancy if options.output == "occupancy" else self._samples
+            color, depth = draw(camera)
             is_surface = depth > 0.0
         else:
             values, opacity, depth = self._view.render(camera)
@@ -115,7 +98,7 @@ class Images:
         return Drawn(np.array(rgb).reshape(*size, 3), *rest)
 
     @property
-    def _occupied(self) -> Occupied:
+    def _occupied(self) -> march.Occupied:
         if (occupied := self._view.occupied) is None:
             raise InputError(
                 "the modes occupancy and samples require an occupancy grid, but the sampler of "
@@ -247,24 +230,24 @@ class Blocks(NamedTuple):
     cell: mx.array  # (rays,) int32, index of the cell, or -1 for a ray without a hit.
 
 
-def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
+def first_samples(rays: Rays, bits: mx.array, geometry: march.MarchGeometry) -> FirstSamples:
     """Find the first sample, in the middle of its interval, and count the samples of each ray."""
     number = rays.origin.shape[0]
-    march = (*rays[:2], mx.full((number,), 0.5), Occupied(geometry, bits))
-    count = count_samples(*march)
+    marched = (*rays[:2], mx.full((number,), 0.5), march.Occupied(geometry, bits))
+    count = march.count_samples(*marched)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(mx.minimum(count, 1))])
-    packed = write_samples(*march, number, ray_start)
+    packed = march.write_samples(*marched, number, ray_start)
     own = mx.minimum(ray_start[:-1], number - 1)
     distance = mx.where(count > 0, packed.distance[own], 0.0)
     return FirstSamples(count, distance, packed.position[own])
 
 
-def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
+def first_blocks(rays: Rays, bits: mx.array, geometry: march.MarchGeometry) -> Blocks:
     """Find the first occupied cell, a cube clipped to the scene cube, that each ray hits."""
     fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
     first = first_samples(rays, bits, fine)
     is_hit = first.samples > 0
-    cell = cell_of(first.position, geometry)
+    cell = march.cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
     # A ray may cross an occupied cell between two samples, so that its first sample is in a later
     # cell. At a corner, the samples may miss up to three cells. Therefore, the loop moves each ray
@@ -274,20 +257,20 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_across = mx.arange(3) == axis[:, None]
         position = rays.origin + rays.direction * entry[:, None]
         position = position - mx.where(is_across, mx.sign(rays.direction) * beyond, 0.0)
-        is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
-        cell = mx.where(is_hidden, cell_of(position, geometry), cell)
+        is_hidden = march.is_occupied(position, bits, geometry) & (entry > geometry.near)
+        cell = mx.where(is_hidden, march.cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
     # If the camera is inside the cell, the depth is the distance of the near plane.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 
 
-def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+def cascade_of(cell: mx.array, geometry: march.MarchGeometry) -> mx.array:
     """Return the cascade of each cell. The innermost cascade is 0."""
     return cells_of(mx.maximum(cell, 0), geometry.resolution).cascade
 
 
-def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
+def _enter(rays: Rays, cell: mx.array, geometry: march.MarchGeometry) -> tuple[mx.array, mx.array]:
     """Return the distance at which each ray enters its cell, and the axis of the entered face."""
     # These are the lowest and highest corners of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
@@ -300,6 +283,6 @@ def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.arra
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)
 
 
-def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
+def _side(cell: mx.array, geometry: march.MarchGeometry) -> mx.array:
     """Return the side length of each cell in scene units, shape (cells, 1)."""
     return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

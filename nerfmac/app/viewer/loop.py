@@ -5,7 +5,6 @@ that the image shows the latest camera. The pages take turns: the next image or 
 page that has waited longest.
 """
 
-import logging
 import math
 import time
 from collections import deque
@@ -20,10 +19,8 @@ from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.status import INTERVAL, Status
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend.watchdog import note, retried
-from nerfmac.common import InputError
+from nerfmac.common import InputError, log
 from nerfmac.training.measured import DivergedError
-
-log = logging.getLogger("nerfmac")
 
 UNTOUCHED = ("ack", "went", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""

@@ -71,8 +71,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.paths.view import View
+from nerfmac.app.paths import CameraPath, Keyframe, View
 from nerfmac.app.viewer.images import thumbnails
 from nerfmac.app.viewer.open_page import Message, OpenPage
 from nerfmac.app.viewer.path_editor import free_path

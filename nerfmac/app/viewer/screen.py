@@ -1,29 +1,73 @@
 """`Screen` draws the images of a page: whole images while the camera moves, otherwise in strips, so
-that the next movement waits for at most one strip. `Pace` decides how large the images are.
+that the next movement waits for at most one strip. `Pace` decides how large the images are, and
+`Flow` limits the number of images on the way to a page.
 """
 
 import time
+from collections import deque
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from nerfmac.app.viewer.flow import Flow
 from nerfmac.app.viewer.images import Drawn, Images
 from nerfmac.app.viewer.live_training import LiveTraining
 from nerfmac.app.viewer.pace import BREATH, MAX_BREATH, Drawing, Kind, Pace
-from nerfmac.app.viewer.screen_image import (
-    JPEG_QUALITY,
-    ScreenImage,
-    Target,
-    deflated_grid,
-    encode_jpeg,
-    relative_lens,
-)
+from nerfmac.app.viewer.screen_image import ScreenImage, Target
 from nerfmac.backend import current_device
 from nerfmac.geometry import Camera
 from nerfmac.training.state import TrainState
 
 MAX_SIDE = 3840  # Maximum length of the longer side of an image in pixels.
+
+
+MAX_UNANSWERED = 2  # Maximum number of images that a page has not yet acknowledged.
+LOST = 1.0
+"""Time in seconds after which one more image is sent to a page that does not acknowledge images,
+because a running cell may delay the acknowledgments."""
+GONE = 60.0
+"""Time in seconds without a message, after which a page that does not acknowledge images counts as
+closed, for example because its computer sleeps."""
+
+
+class Flow:
+    """Images that a page has not acknowledged yet."""
+
+    def __init__(self) -> None:
+        self._unanswered: deque[int] = deque()
+        self._sent, self._heard = 0.0, time.monotonic()  # Last image and last message.
+        self._number = 0
+
+    def hear(self) -> None:
+        """Record that a message from the page has arrived."""
+        self._heard = time.monotonic()
+
+    def acknowledge(self, number: int) -> None:
+        """Record that the page has drawn image `number` and all images before it."""
+        while self._unanswered and self._unanswered[0] <= number:
+            self._unanswered.popleft()
+
+    def send(self) -> int:
+        """Record that an image is sent to the page and return its number."""
+        self._number += 1
+        # A page that does not acknowledge images receives one image at a time.
+        while len(self._unanswered) >= MAX_UNANSWERED:
+            self._unanswered.popleft()
+        self._unanswered.append(self._number)
+        self._sent = time.monotonic()
+        return self._number
+
+    @property
+    def wait(self) -> float:
+        """Time in seconds until another image may be sent."""
+        if len(self._unanswered) < MAX_UNANSWERED:
+            return 0.0
+        return max(self._sent + LOST - time.monotonic(), 0.0)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the page counts as closed."""
+        is_silent = time.monotonic() > self._heard + GONE
+        return is_silent and len(self._unanswered) >= MAX_UNANSWERED
 
 
 @dataclass
@@ -118,24 +162,9 @@ class Screen:
 
     def _finish(self, job: Job) -> ScreenImage:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
-        lens, is_full = job.camera.lens, job.scale == 1.0
         if self._warps and current_device() == "cpu":
             self._next = time.monotonic() + min(BREATH * job.seconds, MAX_BREATH)
-        grid, depth = b"", None
-        if self._warps and job.target.training_camera is None:  # Training cameras may be distorted.
-            grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)
-        message = {
-            "kind": "frame",
-            "width": job.full_size[0],
-            "height": job.full_size[1],
-            "pose": [float(number) for number in job.camera.pose.ravel()],
-            "lens": relative_lens(lens),
-            "still": is_full or job.state.step == 0,
-            "scale": lens.width / job.full_size[0],
-            "step": job.state.step,
-            "depth": depth,
-        }
-        jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
-        self.shown = ScreenImage(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
+        shown = job.camera, job.target, job.full_size, job.scale, job.state.step
+        self.shown = ScreenImage.of(drawn, *shown, warps=self._warps)
         self._shown_state, self._shown_seconds = job.state, job.seconds
         return self.shown

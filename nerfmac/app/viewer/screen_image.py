@@ -13,15 +13,16 @@ The outermost vertices are outside the image and repeat the values at its border
 the image width and j / (rows - 3) of the image height.
 """
 
+from __future__ import annotations
+
 import zlib
 from dataclasses import dataclass, replace
-from io import BytesIO
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
-from nerfmac.app.paths.view import View
+from nerfmac.app.export import encode_jpeg
+from nerfmac.app.paths import View
 from nerfmac.app.viewer.images import Drawn
 from nerfmac.common import Float32Array, Float64Array
 from nerfmac.config.rendering import RenderOptions
@@ -82,6 +83,37 @@ class ScreenImage(NamedTuple):
     target: Target
     scale: float  # Width and height relative to the full image, before rounding.
 
+    @classmethod
+    def of(
+        cls,
+        drawn: Drawn,
+        camera: Camera,
+        target: Target,
+        full_size: tuple[int, int],
+        scale: float,
+        step: int,
+        *,
+        warps: bool,
+    ) -> ScreenImage:
+        """Encode an image of a training step. If the page warps images, the image has a depth grid,
+        unless its camera is a training camera, which may be distorted."""
+        grid, depth, is_full = b"", None, scale == 1.0
+        if warps and target.training_camera is None:
+            grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *full_size)
+        message = {
+            "kind": "frame",
+            "width": full_size[0],
+            "height": full_size[1],
+            "pose": [float(number) for number in camera.pose.ravel()],
+            "lens": relative_lens(camera.lens),
+            "still": is_full or step == 0,
+            "scale": camera.lens.width / full_size[0],
+            "step": step,
+            "depth": depth,
+        }
+        jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
+        return cls(message, jpeg, grid, drawn, camera, target, scale)
+
     @property
     def is_full(self) -> bool:
         """Whether the image has full size."""
@@ -116,13 +148,6 @@ def relative_lens(lens: Lens) -> list[float]:
     """Return `fl_x`, `fl_y`, `cx`, and `cy` relative to the image width (x) and height (y)."""
     width, height = lens.width, lens.height
     return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
-
-
-def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
-    """Encode pixels, uint8 (h, w, 3), as JPEG with a quality from 1 to 95."""
-    buffer = BytesIO()
-    Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
-    return buffer.getvalue()
 
 
 CELL = 5  # Side length of a cell in pixels of the full image.

@@ -7,7 +7,6 @@ can send requests to this server as well.
 """
 
 import json
-import logging
 import secrets
 import socket
 import struct
@@ -16,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hmac import compare_digest
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,12 +24,10 @@ from tornado.ioloop import IOLoop
 from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from nerfmac.app.export import still_image, with_preview
+from nerfmac.app.export import source_of, still_image, with_preview
 from nerfmac.app.viewer.open_page import Message, Send
 from nerfmac.app.viewer.widget import Viewer
-from nerfmac.common import InputError
-
-log = logging.getLogger("nerfmac")
+from nerfmac.common import InputError, log
 
 FIRST_PORT, LAST_PORT = 8888, 8987  # Ports that are tried if the user does not choose one.
 
@@ -154,12 +150,8 @@ class _Guarded(RequestHandler):
             raise HTTPError(403)
 
     def write_error(self, status_code: int, **_named: Any) -> None:
-        self.finish(_text("refused.html") if status_code == 403 else str(status_code))
-
-
-def _text(name: str) -> str:
-    """Return the content of a file of the page."""
-    return (files("nerfmac.app.viewer") / "page" / "alone" / name).read_text(encoding="utf-8")
+        refused = source_of("viewer/page/alone/refused.html")
+        self.finish(refused if status_code == 403 else str(status_code))
 
 
 class _Page(_Guarded):
@@ -168,9 +160,9 @@ class _Page(_Guarded):
             "{title}": "nerfmac",
             "{viewer}": json.dumps([str(Viewer._esm), self.server.files]).replace("<", "\\u003c"),
             "{style}": str(Viewer._css),
-            "{script}": _text("alone.js"),
+            "{script}": source_of("viewer/page/alone/alone.js"),
         }
-        text = _text("alone.html")
+        text = source_of("viewer/page/alone/alone.html")
         for name, part in parts.items():
             text = text.replace(name, part)
         self.set_cookie(self.server.cookie, self.server.token, httponly=True, samesite="Strict")

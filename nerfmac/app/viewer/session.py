@@ -13,11 +13,10 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run, Training
 from nerfmac.app.viewer.images import Images
 from nerfmac.app.viewer.jobs import Jobs
-from nerfmac.app.viewer.live_training import LiveTraining
+from nerfmac.app.viewer.live_training import LiveTraining, Preview
 from nerfmac.app.viewer.open_page import OpenPage, Send
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.app.viewer.path_editor import Canceled, VideoJob
-from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.screen import Screen
 from nerfmac.app.viewer.settings import Display, Settings, check_ranges, hex_color
 from nerfmac.app.viewer.shown_scene import ShownScene

@@ -6,11 +6,9 @@ may call `send`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import wait
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -22,25 +20,23 @@ from IPython.display import DisplayHandle, Image, display
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
-from nerfmac.app.export import joined_modules
-from nerfmac.app.paths import CameraPath
-from nerfmac.app.paths.view import View
+from nerfmac.app.export import joined_modules, source_of
+from nerfmac.app.paths import CameraPath, View
 from nerfmac.app.run import CONFIGURED, HeldOut, Run, Training, check_unused, is_run, read_history
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
+from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.path_editor import VideoJob
-from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.session import Session
 from nerfmac.app.viewer.worker import the_worker
 from nerfmac.backend import choose_device
-from nerfmac.common import user_path
+from nerfmac.common import log, user_path
 from nerfmac.config import Config
 from nerfmac.training.method import Method
 
 T = TypeVar("T")
 
-log = logging.getLogger("nerfmac")
 
 UNSAVED = (
     "another viewer has %d steps of %s that are not saved; save them with "
@@ -60,11 +56,6 @@ SAVED = """<style>
 """HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
-def _page_source(name: str) -> str:
-    """Return the source code of a JavaScript module or style sheet of the page."""
-    return (files("nerfmac.app.viewer") / "page" / name).read_text(encoding="utf-8")
-
-
 class Viewer(anywidget.AnyWidget):
     """Live view of a scene during training, or of a trained run.
 
@@ -73,8 +64,8 @@ class Viewer(anywidget.AnyWidget):
     may be called from any cell.
     """
 
-    _esm = joined_modules(_page_source, "main.js")
-    _css = _page_source("viewer.css")
+    _esm = joined_modules("viewer/page/main.js")
+    _css = source_of("viewer/page/viewer.css")
     _is_open = False  # On the class, because a viewer is also closed if its `__init__` fails.
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session

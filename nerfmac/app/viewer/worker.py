@@ -7,7 +7,6 @@ activity, or submit a task that returns no lazy arrays.
 """
 
 import atexit
-import logging
 import threading
 import time
 from collections import deque
@@ -19,11 +18,10 @@ from typing import Protocol, TypeVar
 import mlx.core as mx
 
 from nerfmac.backend.watchdog import note
-from nerfmac.common import interval
+from nerfmac.common import interval, log
 
 T = TypeVar("T")
 
-log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
 """Maximum time in seconds that the worker thread waits if no activity is due, because

@@ -2,9 +2,7 @@
 
 import pytest
 
-from nerfmac.app.run import train
-from nerfmac.app.scenes import load_scene
-from nerfmac.training.goal import Goal
+from nerfmac import Goal, load_scene, train
 from tests.scene_factory import CONFIG, write_scene
 
 

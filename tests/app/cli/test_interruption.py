@@ -9,27 +9,22 @@ import numpy as np
 import pytest
 
 from nerfmac.app.run import Run
-from tests.scene_factory import FLAGS, nerfmac, write_scene
+from tests.scene_factory import FLAGS, nerfmac
 
 STEPS = 400  # a run is resumed to as many: its learning rate follows from them
 PATIENCE = 30.0  # maximum waiting time in seconds for a state of the run
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-
-
-@pytest.fixture(scope="module")
-def whole(scene, tmp_path_factory):
+def whole(balls, tmp_path_factory):
     """The last state of a run that nothing interrupted."""
     out = tmp_path_factory.mktemp("runs") / "whole"
-    assert nerfmac("train", scene, *FLAGS, "--steps", STEPS, "--out", out, "--no-video") == 0
+    assert nerfmac("train", balls, *FLAGS, "--steps", STEPS, "--out", out, "--no-video") == 0
     return Run.load(out).state
 
 
-def started(scene, out, *flags, before=()):
-    command = [*before, sys.executable, "-m", "nerfmac", "train", scene, *FLAGS, *flags]
+def started(balls, out, *flags, before=()):
+    command = [*before, sys.executable, "-m", "nerfmac", "train", balls, *FLAGS, *flags]
     words = [str(word) for word in (*command, "--out", out, "--no-video")]
     # A test suite started in the background ignores Ctrl-C, and child processes inherit this. The
     # default handler is restored as in a terminal, unless a test changes it.
@@ -55,9 +50,9 @@ def interrupted(process, stop):
         process.kill()
 
 
-def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, tmp_path):
+def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(balls, whole, tmp_path):
     out = tmp_path / "run"
-    code, told = interrupted(started(scene, out, "--steps", STEPS), signal.SIGINT)
+    code, told = interrupted(started(balls, out, "--steps", STEPS), signal.SIGINT)
     assert code == 130
     assert "Traceback" not in told
     assert f"is saved in {out}; run `nerfmac train --out {out} --resume --steps {STEPS}`" in told
@@ -90,25 +85,25 @@ def with_handler(name, handler):
     ],
 )
 def test_a_run_that_is_terminated_or_whose_terminal_is_closed_is_saved(
-    scene, tmp_path, handler, stop
+    balls, tmp_path, handler, stop
 ):
     before = with_handler(*handler)
-    code, _ = interrupted(started(scene, tmp_path, "--seconds", 60, before=before), stop)
+    code, _ = interrupted(started(balls, tmp_path, "--seconds", 60, before=before), stop)
     assert code == 130
     assert Run.load(tmp_path).state.step > 0
 
 
-def test_a_run_with_nohup_goes_on_after_its_terminal_is_closed(scene, tmp_path):
-    process = started(scene, tmp_path / "kept", "--steps", STEPS, before=("nohup",))
+def test_a_run_with_nohup_goes_on_after_its_terminal_is_closed(balls, tmp_path):
+    process = started(balls, tmp_path / "kept", "--steps", STEPS, before=("nohup",))
     code, _ = interrupted(process, signal.SIGHUP)
     assert code == 0
     assert Run.load(tmp_path / "kept").state.step == STEPS
 
 
-def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path, capsys):
+def test_a_run_that_diverges_keeps_its_last_good_state(balls, tmp_path, capsys):
     out = tmp_path / "run"
     flags = (*FLAGS, "--steps", 50, "--optimizer.rate", "1e14")
-    assert nerfmac("train", scene, *flags, "--out", out, "--no-video") == 2
+    assert nerfmac("train", balls, *flags, "--out", out, "--no-video") == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("nerfmac: ")
     assert "not finite" in line or "the loss is" in line

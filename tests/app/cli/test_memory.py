@@ -7,14 +7,12 @@ from types import SimpleNamespace
 import mlx.core as mx
 import pytest
 
-from nerfmac import Bounds, Goal, InputError, Method, Trainer, load_scene
-from nerfmac.app.run import Run, Training, configuration
-from nerfmac.app.run.configuration import check_memory, needed_memory
+from nerfmac import Bounds, Goal, InputError, Method, Model, Trainer, load_scene
+from nerfmac.app.run import Run, Training, check_memory, configuration, needed_memory
 from nerfmac.backend import limit_memory, pretended, watchdog
 from nerfmac.config import PRESETS, override
 from nerfmac.config.scenes import SceneOptions
-from nerfmac.training.model import Model
-from tests.scene_factory import CONFIG, FLAGS, nerfmac, write_scene
+from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 
 @pytest.fixture(autouse=True)
@@ -36,11 +34,6 @@ def check(config, scene, method, limit):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(configuration, "memory_limit", lambda: limit)
         check_memory(Model(config, scene.bounds, method=method), scene)
-
-
-@pytest.fixture
-def scene(tmp_path):
-    return write_scene(tmp_path / "balls", train=3)
 
 
 @pytest.mark.usefixtures("on_the_cpu")

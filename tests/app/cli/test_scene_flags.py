@@ -6,22 +6,16 @@ import subprocess
 import sys
 import time
 
-import pytest
 from local_ranks import start_local
 
 from nerfmac import Run
-from tests.scene_factory import FLAGS, write_scene
+from tests.scene_factory import FLAGS
 
 PATIENCE = 300.0  # maximum waiting time in seconds for a state of the ranks
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-
-
-def started(scene, folder, *flags):
-    words = ("train", scene, *FLAGS, *flags, "--out", folder / "run", "--no-video")
+def started(balls, folder, *flags):
+    words = ("train", balls, *FLAGS, *flags, "--out", folder / "run", "--no-video")
     command = [sys.executable, "-m", "nerfmac", *map(str, words)]
     caught = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return start_local(command, 2, folder, **caught)
@@ -32,11 +26,11 @@ def told_by(processes):
 
 
 def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
-    scene, tmp_path, monkeypatch
+    balls, tmp_path, monkeypatch
 ):
     # Where MLX does not notice, the other waits so long. It is longer than anything before takes.
     monkeypatch.setenv("NERFMAC_RANK_TIMEOUT", "40")
-    processes = first, second = started(scene, tmp_path, "--steps", 100000)
+    processes = first, second = started(balls, tmp_path, "--steps", 100000)
     try:
         said, begin = "", time.monotonic()
         while " dB" not in said:
@@ -61,8 +55,8 @@ def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
     assert f"step {step} is saved in {tmp_path / 'run'}" in message
 
 
-def test_one_rank_writes_and_speaks_for_all(scene, tmp_path):
-    processes = started(scene, tmp_path, "--steps", 20)
+def test_one_rank_writes_and_speaks_for_all(balls, tmp_path):
+    processes = started(balls, tmp_path, "--steps", 20)
     (out, _), (silent_out, silent_errors) = told_by(processes)
     assert [each.returncode for each in processes] == [0, 0]
     assert f"{tmp_path / 'run'}: 20 steps" in out

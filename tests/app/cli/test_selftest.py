@@ -7,8 +7,7 @@ import pytest
 
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.specializations import specializations
-from nerfmac.backend import kernel, runs_kernel
-from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend import CpuKernel, kernel, runs_kernel
 from nerfmac.common.files import partial_path
 from nerfmac.ops import spherical_harmonics
 from tests.scene_factory import nerfmac
@@ -21,18 +20,9 @@ def names(operation):
     return [str(case) for case in cases() if case.operation == operation]
 
 
-def strictly(path):
-    """The JSON in `path`, without the infinities that Python lets through."""
-
-    def refuse(constant):
-        raise AssertionError(f"{constant} is no JSON")
-
-    return json.loads(path.read_text(), parse_constant=refuse)
-
-
 def found(path):
     """Return the report, the entry of its device, and a dictionary of the cases that failed."""
-    report = strictly(path)
+    report = json.loads(path.read_text(), parse_constant=pytest.fail)
     (only,) = report["devices"]
     return report, only, {each["case"]: each for each in only["failed"]}
 

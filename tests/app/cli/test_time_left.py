@@ -7,7 +7,7 @@ import logging
 import imageio_ffmpeg
 import pytest
 
-from nerfmac.app.run import HeldOut, Run, headline
+from nerfmac.app.run import HeldOut, Run, drained, headline
 from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 5
@@ -43,15 +43,6 @@ def film_of(video):
     return imageio_ffmpeg.count_frames_and_secs(str(video))[0], size
 
 
-def measured(run, known=None):
-    views = HeldOut.measuring(run, known)
-    while True:
-        try:
-            next(views)
-        except StopIteration as end:
-            return end.value
-
-
 def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, tmp_path, few):
     video = tmp_path / "run" / "video.mp4"
     told, _ = train("--steps", 9)
@@ -66,9 +57,9 @@ def test_continuing_for_a_moment_changes_neither_the_film_nor_the_views(train, t
 
 def test_a_measurement_is_repeated_only_for_another_step_and_over_as_many_views(run, few):
     loaded = Run.load(run)
-    first = measured(loaded)
+    first = drained(HeldOut.measuring(loaded))
     assert (first.views, first.of, first.step) == (2, 2, 2)
-    assert measured(loaded, first) is first
+    assert drained(HeldOut.measuring(loaded, first)) is first
     for known in (first._replace(step=1), first._replace(views=1)):
-        assert measured(loaded, known) == first
+        assert drained(HeldOut.measuring(loaded, known)) == first
     assert HeldOut.read(run, 2) == first

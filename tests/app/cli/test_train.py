@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import Goal, InputError, Run, resume
-from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac
 
 STEPS = 40
 FILES = {
@@ -18,28 +18,20 @@ FILES = {
 METRICS = {
     **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
     **dict.fromkeys(("background", "held_out"), str),
-    **dict.fromkeys(
-        ("steps", "test_views", "test_views_in_scene", "peak_memory_bytes", "seed"), int
-    ),
-    **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
+    **dict.fromkeys(("steps", "test_views", "test_views_in_scene", "peak_memory_bytes"), int),
+    **dict.fromkeys(("seed", "traces", "needless_traces", "train_views"), int),
     **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
-    **dict.fromkeys(("psnr_test", "ssim_test"), float),
-    "psnr_corrected_test": float,
+    **dict.fromkeys(("psnr_test", "ssim_test", "psnr_corrected_test"), float),
     **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
     "psnr_curve": list,
 }
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory):
-    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
-
-
-@pytest.fixture(scope="module")
-def folder(scene, tmp_path_factory):
+def folder(balls, tmp_path_factory):
     """A run of STEPS steps, made by the command line."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    arguments = ("train", scene, *FLAGS, "--steps", STEPS, "--seed", 3, "--out", folder)
+    arguments = ("train", balls, *FLAGS, "--steps", STEPS, "--seed", 3, "--out", folder)
     assert nerfmac(*arguments, "--no-video") == 0
     return folder
 
@@ -52,13 +44,13 @@ def state_of(folder):
     return Run.load(folder).state
 
 
-def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
+def test_a_video_that_fails_leaves_all_else(balls, tmp_path, monkeypatch):
     def fail(*_):
         raise InputError("no program to write videos with")
 
     monkeypatch.setattr("nerfmac.app.cli.train.save_turntable", fail)
     out = tmp_path / "run"
-    assert nerfmac("train", scene, *FLAGS, "--steps", 20, "--out", out) == 2
+    assert nerfmac("train", balls, *FLAGS, "--steps", 20, "--out", out) == 2
     assert {path.name for path in out.iterdir()} == FILES
 
 
@@ -83,11 +75,11 @@ def test_a_run_holds_its_files_and_tells_all_its_figures(folder):
     assert told["peak_memory_bytes"] > 2**25, "of the whole process on a CPU"
 
 
-def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
+def test_the_preview_shows_the_first_test_view_beside_its_photo(balls, folder):
     with Image.open(folder / "preview.png") as image:
         preview = np.asarray(image)
     assert preview.shape == (HEIGHT, 2 * WIDTH, 3)
-    with Image.open(scene / "test" / "r_0.png") as image:
+    with Image.open(balls / "test" / "r_0.png") as image:
         photo = np.asarray(image).astype(float)
     alpha = photo[..., 3:] / 255
     over_white = photo[..., :3] * alpha + 255 * (1 - alpha)
@@ -95,10 +87,10 @@ def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
 
 
 def test_the_seconds_asked_for_end_a_run_and_without_a_name_it_is_under_runs(
-    scene, tmp_path, monkeypatch
+    balls, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--no-video") == 0
+    assert nerfmac("train", balls, *FLAGS, "--seconds", 0.3, "--no-video") == 0
     (out,) = (tmp_path / "runs").iterdir()
     assert out.name.startswith("balls-")
     assert 0.3 <= metrics(out)["train_seconds"] < 2.0
@@ -115,9 +107,9 @@ def test_a_finished_run_is_resumed_to_more_steps_on_its_own_scene(folder, tmp_pa
     assert metrics(out)["psnr_curve"][: len(metrics(folder)["psnr_curve"])]
 
 
-def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
+def test_a_run_keeps_to_its_split_when_resumed(balls, tmp_path, capsys):
     out = tmp_path / "run"
-    first = ("train", scene, *FLAGS, "--steps", 1, "--split", 3, "--out", out, "--no-video")
+    first = ("train", balls, *FLAGS, "--steps", 1, "--split", 3, "--out", out, "--no-video")
     assert nerfmac(*first) == 0
     assert metrics(out)["test_views"] == 3
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
@@ -134,11 +126,11 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
         assert why in capsys.readouterr().err
 
 
-def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, capsys):
+def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(balls, tmp_path, capsys):
     out, names = tmp_path / "run", tmp_path / "test.txt"
     names.write_text("train/r_6\ntrain/r_2\n")
     asked = ("--extent", 1.5, "--up", "-y", "--split", names)
-    first = ("train", scene, *FLAGS, "--steps", 1, *asked, "--out", out, "--no-video")
+    first = ("train", balls, *FLAGS, "--steps", 1, *asked, "--out", out, "--no-video")
     assert nerfmac(*first) == 0
     assert "(split: 2 by name)" in capsys.readouterr().out
     names.unlink()
@@ -157,5 +149,5 @@ def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, caps
     told = metrics(out)
     assert told["split"] == ["train/r_6", "train/r_2"]
     assert (told["extent"], told["train_views"], told["test_views"]) == (1.5, 6, 2)
-    resumed = resume(out, Goal(steps=3), scene=scene, progress=False)
+    resumed = resume(out, Goal(steps=3), scene=balls, progress=False)
     assert resumed.scene.options == loaded.scene.options

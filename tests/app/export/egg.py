@@ -7,9 +7,7 @@ the surface, measured in the radii of the egg, because networks end in an expone
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.run import Run
-from nerfmac.fields.field import FieldOutput
-from nerfmac.training.method import Method
+from nerfmac import FieldOutput, Method, Run
 from tests.app.viewer.analytic import Known
 from tests.scene_factory import CONFIG
 

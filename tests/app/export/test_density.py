@@ -7,8 +7,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.export import extract_density
-from nerfmac.app.export.density import DensityGrid
+from nerfmac.app.export import DensityGrid, extract_density
 from nerfmac.common.checks import InputError
 from tests.app.export.egg import Egg, egg_run
 

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from nerfmac import Camera, InputError, Lens
-from nerfmac.app.export import extract_mesh
-from nerfmac.app.export.density import Lattice
+from nerfmac.app.export import Lattice, distances_to_mesh, extract_mesh
 from nerfmac.app.export.fusion import DepthView, depth_views, fused
-from nerfmac.app.export.mesh import distances_to_mesh
 from nerfmac.geometry.placement import Placement
 from tests.app.export.egg import Egg, distance_to, egg_run
 from tests.pinhole import pixel_rays, sphere_hits

@@ -20,30 +20,16 @@ def few_rays_at_a_time():
         yield
 
 
-@pytest.fixture(scope="module")
-def points(run):
-    return extract_points(run, count=1500, progress=False)
-
-
-@pytest.fixture(scope="module")
-def on_egg(points, run):
-    """Which points are the egg's, not the crumb's, and where they are in scene space."""
-    position = run.scene.placement.to_scene(points.positions)
-    return size_of(position) < 1.1, position
-
-
-def test_points_lie_on_the_surface(points, on_egg):
+def test_points_lie_on_the_surface_with_its_normal_and_color(run):
+    points = extract_points(run, count=1500, progress=False)
     assert points.positions.shape == points.normals.shape == points.colors.shape == (1500, 3)
-    is_egg, position = on_egg
+    position = run.scene.placement.to_scene(points.positions)
+    is_egg = size_of(position) < 1.1  # the others are the crumb's
     assert 0.9 < is_egg.mean() <= 1.0
     away = distance_to(position[is_egg])
     # Light ends about where the optical thickness is one, a little inside of this soft surface.
     assert np.abs(away).mean() < 0.01
     assert np.percentile(np.abs(away), 99) < 0.02
-
-
-def test_points_have_the_surfaces_normal_and_color(points, on_egg):
-    is_egg, position = on_egg
     slope = slope_of(position[is_egg])
     facing = slope / np.linalg.norm(slope, axis=1, keepdims=True)
     assert np.percentile((points.normals[is_egg] * facing).sum(axis=1), 5) > 0.98

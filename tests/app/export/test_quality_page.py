@@ -33,8 +33,9 @@ def images(text):
 def test_the_figures_are_those_of_an_evaluation(quality, run):
     text, found = quality
     assert found == run.evaluate("train", "black", progress=False)
-    for view in found:
-        assert f"{view.name}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}" in text
+    for number, view in enumerate(found):
+        title = f"{view.name}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}"
+        assert f'<section id="view-{number}"><h2>{title}' in text
     mean = np.mean([view.psnr for view in found])
     assert f"PSNR {mean:.2f} dB" in text
     assert "8 views, blended over black in sRGB light" in text

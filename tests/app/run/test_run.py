@@ -8,8 +8,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Goal, InputError, load_scene
-from nerfmac.app.run import Run, resume, train
+from nerfmac import Goal, InputError, Run, load_scene, resume, train
 from tests.scene_factory import CONFIG, FLAGS, nerfmac as command, write_scene
 
 SETTINGS = {"config": CONFIG, "progress": False}

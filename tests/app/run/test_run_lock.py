@@ -68,9 +68,8 @@ def test_a_run_in_training_keeps_a_second_one_out_until_it_stops(folder, scene):
 
 
 def test_of_two_runs_begun_at_once_the_second_is_refused(folder, holder, scene, monkeypatch):
-    monkeypatch.setattr(
-        "nerfmac.app.run.folder.check_unused", lambda _: None
-    )  # as before the first one wrote
+    # It is as before the first one wrote.
+    monkeypatch.setattr("nerfmac.app.run.folder.check_unused", lambda _: None)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for is_over in (False, True):
         if is_over:

@@ -10,11 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from nerfmac import InputError, Samples
+from nerfmac import InputError, Rays, Samples
 from nerfmac.app.scenes.images import decode
-from nerfmac.app.snapshots import load_snapshot, reading
-from nerfmac.app.snapshots.reading import read_container
-from nerfmac.geometry import Rays
+from nerfmac.app.snapshots import load_snapshot, read_container, reading
 from nerfmac.rendering.metrics import psnr
 from tests.app.snapshots import instant_ngp as ngp
 

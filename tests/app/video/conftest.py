@@ -2,8 +2,7 @@
 
 import pytest
 
-from nerfmac.app.run import Run
-from nerfmac.training.method import Method
+from nerfmac import Method, Run
 from tests.app.video.ball import Ball
 from tests.scene_factory import CONFIG
 

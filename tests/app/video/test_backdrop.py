@@ -11,9 +11,8 @@ from PIL import Image
 from nerfmac import Camera, Lens, load_scene
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import render_video
-from nerfmac.config import override
+from nerfmac.config import NEAR, override
 from nerfmac.config.rendering import RenderOptions
-from nerfmac.config.sampling import NEAR
 from nerfmac.geometry import NEAR_STEP, Sphere, near_plane_at
 from nerfmac.rendering.renderer import TrainedField
 from nerfmac.rendering.view_renderer import ViewRenderer

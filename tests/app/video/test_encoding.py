@@ -9,14 +9,13 @@ import imageio_ffmpeg
 import numpy as np
 import pytest
 
-from nerfmac.app.video import encoding, render_video, write_video
-from nerfmac.app.video.frames import SideBySide
-from nerfmac.app.video.rendering import video_size
-from nerfmac.backend.device import pretended
+from nerfmac.app.video import SideBySide, encoding, video_size, write_video
+from nerfmac.backend import pretended
 from nerfmac.common.checks import InputError
-from nerfmac.config.rendering import RenderOptions, VideoOptions
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.geometry import Lens
 from tests.app.video.ball import FRONT
+from tests.app.video.test_render_video import render
 from tests.decoding import decoded
 from tests.killed import half_written
 
@@ -176,8 +175,7 @@ def test_no_frame_is_lost_if_the_encoder_of_a_mac_fails(
     monkeypatch.setattr(SideBySide, "images", counted)
     out = tmp_path / "video.mp4"
     cameras = run.orbit(frames=12, size=(64, 48))
-    options = VideoOptions(fps=12, resume=resume)
-    render_video(run, cameras, out, video=options, progress=False)
+    render(run, cameras, out, fps=12, resume=resume)
     assert sorted(numbers) == [*range(12)]  # Each frame was rendered once.
     assert len(decoded(out)[1]) == 12
     assert "-12908" in caplog.text
@@ -200,14 +198,13 @@ def test_ffmpeg_reads_what_a_video_says(run, tmp_path):
     }
     said = {}
     for name, shot in shots.items():
-        render_video(run, [FRONT] * 2, tmp_path / f"{name}.mp4", shot, progress=False)
+        render(run, [FRONT] * 2, tmp_path / f"{name}.mp4", shot)
         said[name] = told(tmp_path / f"{name}.mp4")
     for name, text in said.items():
         assert ("equirectangular" in text) == (name in ("all", "both")), text
         assert ("side by side" in text) == (name == "eyes")
         assert ("top and bottom" in text) == (name == "both")
-    again = VideoOptions(resume=True, overwrite=True)
-    render_video(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], again)
+    render(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
     assert "equirectangular" in told(tmp_path / "all.mp4")
 
 

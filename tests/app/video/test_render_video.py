@@ -20,7 +20,15 @@ from tests.killed import half_written
 from tests.pinhole import pixel_rays
 from tests.scene_factory import CONFIG
 
-EXR, RESUME = VideoOptions(format="exr"), VideoOptions(resume=True)
+
+def render(run, cameras, out, options=None, **video):
+    """Render without a progress bar. `video` are fields of `VideoOptions`."""
+    render_video(run, cameras, out, options, VideoOptions(**video), progress=False)
+
+
+def pixels(path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image)
 
 
 def read_exr(path, channels) -> np.ndarray:
@@ -41,7 +49,7 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     assert error.mean() < 0.01 * want[seen].mean()
     assert (depth[np.isinf(want)] == 0.0).all()
     assert (opacity[seen] > 0.99).all()
-    render_video(run, [FRONT], tmp_path / "exr", RenderOptions("depth"), EXR, progress=False)
+    render(run, [FRONT], tmp_path / "exr", RenderOptions("depth"), format="exr")
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
     assert np.array_equal(exr, depth)
 
@@ -54,11 +62,11 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     got = values_of(run, output="normal").values
     # Of eight corners around a point of this sharp edge, few are inside of the ball.
     assert np.mean((got[seen] * want).sum(axis=1)) > 0.95
-    render_video(run, [FRONT], tmp_path / "exr", RenderOptions("normal"), EXR, progress=False)
+    render(run, [FRONT], tmp_path / "exr", RenderOptions("normal"), format="exr")
     assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
-    render_video(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)
-    with Image.open(tmp_path / "png" / "frame_00000.png") as image:
-        assert np.abs(np.asarray(image)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
+    render(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"))
+    image = pixels(tmp_path / "png" / "frame_00000.png")
+    assert np.abs(image[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
 
 
 def test_colors_are_srgb_in_memory_and_linear_light_in_exr(run, tmp_path):
@@ -68,7 +76,7 @@ def test_colors_are_srgb_in_memory_and_linear_light_in_exr(run, tmp_path):
     want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).color
     assert 255.0 * got == pytest.approx(want, abs=1e-3)
     shot = RenderOptions(background=(0.2, 0.4, 0.6))
-    render_video(run, [FRONT], tmp_path / "exr", shot, EXR, progress=False)
+    render(run, [FRONT], tmp_path / "exr", shot, format="exr")
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 3)
     assert exr[outside][0] == pytest.approx([0.0331, 0.1329, 0.3185], abs=2e-4)
 
@@ -77,18 +85,14 @@ def test_depth_is_colored_alike_in_all_frames(run, tmp_path):
     shot = RenderOptions(
         output="depth", colormap="gray", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
     )
-    render_video(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
+    render(run, [FRONT, SIDE], tmp_path / "png", shot)
     for index, camera in enumerate([FRONT, SIDE]):
         want = hits(*pixel_rays(camera))
-        with Image.open(tmp_path / "png" / f"frame_0000{index}.png") as image:
-            got = np.asarray(image)[np.isfinite(want)][:, 0]
+        got = pixels(tmp_path / "png" / f"frame_0000{index}.png")[np.isfinite(want)][:, 0]
         shade = 255.0 * np.clip(2.0 - want[np.isfinite(want)], 0.0, 1.0)
         assert np.abs(got - shade).mean() < 5.0
-    render_video(
-        run, [FRONT, SIDE], tmp_path / "any", replace(shot, depth_range=None), progress=False
-    )
-    with Image.open(tmp_path / "any" / "frame_00000.png") as image:
-        assert np.asarray(image).max() > 200
+    render(run, [FRONT, SIDE], tmp_path / "any", replace(shot, depth_range=None))
+    assert pixels(tmp_path / "any" / "frame_00000.png").max() > 200
 
 
 def test_near_and_crop_cut_the_scene(run):
@@ -108,9 +112,7 @@ def test_near_and_crop_cut_the_scene(run):
 @pytest.mark.parametrize("kind", ["mp4", "webm", "gif"])
 def test_a_video_has_the_images_in_order_with_their_size_rate_and_colors(run, tmp_path, kind):
     cameras = [Camera(LENS, each.pose) for each in (FRONT, SIDE, FRONT)]
-    render_video(
-        run, cameras, tmp_path / f"video.{kind}", video=VideoOptions(fps=12.5), progress=False
-    )
+    render(run, cameras, tmp_path / f"video.{kind}", fps=12.5)
     about, frames = decoded(tmp_path / f"video.{kind}")
     assert frames.shape == (3, 30, 40, 3)
     assert "12.50 fps" in about or "12.5 fps" in about
@@ -126,25 +128,22 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
             return 0.0 * super().density_at(parameters, position)
 
     other = Run.begin(scene, CONFIG, method=Method(field=Hole))
-    render_video([run, other, run], [SIDE, FRONT], tmp_path / "some", progress=False)
-    render_video(run, [SIDE, FRONT], tmp_path / "one", progress=False)
+    render([run, other, run], [SIDE, FRONT], tmp_path / "some")
+    render(run, [SIDE, FRONT], tmp_path / "one")
     for name in ("frame_00000.png", "frame_00001.png"):
-        with (
-            Image.open(tmp_path / "some" / name) as some,
-            Image.open(tmp_path / "one" / name) as one,
-        ):
-            left, middle, right = np.split(np.asarray(some), 3, axis=1)
-            assert np.array_equal(left, np.asarray(one))
-            assert np.array_equal(right, np.asarray(one))
+        some, one = (pixels(tmp_path / folder / name) for folder in ("some", "one"))
+        left, middle, right = np.split(some, 3, axis=1)
+        assert np.array_equal(left, one)
+        assert np.array_equal(right, one)
         assert (middle == 255).all()
     with pytest.raises(InputError, match="exr files support only one run and one eye"):
-        render_video([run, other], [FRONT], tmp_path / "exr", video=EXR, progress=False)
+        render([run, other], [FRONT], tmp_path / "exr", format="exr")
     stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
     with pytest.raises(InputError, match="/elsewhere are different scenes"):
-        render_video([run, stranger], [FRONT], tmp_path / "exr", progress=False)
+        render([run, stranger], [FRONT], tmp_path / "exr")
 
 
-def interrupted(run, out, monkeypatch, after=2, **keywords):
+def interrupted(run, out, monkeypatch, after=2, **video):
     """Begin a video of five frames that ends with an error after some of them."""
     cameras = [FRONT, SIDE, FRONT, SIDE, FRONT]
     usual, drawn = Renderer.image, []
@@ -158,7 +157,7 @@ def interrupted(run, out, monkeypatch, after=2, **keywords):
     with monkeypatch.context() as patch:
         patch.setattr(Renderer, "image", image)
         with pytest.raises(KeyboardInterrupt):
-            render_video(run, cameras, out, progress=False, **keywords)
+            render(run, cameras, out, **video)
     return cameras
 
 
@@ -166,32 +165,26 @@ def interrupted(run, out, monkeypatch, after=2, **keywords):
 def test_a_broken_series_goes_on_where_it_broke_and_makes_no_frame_twice(
     run, tmp_path, monkeypatch, form
 ):
-    cameras = interrupted(run, tmp_path / "some", monkeypatch, video=VideoOptions(format=form))
+    cameras = interrupted(run, tmp_path / "some", monkeypatch, format=form)
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "some").glob("frame_*")}
     assert len(made) == 2
     abandoned = half_written(tmp_path / "some" / f"frame_00002.{form}")
-    render_video(
-        run,
-        cameras,
-        tmp_path / "some",
-        video=VideoOptions(format=form, resume=True),
-        progress=False,
-    )
+    render(run, cameras, tmp_path / "some", format=form, resume=True)
     assert all(path.stat().st_mtime_ns == when for path, when in made.items())
     assert not abandoned.exists()
-    render_video(run, cameras, tmp_path / "whole", video=VideoOptions(format=form), progress=False)
+    render(run, cameras, tmp_path / "whole", format=form)
     for index in range(5):
         name = f"frame_0000{index}.{form}"
         assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
-    cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, video=RESUME)
+    cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, resume=True)
     assert not (tmp_path / "some.mp4").exists()
     assert len(list((tmp_path / "some.mp4.frames").glob("frame_*"))) == 2
     half_written(tmp_path / "some.mp4")
-    render_video(run, cameras, tmp_path / "some.mp4", video=RESUME, progress=False)
-    render_video(run, cameras, tmp_path / "whole.mp4", progress=False)
+    render(run, cameras, tmp_path / "some.mp4", resume=True)
+    render(run, cameras, tmp_path / "whole.mp4")
     some, whole = (decoded(tmp_path / f"{name}.mp4")[1] for name in ("some", "whole"))
     assert np.array_equal(some, whole)
     assert {path.name for path in tmp_path.iterdir()} == {"some.mp4", "whole.mp4"}
@@ -201,35 +194,33 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
     ("change", "named"),
     [
         ({"options": RenderOptions(exposure=1.0)}, "exposure"),
-        ({"video": VideoOptions(format="exr", resume=True)}, "format"),
+        ({"format": "exr"}, "format"),
         ({}, "path"),
         ({}, "size"),
         ({}, "number of frames"),
     ],
 )
 def test_frames_of_another_video_are_not_taken_for_this_ones(run, tmp_path, change, named):
-    render_video(run, [FRONT], tmp_path / "some", progress=False)
+    render(run, [FRONT], tmp_path / "some")
     small = Camera(FRONT.lens.scaled(FRONT.lens.width // 2, FRONT.lens.height // 2), FRONT.pose)
     others = {"path": [SIDE], "size": [small], "number of frames": [FRONT, SIDE]}
     cameras = others.get(named, [FRONT])
     with pytest.raises(InputError, match=f"rendered with another {named}; use"):
-        render_video(run, cameras, tmp_path / "some", progress=False, **{"video": RESUME} | change)
+        render(run, cameras, tmp_path / "some", resume=True, **change)
 
 
 def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
-    render_video(run, [FRONT, SIDE], tmp_path / "some", progress=False)
+    render(run, [FRONT, SIDE], tmp_path / "some")
     (tmp_path / "video.mp4").write_text("mine")
     for out in ("some", "video.mp4"):
         with pytest.raises(InputError, match=r"already.*overwrite"):
-            render_video(run, [FRONT], tmp_path / out, progress=False)
-        render_video(
-            run, [FRONT], tmp_path / out, video=VideoOptions(overwrite=True), progress=False
-        )
+            render(run, [FRONT], tmp_path / out)
+        render(run, [FRONT], tmp_path / out, overwrite=True)
     assert len(list((tmp_path / "some").glob("frame_*"))) == 1
     assert len(decoded(tmp_path / "video.mp4")[1]) == 1
     (tmp_path / "note").write_text("mine")
     with pytest.raises(InputError, match="note is a file; expected"):
-        render_video(run, [FRONT], tmp_path / "note", progress=False)
+        render(run, [FRONT], tmp_path / "note")
 
 
 @pytest.mark.slow

@@ -5,28 +5,19 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, Lens
-from nerfmac.app.video import render_video
-from nerfmac.app.video.frames import blurred
+from nerfmac.app.video import blurred
 from nerfmac.app.video.series import _linear
-from nerfmac.config.rendering import RenderOptions, VideoOptions
+from nerfmac.config.rendering import RenderOptions
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, hits, values_of
-from tests.app.video.test_render_video import read_exr
+from tests.app.video.test_render_video import pixels, read_exr, render
 from tests.pinhole import pixel_rays
 
 EYES = 0.3
 
 
 def image(run, tmp_path, camera, **shot):
-    render_video(
-        run,
-        [camera],
-        tmp_path / "out",
-        RenderOptions(**shot),
-        video=VideoOptions(overwrite=True),
-        progress=False,
-    )
-    with Image.open(tmp_path / "out" / "frame_00000.png") as file:
-        return np.asarray(file).copy()
+    render(run, [camera], tmp_path / "out", RenderOptions(**shot), overwrite=True)
+    return pixels(tmp_path / "out" / "frame_00000.png")
 
 
 def eye(camera, right):
@@ -137,7 +128,7 @@ CLEAR = RenderOptions(background=None)
 
 
 def saved_image(run, folder, shot):
-    render_video(run, [FRONT, SIDE], folder, shot, progress=False)
+    render(run, [FRONT, SIDE], folder, shot)
     with Image.open(folder / "frame_00000.png") as file:
         return file.mode, np.asarray(file) / 255.0
 
@@ -156,7 +147,7 @@ def test_a_image_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output)
 
 
 def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
-    render_video(run, [FRONT], tmp_path / "exr", CLEAR, VideoOptions(format="exr"), progress=False)
+    render(run, [FRONT], tmp_path / "exr", CLEAR, format="exr")
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 4)
     straight = values_of(run, background=None)
     rgb, alpha = straight.values, straight.opacity[..., None]

@@ -6,15 +6,11 @@ from math import sqrt
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.config import override
-from nerfmac.config.presets import PRESETS
-from nerfmac.fields.field import Field, FieldOutput, ParameterSpec
-from nerfmac.geometry import Bounds, Camera, Lens
+from nerfmac import Bounds, Camera, Field, FieldOutput, Lens, Method, Model, ParameterSpec
+from nerfmac.config import PRESETS, override
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.sampling.occupancy import MarchingSampler
-from nerfmac.training.method import Method
-from nerfmac.training.model import Model
 from nerfmac.training.resolve import settled
 from nerfmac.training.state import TrainState
 from tests.bricks import in_bricks

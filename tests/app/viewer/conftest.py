@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac import Goal, choose_device
 from nerfmac.app.paths.view import View
-from nerfmac.app.run import Run, Training, resume
-from nerfmac.app.run.history import History
+from nerfmac.app.run import History, Run, Training, resume
+from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.preview import Preview
 from nerfmac.app.viewer.session import Session
-from nerfmac.backend import choose_device
-from nerfmac.training.goal import Goal
 from tests.scene_factory import COARSE
 
 
@@ -92,14 +90,16 @@ class Page:
         place = self.place or self.session.view
         x, y, z = place.pose[:, 3] + 0.3 * (right * place.pose[:, 0] + down * place.pose[:, 1])
         self.place = replace(place, pose=np.c_[place.pose[:, :3], [x, y, z]])
-        self.move("move", moving=moving, **content)
+        return self.move("move", moving=moving, **content)
 
     def move(self, kind, **content):
         view = self.place.to_json()
-        self.say(kind, **{name: view[name] for name in ("pose", "center", "fov")}, **content)
+        moved = {name: view[name] for name in ("pose", "center", "fov")}
+        return self.say(kind, **moved, **content)
 
     def say(self, kind, **content):
         self.loop.post({"kind": kind, "page": self.name, **content})
+        return self
 
     def work(self, count=1):
         for _ in range(count):

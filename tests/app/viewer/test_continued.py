@@ -5,11 +5,10 @@ from itertools import islice
 
 import pytest
 
-from nerfmac import Goal, Run, load_scene, resume, train
+from nerfmac import Goal, Run, Trainer, load_scene, resume, train
 from nerfmac.app.run import Training
 from nerfmac.app.viewer import session
 from nerfmac.training.clock import Clock
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -54,8 +53,7 @@ def by_command(folder):
 
 def cleared(page):
     """Continue, and remove the limit when the rate has risen."""
-    page.say("train")
-    page.work(STEPS // 4)
+    page.say("train").work(STEPS // 4)
     page.session.set({"seconds": None})
 
 

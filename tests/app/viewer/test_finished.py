@@ -37,8 +37,7 @@ def test_a_pause_is_not_the_end_and_a_new_start_forgets_it(page):
     page.open().settle()
     page.session.train(None, None)
     page.work(2)
-    page.say("pause")
-    page.settle()
+    page.say("pause").settle()
     assert not page.state()["training"]["has_finished"]
     assert page.session.jobs.held_out is None
     train(page, 2)

@@ -6,7 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac import Bounds, Camera, InputError, choose_device
+from nerfmac import Bounds, Camera, InputError, Model, choose_device
 from nerfmac.app.viewer.images import CASCADE_COLORS, CELL_VARIATION, FACE_BRIGHTNESS, Images
 from nerfmac.config import PRESETS, override
 from nerfmac.config.rendering import DIAGNOSTICS, OUTPUTS, RenderOptions
@@ -14,7 +14,6 @@ from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
 from nerfmac.rendering.color_map import INFERNO, TURBO
 from nerfmac.rendering.renderer import to_bytes
-from nerfmac.training.model import Model
 from tests.app.viewer.analytic import (
     BELOW,
     CUBE,

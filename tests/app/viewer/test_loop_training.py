@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from nerfmac import DivergedError, Goal, InputError, Run, resume
-from nerfmac.app.run import CONFIGURED
-from nerfmac.app.run.start import drained
+from nerfmac import DivergedError, Goal, InputError, Run, Trainer, resume
+from nerfmac.app.run import CONFIGURED, drained
 from nerfmac.app.viewer import pace
+from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.pace import Pace
-from nerfmac.app.viewer.preview import Preview
 from nerfmac.config import override
-from nerfmac.training.trainer import Trainer
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
@@ -18,11 +16,9 @@ from tests.scene_factory import COARSE
 def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
     every_step = dict.fromkeys(pace.SLICE, 1e-6)  # a quick machine needs few slices for 30
     monkeypatch.setattr(pace, "SLICE", every_step)
-    page.open().settle()
-    page.take("frame")
+    page.open().settle().take("frame")
     page.say("set", values={"steps": 150, "share": 0.5})
-    page.say("train")
-    page.settle()
+    page.say("train").settle()
     assert page.session.run.state.step == 150
     assert not page.session.training.is_running
     assert page.session.training.is_resting.is_set()
@@ -41,14 +37,12 @@ def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
     page.say("train")
     step = page.session.run.state.step
     for t in range(80):
-        page.turn(t=t)
-        page.work()
+        page.turn(t=t).work()
         if t < 40:  # by then, earlier values are forgotten
             page.take("frame")
     assert len(page.take("frame")) == pytest.approx(24, abs=3)
     assert page.session.run.state.step > step
-    page.say("pause")
-    page.settle()
+    page.say("pause").settle()
 
 
 def test_watching_changes_nothing_in_what_is_trained(small_run, page):
@@ -58,8 +52,7 @@ def test_watching_changes_nothing_in_what_is_trained(small_run, page):
     page.say("set", values={"steps": 160})
     page.say("train")
     for t in range(25):
-        page.turn(t=t)
-        page.work()
+        page.turn(t=t).work()
     page.settle()
     for name, want in alone.arrays().items():
         got = page.session.run.state.arrays()[name]
@@ -76,8 +69,7 @@ def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start
     assert not page.session.training.is_preparing
     assert page.session.run is not shown
     page.say("set", values={"steps": 5})
-    page.say("train")
-    page.settle()
+    page.say("train").settle()
     assert page.session.run.state.step == 5
 
 
@@ -85,13 +77,11 @@ def test_what_a_user_chooses_before_the_images_are_read_is_kept(scene, tmp_path)
     page = Page(Preview(scene, COARSE, CONFIGURED, tmp_path / "run"))
     page.open().work()
     page.say("set", values={"up": "-x"})
-    page.say("refine", name="exposures", on=True)
-    page.settle()
+    page.say("refine", name="exposures", on=True).settle()
     assert page.session.run.config.refine.exposures
     assert page.session.run.scene.up == (-1.0, 0.0, 0.0)
     page.say("set", values={"steps": 3})
-    page.say("train")
-    page.settle()
+    page.say("train").settle()
     saved = Run.load(tmp_path / "run")
     assert (saved.state.step, saved.scene.up) == (3, (-1.0, 0.0, 0.0))
 
@@ -126,15 +116,13 @@ def test_training_that_fails_is_told_and_the_last_good_state_shown(
     page.open().settle()
     with monkeypatch.context() as broken:
         broken.setattr(function, fail)
-        page.say("train")
-        page.settle()
+        page.say("train").settle()
     assert page.notice == str(error)
     assert page.session.training.failure is error
     assert page.session.training.is_resting.is_set()
     assert page.session.run.state.step == 120
     page.take("frame")
-    page.turn(t=1)
-    page.work()
+    page.turn(t=1).work()
     assert len(page.take("frame")) == 1
 
 
@@ -169,14 +157,12 @@ def test_a_run_that_grows_during_training_is_still_shown(scene):
     page.say("train")
     shown = []
     for t in range(400):
-        page.turn(t=t)
-        page.work()
+        page.turn(t=t).work()
         if frames := page.take("frame"):
             shown.append((page.session.run.config.grid.log2_entries, frames[-1]["step"]))
         if page.session.run.state.step > 80:
             break
-    page.say("pause")
-    page.settle()
+    page.say("pause").settle()
     assert page.session.training.failure is None
     grown = config.unchanged.grid.log2_entries
     assert {entries for entries, _ in shown} == {10, grown}

@@ -34,14 +34,11 @@ def test_a_page_that_warps_gets_the_depth_of_what_it_sees(page):
 )  # fmt: skip
 def test_the_page_answers_to_where_the_kernel_asks_it_to_go_and_has_the_last_word(page, kind, more):
     page.open().settle()
-    page.turn(0.2, 0.1, moving=False)
-    page.settle()
+    page.turn(0.2, 0.1, moving=False).settle()
     turned = page.place.to_json()
-    page.say(kind, **more)
-    page.settle()
+    page.say(kind, **more).settle()
     assert page.place.to_json() == page.kernel.view.to_json() != turned
-    page.turn(0.05, 0.0, moving=False)
-    page.settle()
+    page.turn(0.05, 0.0, moving=False).settle()
     assert page.place.to_json() == page.kernel.view.to_json()
     assert np.allclose(np.reshape(frames(page)[-1][0]["pose"], (3, 4)), page.place.pose, atol=1e-6)
 
@@ -54,8 +51,6 @@ def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
     page.work(60)
     assert page.session.run.state.step > 120
     assert page.take("frame") == []
-    page.say("visible", is_visible=True)
-    page.work(10)
+    page.say("visible", is_visible=True).work(10)
     assert page.take("frame")
-    page.say("pause")
-    page.settle()
+    page.say("pause").settle()

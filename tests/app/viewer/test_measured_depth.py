@@ -38,21 +38,17 @@ def test_the_depth_replaces_the_photo_while_the_mode_is_depth(run):
     page = Page(run).open(96, 72)
     page.settle()
     page.say("set", values={"mode": "depth"}, t=1)
-    page.say("stand", index=3, t=2)
-    page.settle()
+    page.say("stand", index=3, t=2).settle()
     ((message, shown),) = photos(page)
     assert (message["index"], message["width"], message["height"]) == (3, *DEPTH_SIZE)
     assert shown.shape == (DEPTH_SIZE[1], DEPTH_SIZE[0], 3)
     assert page.images()[-1][0]["compared"] == 3
-    page.say("set", values={"mode": "color"}, t=3)
-    page.settle()
+    page.say("set", values={"mode": "color"}, t=3).settle()
     (_, (message, _)) = photos(page)
     assert (message["index"], message["width"]) == (3, LENS.width)
-    page.say("set", values={"mode": "opacity"}, t=4)
-    page.settle()
+    page.say("set", values={"mode": "opacity"}, t=4).settle()
     assert len(photos(page)) == 2
-    page.say("set", values={"mode": "depth"}, t=5)
-    page.settle()
+    page.say("set", values={"mode": "depth"}, t=5).settle()
     (content, _) = photos(page)[-1]
     assert (content["width"], content["content"]) == (DEPTH_SIZE[0], "measured depth")
 

@@ -38,8 +38,7 @@ def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, 
     assert re.search(words, page.notice)
     assert not caplog.records, "a fault of the program, with a traceback"
     page.take("frame")
-    page.turn(t=1)
-    page.work()
+    page.turn(t=1).work()
     assert len(page.take("frame")) == 1
 
 
@@ -47,8 +46,7 @@ def test_who_stands_in_a_training_camera_sees_its_photo_and_how_close_it_comes(
     page, small_run, scene
 ):
     page.open(10 * WIDTH, 10 * HEIGHT).settle()
-    page.say("stand", index=3, t=1)
-    page.settle()
+    page.say("stand", index=3, t=1).settle()
     ((photo, buffers),) = [each for each in page.messages if each[0]["kind"] == "photo"]
     assert (photo["index"], photo["width"], photo["height"]) == (3, WIDTH, HEIGHT)
     assert len(buffers[0]) > 100
@@ -58,8 +56,7 @@ def test_who_stands_in_a_training_camera_sees_its_photo_and_how_close_it_comes(
     want = list(evaluate(small_run.renderer, scene.views("train")))[3]
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")
-    page.turn(t=2)
-    page.work()
+    page.turn(t=2).work()
     (frame,) = page.take("frame")
     assert frame["compared"] is None
     assert frame["psnr"] is None
@@ -69,8 +66,7 @@ def test_a_double_click_makes_what_is_seen_there_the_center(page):
     page.open(96, 64).settle()
     shown = page.screen.shown
     row, column = np.unravel_index(np.argmax(shown.drawn.depth > 0), (64, 96))
-    page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1)
-    page.settle()
+    page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1).settle()
     center = page.kernel.view.center
     assert not np.allclose(center, page.session.scene.home.center)
     lens, pose = shown.camera.lens, shown.camera.pose
@@ -89,23 +85,18 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
     first = page.kernel.view
     page.say("keyframe", action="add")
     page.turn(0.2, 0.1, t=1, moving=False)
-    page.say("keyframe", action="add")
-    page.settle()
+    page.say("keyframe", action="add").settle()
     second = page.kernel.view
-    page.say("scrub", at=0.0, t=2)
-    page.settle()
+    page.say("scrub", at=0.0, t=2).settle()
     assert np.allclose(page.kernel.view.pose, first.pose, atol=1e-6)
-    page.say("scrub", at=1.0, t=3)
-    page.settle()
+    page.say("scrub", at=1.0, t=3).settle()
     assert np.allclose(page.kernel.view.pose, second.pose, atol=1e-6)
     name = str(tmp_path / "path.json")
     page.say("save", name=name)
-    page.say("clear")
-    page.settle()
+    page.say("clear").settle()
     assert page.session.jobs.path_editor.status()["keyframes"] == []
     page.say("load", name=name)
-    page.say("keyframe", action="go", index=0)
-    page.settle()
+    page.say("keyframe", action="go", index=0).settle()
     assert np.allclose(page.kernel.view.pose, first.pose, atol=1e-6)
     status = page.session.jobs.path_editor.status()
     assert [each["fov"] for each in status["keyframes"]] == pytest.approx(
@@ -118,8 +109,7 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
 def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     page.open().settle()
     page.say("keyframe", action="add")
-    page.say("follow", name=name)
-    page.settle()
+    page.say("follow", name=name).settle()
     editor = page.session.jobs.path_editor
     status = editor.status()
     assert (len(status["keyframes"]), status["move"], len(status["path"])) == (1, name, 96)
@@ -132,17 +122,14 @@ def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
     assert away.max() < 0.15
     assert editor.followed.closed == (name == "spiral")
-    page.say("scrub", at=0.5)
-    page.settle()
+    page.say("scrub", at=0.5).settle()
     assert np.allclose(page.kernel.view.pose, editor.followed.at(0.5).pose, atol=1e-5)
     job = editor.begin_video("move.mp4", 1.0, 4.0, (8, 6), lambda camera: None)
     assert np.allclose(job._cameras[0].pose, editor.followed.cameras(4, (8, 6))[0].pose)
-    page.say("follow", name="keyframes")
-    page.settle()
+    page.say("follow", name="keyframes").settle()
     assert (editor.status()["move"], editor.status()["path"]) == ("keyframes", [])
     page.say("follow", name=name)
-    page.say("keyframe", action="add")
-    page.settle()
+    page.say("keyframe", action="add").settle()
     assert (editor.status()["move"], len(editor.status()["keyframes"])) == ("keyframes", 2)
 
 
@@ -154,8 +141,7 @@ def test_held_out_views_are_measured_when_the_page_asks(page):
     assert (shown["psnr"], shown["loss"], state["held_out"]) == (last.psnr, last.loss, None)
     views = page.session.run.evaluate("test", progress=False)
     for _ in range(2):
-        page.say("measure")
-        page.settle()
+        page.say("measure").settle()
         state = page.state()
         held_out = state["held_out"]
         assert held_out["psnr"] == pytest.approx(views.psnr, abs=1e-6)
@@ -170,15 +156,12 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     page.open().settle()
     page.say("keyframe", action="add")
-    page.say("save", name="path.json")
-    page.settle()
+    page.say("save", name="path.json").settle()
     assert page.notice.endswith("path-2.json")
-    page.say("save_run", name="run")
-    page.settle()
+    page.say("save_run", name="run").settle()
     assert page.notice.endswith("run-2")
     assert Run.load(tmp_path / "run-2").state.step == 120
-    page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
-    page.settle()
+    page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12).settle()
     assert page.session.jobs.path_editor.video.path == tmp_path / "video-2.mp4"
     page.session.jobs.path_editor.video.cancel()
     for name in ("video.mp4", "path.json"):
@@ -189,10 +172,8 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
 def test_a_folder_that_does_not_exist_is_created_for_a_path_and_a_video(page, tmp_path):
     page.open().settle()
     page.say("keyframe", action="add")
-    page.say("save", name=str(tmp_path / "runs" / "path.json"))
-    page.settle()
+    page.say("save", name=str(tmp_path / "runs" / "path.json")).settle()
     assert (tmp_path / "runs" / "path.json").is_file()
     name = str(tmp_path / "videos" / "v.mp4")
-    page.say("video", name=name, seconds=0.1, fps=10, width=16, height=12)
-    page.settle()
+    page.say("video", name=name, seconds=0.1, fps=10, width=16, height=12).settle()
     assert page.session.jobs.path_editor.video.result.result(60).is_file()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import flow
+from nerfmac.app.viewer import screen
 from tests.app.viewer.conftest import Page
 
 
@@ -42,14 +42,12 @@ def test_each_page_has_its_own_size_and_view(pages):
         assert page.images()[-1][1].shape == shape
         page.messages.clear()
     phone.turn(0.2, 0.1, moving=False)
-    phone.say("size", width=40, height=20)
-    phone.settle()
+    phone.say("size", width=40, height=20).settle()
     assert phone.images()[-1][1].shape == (20, 40, 3)
     assert np.allclose(poses(phone)[-1], phone.place.pose, atol=1e-6)
     assert desk.take("frame") == [], "the other page is none the wiser"
     desk.say("reset")
-    desk.turn(0.1, 0.0, moving=False)
-    desk.settle()
+    desk.turn(0.1, 0.0, moving=False).settle()
     assert np.allclose(poses(desk)[-1], desk.place.pose, atol=1e-6)
     assert not np.allclose(desk.place.pose, phone.place.pose)
     assert np.allclose(poses(phone)[-1], phone.place.pose, atol=1e-6)
@@ -58,8 +56,7 @@ def test_each_page_has_its_own_size_and_view(pages):
 def test_the_content_is_a_pages_own_and_the_settings_of_the_scene_are_shared(pages):
     desk, phone = pages
     phone.say("set", values={"mode": "depth", "exposure": 1.0, "resolution": 64})
-    phone.say("stand", index=2)
-    phone.settle()
+    phone.say("stand", index=2).settle()
     assert phone.take("frame")[-1]["compared"] == 2
     assert {each["compared"] for each in desk.take("frame")} == {None}
     crop = [[0.3, 0.3, 0.3], [0.7, 0.7, 0.7]]
@@ -83,18 +80,16 @@ def test_a_closed_page_costs_nothing(pages, monkeypatch, how):
         phone.say("leave")
     else:
         phone.answers = False
-        now = flow.time.monotonic()
+        now = screen.time.monotonic()
         for step in range(3):
-            phone.say("set", values={"exposure": 0.1 * step})
-            phone.settle()
-        monkeypatch.setattr(flow.time, "monotonic", lambda: now + 1.1 * flow.GONE)
+            phone.say("set", values={"exposure": 0.1 * step}).settle()
+        monkeypatch.setattr(screen.time, "monotonic", lambda: now + 1.1 * screen.GONE)
         desk.say("ack", id=0)
     desk.work(2)
     assert [*desk.session.pages] == ["desk"]
     assert len(desk.loop._told) == 1
     phone.messages.clear()
-    desk.say("set", values={"crop": [[0.3, 0.3, 0.3], [0.7, 0.7, 0.7]]})
-    desk.settle()
+    desk.say("set", values={"crop": [[0.3, 0.3, 0.3], [0.7, 0.7, 0.7]]}).settle()
     assert phone.messages == []
 
 
@@ -102,8 +97,7 @@ def test_a_page_that_was_forgotten_is_asked_to_come_back_with_its_view(pages):
     desk, phone = pages
     phone.turn(0.3, 0.1, moving=False)
     phone.say("leave")
-    desk.turn(-0.2, 0.0, moving=False)
-    desk.settle()
+    desk.turn(-0.2, 0.0, moving=False).settle()
     phone.messages.clear()
     phone.say("visible", is_visible=True)
     desk.settle()

@@ -11,8 +11,7 @@ from nerfmac.app.scenes.images import decode_thumbnail
 
 def test_the_page_receives_the_photos_it_asks_for_also_the_held_out_ones(page):
     page.open().settle()
-    page.say("thumbnails")
-    page.settle()
+    page.say("thumbnails").settle()
     sent = [(each["first"], jpegs) for each, jpegs in page.messages if each["kind"] == "thumbnails"]
     splits = page.session.run.images().splits
     count = len(splits["train"]) + len(splits["test"])
@@ -40,11 +39,9 @@ def test_cameras_of_held_out_photos_are_told_apart_and_can_be_compared(page):
     frame = run.images().splits["test"][0]
     assert message["names"][trained] == frame.name
     assert message["cameras"][trained]["pose"] == pytest.approx(frame.camera.pose.ravel().tolist())
-    page.say("stand", index=trained)
-    page.settle()
+    page.say("stand", index=trained).settle()
     assert page.take("photo")[0]["name"] == frame.name
-    page.say("stand", index=trained + tested)
-    page.settle()
+    page.say("stand", index=trained + tested).settle()
     assert f"has {trained + tested} photos" in page.notice
 
 

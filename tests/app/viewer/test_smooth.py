@@ -41,6 +41,5 @@ def test_a_page_whose_camera_moves_gets_hardly_any_states(page, monkeypatch):
         page.session.notice = f"notice {number}"
         page.work(2)
     assert page.take("state") == []
-    page.turn(moving=False)
-    page.settle()
+    page.turn(moving=False).settle()
     assert page.take("state")[-1]["notice"] == "notice 7"

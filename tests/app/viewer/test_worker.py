@@ -25,14 +25,11 @@ class Counting:
     """Counts its slices of work; each returns `pause`."""
 
     def __init__(self, pause):
-        self.pause, self.slices, self.threads = pause, 0, set()
+        self.pause, self.slices = pause, 0
         self.happened = threading.Event()
-        self.times = []
 
     def work(self):
         self.slices += 1
-        self.times.append(time.monotonic())
-        self.threads.add(threading.current_thread())
         self.happened.set()
         return self.pause
 

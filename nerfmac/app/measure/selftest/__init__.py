@@ -6,47 +6,17 @@ with its reference."""
 from collections.abc import Iterator
 from itertools import chain
 
-from nerfmac.app.measure.selftest.comparison import (
-    Case as Case,
-    Outcome as Outcome,
-    case_of as case_of,
-    compare as compare,
-    compare_all as compare_all,
-)
-from nerfmac.app.measure.selftest.fields import (
-    adam_cases,
-    hash_encode_cases,
-    loss_scale_cases,
-    moving_average_cases,
-    networks_cases,
-    spherical_harmonics_cases,
-    trace_cases,
-)
-from nerfmac.app.measure.selftest.losses import (
-    huber_cases,
-    masked_mean_cases,
-    penalty_cases,
-    sensor_depth_cases,
-)
-from nerfmac.app.measure.selftest.rays import (
-    composite_cases,
-    draw_pixels_cases,
-    expose_cases,
-    march_cases,
-    occupancy_update_cases,
-    packing_cases,
-    thin_cases,
-    uniform_cases,
-    visibility_cases,
-)
+from nerfmac.app.measure.selftest import comparison, fields, losses, rays
+from nerfmac.app.measure.selftest.comparison import *
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[comparison.Case]:
     """Return all test cases, operation by operation."""
     return chain(
-        *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
-        *(uniform_cases(), draw_pixels_cases(), march_cases(), packing_cases()),
-        *(composite_cases(), expose_cases(), thin_cases(), trace_cases(), visibility_cases()),
-        *(occupancy_update_cases(), penalty_cases(), huber_cases(), masked_mean_cases()),
-        *(sensor_depth_cases(), loss_scale_cases(), adam_cases(), moving_average_cases()),
+        *(fields.hash_encode_cases(), fields.spherical_harmonics_cases(), fields.networks_cases()),
+        *(rays.uniform_cases(), rays.draw_pixels_cases(), rays.march_cases(), rays.packing_cases()),
+        *(rays.composite_cases(), rays.expose_cases(), rays.thin_cases(), fields.trace_cases()),
+        *(rays.visibility_cases(), rays.occupancy_update_cases(), losses.penalty_cases()),
+        *(losses.huber_cases(), losses.masked_mean_cases(), losses.sensor_depth_cases()),
+        *(fields.loss_scale_cases(), fields.adam_cases(), fields.moving_average_cases()),
     )

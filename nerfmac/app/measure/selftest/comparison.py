@@ -12,19 +12,9 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.launches import Build
-from nerfmac.backend import (
-    Arrays as Arrays,
-    compiled_ahead,
-    current_device,
-    device_name,
-    kernel,
-    kernels_disabled,
-    runs_kernel,
-    using,
-    working_dtype,
-)
+from nerfmac.backend import Arrays, compiled_ahead, current_device, device_name, kernel, using
 from nerfmac.backend.build import BuildError, compiler_version
-from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.fallback import kernels_disabled, runs_kernel, why_reference, working_dtype
 from nerfmac.backend.machine import software
 from nerfmac.backend.metal_text import exported
 from nerfmac.common import InputError, write_json

@@ -9,19 +9,12 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
+from nerfmac.app.measure.selftest.comparison import Case, in_variant, with_gradients
 from nerfmac.app.measure.selftest.rays import drawn_rays
-from nerfmac.backend import VARIANTS, kernels_disabled, runs_kernel, working_dtype
+from nerfmac.backend import VARIANTS, Arrays, kernels_disabled, runs_kernel, working_dtype
 from nerfmac.common import LOSS_SCALE_GROWTH_INTERVAL, LOSS_SCALE_LARGEST, LOSS_SCALE_SMALLEST
 from nerfmac.geometry import Bounds, Rays
-from nerfmac.ops.adam import (
-    AdamStep,
-    adam_step,
-    most_first,
-    moving_average,
-    pack_moments,
-    unpack_moments,
-)
+from nerfmac.ops import adam
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.loss_scale import LossScale, next_loss_scale
 from nerfmac.ops.march import MarchGeometry
@@ -299,7 +292,10 @@ def moving_average_cases() -> Iterator[Case]:
 
 
 def _averaged(average: mx.array, newest: mx.array, skipped: int) -> Arrays:
-    return {"average": moving_average(average, newest, mx.array(0.3), mx.array(skipped))}
+    return {"average": adam.moving_average(average, newest, mx.array(0.3), mx.array(skipped))}
+
+
+_STEP = adam.AdamStep(0.9, 0.99, 0.01, epsilon=1e-8, l2=1e-3, most=adam.most_first(0.9, 0.99))
 
 
 def adam_cases() -> Iterator[Case]:
@@ -313,12 +309,12 @@ def adam_cases() -> Iterator[Case]:
 def _guarded() -> Arrays:
     """Return the parameters after a step along gradients that contain NaN, infinity, and 1."""
     parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
-    step = mx.array(AdamStep(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
+    step = mx.array(_STEP._replace(l2=0.0))
     after: Arrays = {}
     for value in (nan, inf, -inf, 1.0):
         gradient = mx.array([0.5, value, -0.25])
         _, unscale = next_loss_scale(LossScale.init(1.0), gradient.sum())
-        after[f"after {value}"] = adam_step(parameters, moments, gradient, unscale, step)[0]
+        after[f"after {value}"] = adam.adam_step(parameters, moments, gradient, unscale, step)[0]
     return after
 
 
@@ -328,11 +324,9 @@ def _updated(shape: tuple[int, ...]) -> Arrays:
     is_still = drawn[3] > 0.4
     gradient, first = (mx.where(is_still, 0.0, array) for array in drawn[:2])
     second = mx.where(is_still, 0.0, mx.square(drawn[1]))
-    most = most_first(0.9, 0.99)
-    step = AdamStep(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
-    moments = pack_moments(first, second, most)
-    moved, after = adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(step))
+    moments = adam.pack_moments(first, second, _STEP.most)
+    moved, after = adam.adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(_STEP))
     # A moment halfway between two codes may be rounded to either code, so moments are compared
     # instead of codes.
-    first, second = unpack_moments(after, most)
+    first, second = adam.unpack_moments(after, _STEP.most)
     return {"parameters": moved, "first": first, "second": second}

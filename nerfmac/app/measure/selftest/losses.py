@@ -6,7 +6,8 @@ from functools import partial
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.selftest.comparison import Arrays, Case, with_gradients
+from nerfmac.app.measure.selftest.comparison import Case, with_gradients
+from nerfmac.backend import Arrays
 from nerfmac.common import FAR_DISTANCE, Float32Array
 from nerfmac.geometry import Camera, Cameras, DepthMaps, Lens, Samples
 from nerfmac.ops.huber import huber

@@ -9,15 +9,9 @@ from typing import Any
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
-from nerfmac.backend import VARIANTS, kernels_disabled
-from nerfmac.common import (
-    BRICK_CELLS,
-    EMPTY_IN_WARMUP,
-    FAR_DISTANCE,
-    NEVER_OCCUPIED,
-    THINNING_UNITS,
-)
+from nerfmac.app.measure.selftest.comparison import Case, in_variant, with_gradients
+from nerfmac.backend import VARIANTS, Arrays, kernels_disabled
+from nerfmac.common import constants
 from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Rays, Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import choose_pixels, draw_pixels
@@ -116,7 +110,7 @@ def _visible(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
     # Every third ray does not end; other rays may end in front of the cube.
     until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
-    until = mx.where(mx.arange(count) % 3 == 0, FAR_DISTANCE, until)
+    until = mx.where(mx.arange(count) % 3 == 0, constants.FAR_DISTANCE, until)
     visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
     return {"visible": visible.astype(mx.float32)}
 
@@ -227,7 +221,7 @@ def _thinned_at_random(samples: Samples) -> Samples:
     """Return `samples` with a random `Thinning`."""
     keys = mx.random.split(mx.random.key(2), 2)
     shape, (rays,) = samples.distance.shape, samples.wanted.shape
-    halvings = mx.random.randint(0, THINNING_UNITS.bit_length(), shape, key=keys[0])
+    halvings = mx.random.randint(0, constants.THINNING_UNITS.bit_length(), shape, key=keys[0])
     ray_omitted = mx.random.uniform(0.0, 2.0, (rays,), key=keys[1])
     # The omitted optical depth grows along a ray, up to less than the total.
     omitted = ray_omitted[samples.ray] * samples.distance / (1.0 + samples.distance)
@@ -258,7 +252,7 @@ def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any)
 def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
     """Change `density` where a rounding error could change the probability of a sample."""
     values, width = np.array(density, np.float64), np.array(samples.width, np.float64)
-    limits = [below * 0.5**n for n in range(1, THINNING_UNITS.bit_length())]
+    limits = [below * 0.5**n for n in range(1, constants.THINNING_UNITS.bit_length())]
     for first, end in pairwise(np.array(samples.ray_start).tolist()):
         optical = 0.0
         for i in range(first, end):
@@ -331,7 +325,7 @@ def occupancy_update_cases() -> Iterator[Case]:
     # Grids with up to four cascades, from full to empty.
     for resolution, cascades, empty in ((16, 1, 0.0), (16, 3, 0.9), (64, 2, 0.97), (32, 4, 1.0)):
         keys = mx.random.split(mx.random.key(resolution + cascades), 3)
-        words = cascades * resolution**3 // BRICK_CELLS
+        words = cascades * resolution**3 // constants.BRICK_CELLS
         bits = mx.random.split(keys[0], words // 2).reshape(-1)
         bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
         draws = mx.random.split(keys[2], 3000)
@@ -341,8 +335,8 @@ def occupancy_update_cases() -> Iterator[Case]:
     for warmup, updates in ((True, 0), (False, 1), (False, 30), (False, 300)):
         values, peaks, seen, age = mx.random.uniform(shape=(4, 4001), key=mx.random.key(updates))
         since = (40.0 * age).astype(mx.int32)
-        since = mx.where(age > 0.9, NEVER_OCCUPIED, since)
-        since = mx.where(age < 0.1, EMPTY_IN_WARMUP, since)
+        since = mx.where(age > 0.9, constants.NEVER_OCCUPIED, since)
+        since = mx.where(age < 0.1, constants.EMPTY_IN_WARMUP, since)
         arrays = values, since, mx.where(peaks < 0.5, 0.0, 200.0 * peaks), seen < 0.3
         rest = mx.array([updates], mx.int32), RefreshRule(0.95, 0.01, 40, warmup)
         yield case(f"refresh-{updates}", refresh, *arrays, *rest, terms=2)

@@ -18,9 +18,7 @@ from nerfmac.app.measure.selftest.losses import penalty_cases, sensor_depth_case
 from nerfmac.backend import VARIANTS, using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.common import appearing, check_free, make_folder
-from nerfmac.config import Config, override
-from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
-from nerfmac.config.presets import PRESETS
+from nerfmac.config import FEATURES, PRESETS, WIDEST_FEATURES, WIDTHS, Config, override
 from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`

@@ -6,10 +6,8 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
+from nerfmac import Goal, Run, choose_device, resume
 from nerfmac.app.export import scene_page
-from nerfmac.app.run import Run, resume
-from nerfmac.backend import choose_device
-from nerfmac.training.goal import Goal
 from tests.app.export.scene_page.fields import random_run
 from tests.scene_factory import COARSE
 

@@ -215,18 +215,18 @@ def test_the_page_sways_around_its_first_view_until_it_is_touched(trained, open_
 
 
 def test_a_turned_phone_shows_the_last_image_until_the_next_one(trained, open_page):
-    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}})
+    other = open_page(trained, context={"viewport": {"width": 12, "height": 24}})
     other.rest()
     size = "(({ width, height }) => [width, height])(document.querySelector('canvas'))"
-    assert other.run(size) == [48, 96]
-    other.run("document.body.nerfmac.flight.screen.isRunning = true")  # no image is computed
-    other.page.set_viewport_size({"width": 96, "height": 48})
-    other.wait("document.body.nerfmac.flight.size[0] === 96")
-    assert other.run(size) == [48, 96], "a canvas of another size is empty"
+    assert other.run(size) == [12, 24]
     screen = "document.body.nerfmac.flight.screen"
+    other.run(f"{screen}.isRunning = true")  # no image is computed
+    other.page.set_viewport_size({"width": 24, "height": 12})
+    other.wait("document.body.nerfmac.flight.size[0] === 24")
+    assert other.run(size) == [12, 24], "a canvas of another size is empty"
     other.run(f"{screen}.isRunning = false, {screen}.wake()")
     other.rest()
-    assert other.run(size) == [96, 48]
+    assert other.run(size) == [24, 12]
     other.close()
 
 

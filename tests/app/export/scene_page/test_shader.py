@@ -8,13 +8,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac import Camera, Lens, Rays, Rendered, Samples
-from nerfmac.app.export.scene_page import (
-    SEEN_CELLS,
-    TracedField,
-    quantized,
-    seen_corners,
-    to_halves,
-)
+from nerfmac.app.export import scene_page
 from nerfmac.backend import kernels_disabled
 from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.ops.hash_encode import hash_encode
@@ -36,10 +30,10 @@ def case(request, case_of):
 
 def as_written(run) -> dict[str, mx.array]:
     """Return the parameters as the page has them."""
-    field = TracedField.of(run, run.model.sampler.occupied(run.state.sampling))
+    field = scene_page.TracedField.of(run, run.model.sampler.occupied(run.state.sampling))
     levels = run.model.field.encoding.levels
     rounded = {
-        name: mx.array(to_halves(np.array(values)).astype(np.float32))
+        name: mx.array(scene_page.to_halves(np.array(values)).astype(np.float32))
         for name, values in run.state.average.items()
     }
     codes = np.frombuffer(field.table, np.uint8).reshape(rounded["table"].shape)
@@ -108,8 +102,10 @@ def test_cells_their_bits_and_what_photos_see_are_the_references(case, probed):
     # What photos see is interpolated between the corners of coarse cells.
     cascade = (found[:, -2] // geometry.resolution**3).astype(int)
     assert len(np.unique(cascade)) == geometry.bounds.cascades, "all cascades were looked at"
-    words = seen_corners(run.cameras, geometry.bounds.cascades)
-    part, cell = np.modf(SEEN_CELLS * ((points[:, 0] - 0.5) / 2.0 ** cascade[:, None] + 0.5))
+    words = scene_page.seen_corners(run.cameras, geometry.bounds.cascades)
+    part, cell = np.modf(
+        scene_page.SEEN_CELLS * ((points[:, 0] - 0.5) / 2.0 ** cascade[:, None] + 0.5)
+    )
     levels = words[cascade, *cell.astype(int).T[::-1]][:, None] >> 4 * np.arange(8) & 15
     is_far = np.array([[corner & 1, corner & 2, corner & 4] for corner in range(8)], bool)
     shares = np.where(is_far, part[:, None], 1.0 - part[:, None]).prod(axis=2)
@@ -173,10 +169,10 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
 
 def test_a_features_code_is_that_of_the_nearest_value():
     features = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32) ** 3
-    codes, values = quantized(features)
+    codes, values = scene_page.quantized(features)
     listed = values[:255].astype(np.float32)
     assert codes.shape == features.shape
     assert np.array_equal(codes, np.abs(features[..., None] - listed).argmin(axis=-1))
     assert len(np.unique(codes)) > 100
-    nothing, _ = quantized(np.zeros((4, 2), np.float32))
+    nothing, _ = scene_page.quantized(np.zeros((4, 2), np.float32))
     assert (values[127], np.ptp(nothing)) == (0, 0)

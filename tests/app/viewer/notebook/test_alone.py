@@ -71,8 +71,10 @@ def served(folder):
             pass
 
 
-def test_a_run_is_shown_and_follows_the_pointer_and_ctrl_c_ends_it(served, browser):
+def test_who_has_the_token_sees_a_run_that_follows_the_pointer_until_ctrl_c(served, browser):
     view = served("run")
+    assert view.address.startswith("http://127.0.0.1:")
+    check_refusals(view.address)
     page = browser.new_context(viewport={"width": 700, "height": 500}).new_page()
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
@@ -113,14 +115,14 @@ def test_a_scene_trains_and_steps_that_are_not_saved_are_saved_at_the_end(served
     page.close()
 
 
-def test_a_request_without_the_token_is_refused(served):
-    view = served("run")
-    open_to_all = view.address.split("?")[0]
-    for address in (open_to_all, f"{open_to_all}?token=guess", f"{open_to_all}messages"):
-        status, text = answer_of(address)
+def check_refusals(address):
+    """A request without the token is refused."""
+    open_to_all = address.split("?")[0]
+    for refused in (open_to_all, f"{open_to_all}?token=guess", f"{open_to_all}messages"):
+        status, text = answer_of(refused)
         assert status == 403
         assert b"prints a new address" in text
-    assert answer_of(view.address)[0] == 200
+    assert answer_of(address)[0] == 200
 
 
 PAUSES = """
@@ -149,7 +151,7 @@ def test_a_page_of_a_restarted_server_asks_ever_more_slowly_and_the_log_has_one_
     # Until the second server answers, the page may have asked in vain.
     before = page.evaluate("() => pauses.length")
     page.wait_for_function(
-        "(before) => pauses.slice(before).filter((each) => each === 30_000).length > 9", arg=before
+        "(before) => pauses.slice(before).filter((each) => each === 30_000).length > 2", arg=before
     )
     pauses = page.evaluate("() => pauses")
     assert pauses[:5] == [1000, 2000, 4000, 8000, 16000]
@@ -160,15 +162,13 @@ def test_a_page_of_a_restarted_server_asks_ever_more_slowly_and_the_log_has_one_
     page.close()
 
 
-def test_other_devices_get_an_address_and_a_code_to_scan(served):
-    view = served("run", "--lan")
+def check_codes(view):
+    """Other devices get an address and a code to scan."""
     assert re.match(r"http://[^/]+:\d+/\?token=", view.address)
     assert re.match(r"http://[^/.]+\.local:\d+/\?token=", view.said[0])
     assert view.said[0].strip().rpartition(":")[2] == view.address.rpartition(":")[2]
     blocks = [line for line in view.said if set(line) & set("█▀▄")]
     assert len(blocks) > 12
-    listening = served("run")
-    assert listening.address.startswith("http://127.0.0.1:")
 
 
 def answer_of(address):
@@ -192,8 +192,9 @@ def check_preview(address):
     assert answer_of(image.partition("?")[0])[0] == 403
 
 
-def test_a_shared_page_has_an_address_and_no_other_file_is_served(served, browser, folder):
+def test_a_shared_page_has_an_address_and_a_code_and_is_all_that_is_served(served, browser, folder):
     view = served("run", "--lan")
+    check_codes(view)
     local = re.sub("//[^:]+:", "//127.0.0.1:", view.address)
     context = browser.new_context(accept_downloads=True)
     page = context.new_page()

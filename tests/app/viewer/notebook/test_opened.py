@@ -7,12 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from nerfmac import Goal, train
-from tests.app.viewer.notebook.lab import (
-    end_server,
-    free_port,
-    jupyter_environment,
-    wait_for_answer,
-)
+from tests.app.viewer.notebook import lab
 from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import READY, Tab
 from tests.scene_factory import COARSE
@@ -32,7 +27,7 @@ def made(scene, tmp_path_factory):
 @contextmanager
 def viewing(path, folder, browser):
     """The page that `nerfmac view` opens."""
-    port = free_port()
+    port = lab.free_port()
     command = [sys.executable, "-m", "nerfmac", "view", "--lab", str(path)]
     command += ["--no-browser", "--port", port]
     (folder / "jupyter").mkdir(parents=True, exist_ok=True)
@@ -40,21 +35,21 @@ def viewing(path, folder, browser):
         server = subprocess.Popen(
             [*map(str, command), "--", *OPEN],
             cwd=folder,
-            env=jupyter_environment(folder / "jupyter"),
+            env=lab.jupyter_environment(folder / "jupyter"),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
         )
     url = f"http://127.0.0.1:{port}"
     try:
-        wait_for_answer(server, url, folder / "log")
+        lab.wait_for_answer(server, url, folder / "log")
         page = browser.new_page()
         tab = Tab(page, f"{url}/lab?reset")
         page.goto(url)
         yield tab
         page.close()
     finally:
-        end_server(server)
+        lab.end_server(server)
 
 
 def look(tab):

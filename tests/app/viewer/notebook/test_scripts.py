@@ -12,7 +12,10 @@ from tests.scene_factory import FLAGS, nerfmac, write_scene
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 RUNS = {
     "bench_idle": (("RUN", "--seconds", 0.5, "--turns", 1), {}),
-    "bench_page": (("RUN", "PAGE", "--image", "OUT.jpg"), {"TURNING": 0.5, "SIZE": (96, 60)}),
+    "bench_page": (
+        ("RUN", "PAGE", "--image", "OUT.jpg"),
+        {"TURNING": 0.5, "SIZE": (48, 30), "CAMERA_SIZE": (32, 20)},
+    ),
     "bench_viewer": (("RUN", "--drags", 1, "--json", "OUT.json"), {"SECONDS": 0.5}),
     "moving_images": (("viewer", "OUT.webp"), {"SHOTS": 2, "LAST_STEP": 2}),
     "viewer_image": (

@@ -3,6 +3,7 @@
 import base64
 import copy
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,17 @@ class View:
             "depth": None, **changes,
         }  # fmt: skip
         self.say(content, jpeg(colors))
+
+    def drag(
+        self, start: Sequence[float], to: Sequence[float], *, button: Any = "left", end: bool = True
+    ) -> None:
+        """Drag from one place to another, in steps, with a mouse button."""
+        mouse = self.page.mouse
+        mouse.move(*start)
+        mouse.down(button=button)
+        mouse.move(*to, steps=4)
+        if end:
+            mouse.up(button=button)
 
     def show(self, number: int = 1, *colors: Any, **changes: Any) -> None:
         """Send a frame and wait until it is drawn."""

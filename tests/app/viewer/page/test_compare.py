@@ -39,10 +39,7 @@ def test_the_divider_between_frame_and_photo_follows_pointer_and_keys(compared):
     assert over(compared, 310) is None
     assert over(compared, 330) == near(PHOTO)
     assert compared.page.locator(".nerfmac-compared").inner_text() == "train/b.png · 31.3 dB"
-    compared.page.mouse.move(322, 200)
-    compared.page.mouse.down()
-    compared.page.mouse.move(160, 210, steps=4)
-    compared.page.mouse.up()
+    compared.drag((322, 200), (160, 210))
     assert over(compared, 155) is None
     assert over(compared, 165) == near(PHOTO)
     assert compared.sent() == []

@@ -12,12 +12,7 @@ HEIGHT = 480  # of the image; travel is in units of it
 
 def drag(view, button="left", to=(330, 260), end=True):
     """Drag from (200, 300), in steps, with a mouse button."""
-    mouse = view.page.mouse
-    mouse.move(200, 300)
-    mouse.down(button=button)
-    mouse.move(*to, steps=5)
-    if end:
-        mouse.up(button=button)
+    view.drag((200, 300), to, button=button, end=end)
 
 
 def walked(moves):

@@ -23,10 +23,7 @@ def test_without_a_kernel_the_still_is_shown_until_one_speaks(open_view):
     assert view.pixel(70, 240)[:3] == [0x14, 0x16, 0x1A]
     assert view.button("Start training").is_disabled()
     assert view.button("View panel").is_disabled()
-    view.page.mouse.move(200, 200)
-    view.page.mouse.down()
-    view.page.mouse.move(300, 200, steps=3)
-    view.page.mouse.up()
+    view.drag((200, 200), (300, 200))
     assert view.sent() == []
     view.page.get_by_text("No kernel is connected").wait_for()
     view.live()

@@ -55,7 +55,7 @@ TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\
 
 
 def test_every_module_is_in_it_once_and_after_what_it_imports():
-    script = joined_modules(lambda name: (PAGE / name).read_text(), "main.js")
+    script = joined_modules("viewer/page/main.js")
     assert not re.search(r"^import ", script, re.MULTILINE)
     assert re.findall(r"^export .*", script, re.MULTILINE) == ["export default { render };"]
     places = {}

@@ -63,7 +63,7 @@ def test_cameras_are_drawn_where_they_stand_as_the_frame_sees_them(cameras):
 def test_a_camera_under_the_pointer_is_named_and_only_a_click_on_it_stands_in_it(cameras):
     cameras.page.mouse.click(30, 400)
     x, y = place_of([1.0, 1.5, 2.25])
-    drag(cameras, (x - 50, y), (x, y))
+    cameras.drag((x - 50, y), (x, y))
     assert cameras.sent("stand") == []
     cameras.show(2)
     cameras.page.mouse.move(*place_of([0.0, 0.0, 1.5]))
@@ -163,19 +163,12 @@ def crops(view):
     return [each["values"]["crop"] for each in view.sent("set")]
 
 
-def drag(view, start, to):
-    view.page.mouse.move(*start)
-    view.page.mouse.down()
-    view.page.mouse.move(*to, steps=4)
-    view.page.mouse.up()
-
-
 @pytest.mark.parametrize(("axis", "side"), [(1, 0), (1, 1), (2, 0), (2, 1)])
 def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, side):
     target = list(HANDLES[axis, side])
     target[axis] += 0.4 if side == 0 else -0.4
     cropped.forget()
-    drag(cropped, place_of(HANDLES[axis, side]), place_of(target))
+    cropped.drag(place_of(HANDLES[axis, side]), place_of(target))
     want = [list(corner) for corner in CUBE]
     want[side][axis] = target[axis]
     assert np.array(crops(cropped)[-1]) == pytest.approx(np.array(want), abs=0.02)
@@ -185,11 +178,11 @@ def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, sid
 
 def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
     start = place_of(HANDLES[1, 1])
-    drag(cropped, start, (5, start[1]))
+    cropped.drag(start, (5, start[1]))
     box = crops(cropped)[-1]
     assert CUBE[0][1] < box[1][1] < CUBE[0][1] + 0.1
     cropped.state(settings={"crop": box})
-    drag(cropped, place_of([0.5, box[1][1], 2.0]), (630, start[1]))
+    cropped.drag(place_of([0.5, box[1][1], 2.0]), (630, start[1]))
     assert crops(cropped)[-1] == CUBE
 
 

@@ -75,10 +75,7 @@ def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_mo
         if stopped_by == "button":
             panel.button("Pause the path").click()
         else:
-            panel.page.mouse.move(60, 60)
-            panel.page.mouse.down()
-            panel.page.mouse.move(90, 60, steps=3)
-            panel.page.mouse.up()
+            panel.drag((60, 60), (90, 60))
         panel.button("Play the path").wait_for()
         is_live = panel.page.locator(".nerfmac-viewer").get_attribute("data-live")
         assert is_live == "true", "silence of the kernel has stopped it, not the user"

@@ -58,10 +58,8 @@ def decibels(image, place):
 
 def drag(view, travel, button="left"):
     """Drag by so many heights, and keep the button down."""
-    mouse = view.page.mouse
-    mouse.move(200, 200)
-    mouse.down(button=button)
-    mouse.move(200 + HEIGHT * travel[0], 200 + HEIGHT * travel[1], steps=3)
+    to = 200 + HEIGHT * travel[0], 200 + HEIGHT * travel[1]
+    view.drag((200, 200), to, button=button, end=False)
     view.settle()
 
 

@@ -7,22 +7,15 @@ import numpy as np
 
 from nerfmac.common import Float64Array
 from nerfmac.fields.field import Parameters
-from nerfmac.refine.lenses import image_motion
-from nerfmac.refine.refinement import (
-    COLORS,
-    DEPTH_SCALE,
-    EXPOSURES,
-    LENSES,
-    POSES,
-    CameraRefinement,
-    align_poses,
-)
+from nerfmac.refine import lenses, refinement as refine
 
 GRAY = 0.5
 """Gray value in [0, 1]. The report contains how much color maps change this value."""
 
 
-def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
+def refinement_report(
+    refinement: refine.CameraRefinement, parameters: Parameters
+) -> dict[str, Any]:
     """Return the median and maximum changes over the views as JSON values.
 
     If nothing is refined, the result is an empty dictionary. The possible keys are:
@@ -38,7 +31,7 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     The mean exposure and the mean color map of the views are subtracted from exposures and colors.
     """
     report: dict[str, Any] = {}
-    if POSES in parameters:
+    if refine.POSES in parameters:
         deltas = np.array(refinement.pose_deltas(parameters), np.float64)
         angles, shifts = (np.linalg.norm(part, axis=1) for part in (deltas[:, :3], deltas[:, 3:]))
         report["poses"] = {
@@ -46,22 +39,22 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
             "shift": _median_and_largest(shifts),
             "pixels": _median_and_largest(_pixels(refinement, parameters)),
         }
-    if LENSES in parameters:
-        changes = np.array(refinement.lenses.changes(parameters[LENSES]), np.float64)
+    if refine.LENSES in parameters:
+        changes = np.array(refinement.lenses.changes(parameters[refine.LENSES]), np.float64)
         views = np.bincount(np.array(refinement.lenses.of_views), minlength=len(changes))
         report["lenses"] = [
             {"views": int(count), "focal_factor": float(np.exp(focal)), "k1": k1, "k2": k2}
             for count, (focal, k1, k2) in zip(views, changes.tolist(), strict=True)
         ]
-    if EXPOSURES in parameters:
-        stops = _without_mean(parameters[EXPOSURES]) / np.log(2.0)
+    if refine.EXPOSURES in parameters:
+        stops = _without_mean(parameters[refine.EXPOSURES]) / np.log(2.0)
         report["exposures"] = {"stops": _median_and_largest(np.abs(stops).max(axis=1))}
-    if COLORS in parameters:
-        maps = _without_mean(parameters[COLORS])
+    if refine.COLORS in parameters:
+        maps = _without_mean(parameters[refine.COLORS])
         gray = GRAY * maps[:, :9].reshape(-1, 3, 3).sum(axis=2) + maps[:, 9:]
         report["colors"] = {"gray": _median_and_largest(np.abs(gray).max(axis=1))}
-    if DEPTH_SCALE in parameters:
-        log_scale, shift = np.array(parameters[DEPTH_SCALE], np.float64).tolist()
+    if refine.DEPTH_SCALE in parameters:
+        log_scale, shift = np.array(parameters[refine.DEPTH_SCALE], np.float64).tolist()
         report["depth"] = {"scale": float(np.exp(log_scale)), "shift": shift}
     return report
 
@@ -84,20 +77,20 @@ def refinement_summary(report: dict[str, Any]) -> str:
     return f"refined, in the median: {'; '.join(parts)}" if parts else ""
 
 
-def _pixels(refinement: CameraRefinement, parameters: Parameters) -> Float64Array:
+def _pixels(refinement: refine.CameraRefinement, parameters: Parameters) -> Float64Array:
     """Return how far refined poses move the images, in pixels (views,), after the refined cameras
     have been aligned with the initial cameras."""
     initial = refinement.initial
     assert initial is not None
     refined = np.array(refinement.cameras(parameters).poses, np.float64)
     before = np.array(initial.poses, np.float64)
-    after = align_poses(refined, refined, before)
+    after = refine.align_poses(refined, refined, before)
     turn = after[:, :, :3] @ before[:, :, :3].swapaxes(1, 2)
     # Rotation vectors of small rotations.
     skew = 0.5 * (turn - turn.swapaxes(1, 2))
     vectors = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
     shifts = after[:, :, 3] - before[:, :, 3]
-    return image_motion(initial, np.concatenate([vectors, shifts], axis=1))
+    return lenses.image_motion(initial, np.concatenate([vectors, shifts], axis=1))
 
 
 def _without_mean(values: mx.array) -> Float64Array:
