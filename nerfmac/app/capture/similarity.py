@@ -24,19 +24,21 @@ def compare(pycolmap: Any, folder: Path, numbered: Any) -> None:
     words = random.permutation(sample)[:WORDS].astype(np.float32)
 
     def nearest(features: np.ndarray) -> np.ndarray:
-        return np.argmax(features @ words.T - 0.5 * np.square(words).sum(axis=1), axis=1)
+        scores = features @ words.T - 0.5 * np.square(words).sum(axis=1)
+        # If no image has a feature, there are no words.
+        return scores.argmax(axis=1) if scores.size else np.zeros(len(features), np.intp)
 
     for _ in range(ITERATIONS):
         word = nearest(sample)
         for number in np.unique(word):
             words[number] = sample[word == number].mean(axis=0)
-    rows = np.zeros((len(images), words.size), np.float32)
-    for row, features in zip(rows, found, strict=True):
+    rows = np.zeros((len(images), *words.shape), np.float32)
+    for sums, features in zip(rows, found, strict=True):
         member = (nearest(features)[:, None] == np.arange(len(words))).astype(np.float32)
-        sums = row.reshape(words.shape)
         sums += member.T @ features - member.sum(axis=0)[:, None] * words
         sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
-        row /= np.maximum(np.linalg.norm(row), 1e-6)
+        sums /= np.maximum(np.linalg.norm(sums), 1e-6)
         print(1, flush=True)
     names = [numbered.given(image.name) for image in images]
-    np.savez(folder / "similar.npz", names=names, similarity=rows @ rows.T)
+    similarity = np.tensordot(rows, rows, ((1, 2), (1, 2)))
+    np.savez(folder / "similar.npz", names=names, similarity=similarity)

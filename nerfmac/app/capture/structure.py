@@ -225,8 +225,7 @@ class Solver:
             with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
                 chosen = pairs.most_similar(stored["names"].tolist(), stored["similarity"])
         if self._seconds_per_pair is not None:
-            seconds = self._seconds_per_pair * len(chosen)
-            about = duration(seconds)
+            about = duration(self._seconds_per_pair * len(chosen))
             log.info("matching up to %d pairs, which takes about %s", len(chosen), about)
         self._match(chosen)
         return self._map(matching)
