@@ -30,7 +30,6 @@
 #include <malloc.h>
 #endif
 
-#include "mlx/backend/cpu/copy.h"
 #include "mlx/backend/cpu/encoder.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"

@@ -75,8 +75,8 @@ class Config(Settings):
             )
         if self.train.grow_at and self.encoding != "hash":
             raise InputError(
-                f"train.grow_at requires the encoding hash, not {self.encoding}, whose features "
-                "depend on the size of its table; remove --train.grow-at"
+                f"train.grow_at requires the encoding hash, but the encoding is {self.encoding}; "
+                "remove --train.grow-at"
             )
         super().__post_init__()
 

@@ -18,7 +18,7 @@ class TrainConfig(Settings):
     grow_at: Annotated[int, Range(0)] = 0
     """Number of steps after which `march.max-samples`, `grid.log2-entries`, and `optimizer.average`
     change to the values of the preset, for runs that begin with smaller values. With 0, they do not
-    change. With the preset auto on a Mac, runs without a limit begin so."""
+    change. The preset auto sets this number on a Mac if the run has no limit."""
     rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: Annotated[int, Range(16, 2**24)] = 2**16  # Maximum number of rays in a step.
     huber: Annotated[float, Range(1e-6)] = 0.1

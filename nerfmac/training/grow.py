@@ -31,7 +31,8 @@ def grown_state(state: TrainState, config: Config, after: Config, bounds: Bounds
         bounds: The scene cube.
 
     Returns:
-        State with the same field. The next step has as many rays as fit in its samples.
+        State with the same field. The next step has as many rays as fit in its samples, and updates
+        the sampler, so that limits on the number of rays apply.
     """
     smaller, larger = (HashGrid(each.grid, bounds).levels for each in (config, after))
     rows = larger.rows_in(smaller)
@@ -40,7 +41,7 @@ def grown_state(state: TrainState, config: Config, after: Config, bounds: Bounds
         # A custom field may have no table.
         return {n: values[rows] if n == "table" else values for n, values in arrays.items()}
 
-    trees = state.parameters, state.average, state.moments
-    parameters, average, moments = map(copied, trees)
+    parameters, average, moments = map(copied, (state.parameters, state.average, state.moments))
     state = replace(state, parameters=parameters, average=average, moments=moments)
-    return replace(state, rays=RayBudget.of(after).rays(float(state.samples_per_ray)))
+    rays = RayBudget.of(after).rays(float(state.samples_per_ray))
+    return replace(state, rays=rays, next_update=state.step)

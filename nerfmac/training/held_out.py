@@ -101,8 +101,8 @@ def optimize_poses(
             return step.loss(seen, batch.target, scale)
 
         gradients = mx.grad(loss_of)(before.parameters)
-        group = optimizer.StepNumbers.of(numbers, [POSES])
-        return optimizer.adam(before, gradients, group, (), unscale)
+        rates = optimizer.StepNumbers.of(numbers, [POSES])
+        return optimizer.adam(before, gradients, rates, (), unscale)
 
     poses = refinement.init()
     now = optimizer.OptimizerState(poses, optimizer.no_moments(poses))

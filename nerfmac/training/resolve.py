@@ -66,7 +66,7 @@ def for_pace(config: Config, steps: float | None = math.inf) -> Config:
 
     Returns:
         Configuration with the preset `base` instead of `auto`. If `steps` is small, a step has
-        fewer samples, and the table has fewer entries. Without a limit, this is so for the first
+        fewer samples, and the table has fewer entries. Without a limit, this applies to the first
         `train.grow_at` steps. Settings that differ from the preset do not change, and if one of
         `sizes` differs, a run without a limit has the preset `base` from the start.
     """

@@ -68,7 +68,7 @@ def unpacked(values: mx.array) -> tuple[mx.array, mx.array, mx.array]:
     return key, train_frac.reshape(()), numbers
 
 
-def learns_cameras(step: int, config: RefineConfig) -> bool:
+def is_camera_step(step: int, config: RefineConfig) -> bool:
     """Return whether `step`, counted from 0, also trains poses and lenses."""
     return config.cameras and step % CAMERA_INTERVAL == 0
 
@@ -129,8 +129,7 @@ class Step:
         """Compute one step, and update the parameters with the mean gradients of all ranks.
 
         Args:
-            before: Parameters and moments before the step. Cameras that are not
-                trained do not change.
+            before: Parameters and moments before the step. Cameras change only if `learns_cameras`.
             sampling: State of the sampler.
             scale: Loss scale.
             values: Random key, completed fraction of the training, and settings of Adam, from

@@ -36,7 +36,7 @@ from nerfmac.training.model import Model, key_words
 from nerfmac.training.priors import Priors
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step, StepResult, learns_cameras, step_values, unpacked
+from nerfmac.training.step import Step, StepResult, is_camera_step, step_values, unpacked
 
 
 class Trainer:
@@ -113,7 +113,7 @@ class Trainer:
         """
         for phase in range(self.model.sampler.phases):
             yield self._updated(state, phase, 0.0)
-        learns = learns_cameras(state.step, self.config.refine)
+        learns = is_camera_step(state.step, self.config.refine)
         yield self._one_step(state, 0.0, 0.0, learns_cameras=learns)
         yield self._average(state)
         if self.config.refine.cameras:
@@ -215,7 +215,7 @@ class Trainer:
         Returns:
             New state, and the result of the step.
         """
-        learns = learns_cameras(state.step, self.config.refine)
+        learns = is_camera_step(state.step, self.config.refine)
         result = self._one_step(state, factor, train_frac, learns_cameras=learns)
         changed = {**result.optimized._asdict(), "scaling": result.scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
