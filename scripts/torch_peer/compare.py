@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-from model_curves import HeldOutViews, evaluation_times
+from model_curves import Bar, HeldOutViews, evaluation_times
 
-from nerfmac.app.measure.timing import Bar, Timing, quartiles
+from nerfmac.app.measure.timing import Timing, quartiles
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name
 from nerfmac.common import checks

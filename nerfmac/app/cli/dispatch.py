@@ -18,7 +18,8 @@ from nerfmac.training.method import Method
 
 FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
-    **{name: f"{name}.main" for name in ("train", "view", "render", "profile", "selftest")},
+    **{name: f"{name}.main" for name in ("train", "view", "render")},
+    **{name: f"measuring.{name}" for name in ("profile", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
 }

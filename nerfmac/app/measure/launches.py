@@ -5,29 +5,23 @@ row of a table moves this row. Unused slots of the sample budget count as sample
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import kernel, pretended, uncompiled
-from nerfmac.config import Config
-from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
+from nerfmac.backend import kernel, uncompiled
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
-from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
-
-CUBE = Bounds(1.0)  # Scene cube of a scene with a single object and no background.
 
 
 class Work(NamedTuple):
@@ -151,24 +145,18 @@ def _rows(whole: int, row: int, rows: int) -> Work:
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
-def launches(
-    compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
-) -> list[Launched]:
-    """Record the kernel launches of a computation, in order. Its results may be unevaluated. With
-    `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then do not
-    run, and their outputs are zeros with the correct shapes."""
+def launches(compute: Callable[[], Any], *, runs: bool = True) -> list[Launched]:
+    """Record the kernel launches of a computation, in order. Its results may be unevaluated. Unless
+    `runs` is true, for example for a device that this machine does not have, kernels do not run,
+    and their outputs are zeros with the correct shapes."""
     recorded: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
         zeros = map(mx.zeros, call["output_shapes"], call["output_dtypes"])
-        recorded.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
+        recorded.append(Launched(build, call, build(**call) if runs else list(zeros)))
         return recorded[-1].outputs
 
-    with ExitStack() as stack:
-        if on_metal:
-            stack.enter_context(uncompiled())
-            stack.enter_context(pretended("metal", generation))
-        stack.enter_context(kernel.launched_by(launch))
+    with uncompiled(), kernel.launched_by(launch):
         compute()
     return recorded
 
@@ -179,34 +167,20 @@ results are not used or used only in reports."""
 
 
 def recorded_launches(
-    trainer: Trainer, state: TrainState, *, on_metal: bool = False, generation: int | None = None
+    trainer: Trainer, state: TrainState, *, runs: bool = True
 ) -> list[list[Launched]]:
     """Record the kernel launches of each computation in `Trainer.trial`, as `launches` does.
 
     The computations are the occupancy update in each phase of the sampler, a training step, and the
-    average of the parameters. The last phase of the sampler begins after the warm-up. Unless
-    `on_metal` is true, the inputs and outputs of the launches are evaluated.
+    average of the parameters. The last phase of the sampler begins after the warm-up. If `runs` is
+    true, the inputs and outputs of the launches are evaluated.
     """
-    with uncompiled():
-        trial, count = trainer.trial(state), trainer.model.sampler.phases + 2
-        options: Any = {"on_metal": on_metal, "generation": generation}
-        recorded = [launches(partial(next, trial), **options) for _ in range(count)]
-    if not on_metal:
-        for launched in itertools.chain(*recorded):
+    trial, count = trainer.trial(state), trainer.model.sampler.phases + 2
+    recorded = [launches(partial(next, trial), runs=runs) for _ in range(count)]
+    if runs:
+        for launched in chain(*recorded):
             mx.eval(launched.call["inputs"], launched.outputs)
     return recorded
-
-
-def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with one training view of four pixels, and an initial training state."""
-    views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
-    model = Model(config, bounds, views.cameras)
-    return Trainer(model, views), model.preview([small_camera(4)])
-
-
-def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene, with an image of `pixels` x 1 pixels."""
-    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:

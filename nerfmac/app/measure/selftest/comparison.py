@@ -72,11 +72,6 @@ def compare(case: Case) -> list[Outcome]:
     with kernels_disabled():
         want = case.run()
         mx.eval(want)
-    return agreement(case, got, want)
-
-
-def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
-    """Compare each array of `got` with the array of the same name in `want`."""
     outcomes = []
     for name, expected in want.items():
         error = _error(np.array(got[name]), np.array(expected), case.outliers)
@@ -206,62 +201,6 @@ class Compared:
         }
 
 
-def as_text(error: Exception) -> str:
-    """Return the type and the message of an exception as text."""
-    return f"{type(error).__name__}: {error}"
-
-
-def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
-    generator, the kernels that compute the inputs are also compiled."""
-    with suppress(BuildError), compiled_ahead():
-        for case in cases:
-            with suppress(Exception):  # `compared` raises the exception again and records it
-                case.run()
-
-
-def compared(case: Case) -> Compared:
-    """Run a test case and compare its arrays, or record an exception as its fault."""
-    launched: list[str] = []
-
-    def launch(build: Build, **call: Any) -> list[mx.array]:
-        launched.append(exported(build, call).specialization)
-        return build(**call)
-
-    with ExitStack() as stack:
-        if current_device() == "metal":
-            stack.enter_context(kernel.launched_by(launch))
-        try:
-            outcomes, fault = compare(case), None
-        except Exception as error:
-            outcomes, fault = [], as_text(error)
-    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
-
-
-def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Run test cases on this device and print a table. Kernels agree if all results passed."""
-    print(f"{current_device()}: {device_name()}\n{HEADING}")
-    done: list[Compared] = []
-    for case in cases:
-        if reason := why_reference(case.operation):
-            raise InputError(f"no kernel of {case.operation} runs on {current_device()}: {reason}")
-        outcome = compared(case)
-        print(outcome.line({earlier.fault for earlier in done}), flush=True)
-        done.append(outcome)
-    print_sum(done)
-    return done
-
-
-def print_sum(done: Sequence[Compared]) -> None:
-    """Print the number of arrays that agree and of cases that failed."""
-    outcomes = [outcome for case in done for outcome in case.outcomes]
-    agreed = sum(outcome.passed for outcome in outcomes)
-    faults = sum(case.fault is not None for case in done)
-    print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
-    if faults:
-        print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
-
-
 class Report:
     """Results of a self-test on one or more devices, as a JSON file to attach to a bug report.
 
@@ -330,3 +269,59 @@ class Report:
         """Write the results so far."""
         if self.path:
             write_json(self.path, self.values)
+
+
+def compile_for(cases: Iterable[Case]) -> None:
+    """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
+    generator, the kernels that compute the inputs are also compiled."""
+    with suppress(BuildError), compiled_ahead():
+        for case in cases:
+            with suppress(Exception):  # `compared` raises the exception again and records it
+                case.run()
+
+
+def compared(case: Case) -> Compared:
+    """Run a test case and compare its arrays, or record an exception as its fault."""
+    launched: list[str] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        launched.append(exported(build, call).specialization)
+        return build(**call)
+
+    with ExitStack() as stack:
+        if current_device() == "metal":
+            stack.enter_context(kernel.launched_by(launch))
+        try:
+            outcomes, fault = compare(case), None
+        except Exception as error:
+            outcomes, fault = [], f"{type(error).__name__}: {error}"
+    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
+
+
+def compare_all(cases: Iterable[Case], report: Report | None = None) -> list[Compared]:
+    """Run test cases on this device, print a table, and add the results to a report. Kernels agree
+    if all results passed."""
+    cases, device = list(cases), current_device()
+    for case in cases:
+        if reason := why_reference(case.operation):
+            raise InputError(f"no kernel of {case.operation} runs on {device}: {reason}")
+    print(f"{device}: {device_name()}")
+    print(f"  {len(cases)} cases, each computed by kernels and by the reference\n{HEADING}")
+    report = report or Report(None)
+    report.begin_device()
+    report.begin("compiling")
+    compile_for(cases)
+    done: list[Compared] = []
+    for case in cases:
+        report.begin(str(case))
+        outcome = compared(case)
+        report.add(outcome)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
+        done.append(outcome)
+    report.begin(None)
+    outcomes = [outcome for each in done for outcome in each.outcomes]
+    agreed = sum(outcome.passed for outcome in outcomes)
+    print(f"{device}: {agreed} of {len(outcomes)} arrays agree with their references")
+    if faults := sum(each.fault is not None for each in done):
+        print(f"{device}: {faults} of {len(done)} cases FAIL")
+    return done

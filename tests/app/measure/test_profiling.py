@@ -4,16 +4,12 @@ import pytest
 
 from nerfmac import Run, choose_device, load_scene
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.parts import parts, time_step
-from nerfmac.app.measure.timing import Timing
+from nerfmac.app.measure.profiling import step_parts, time_step
+from nerfmac.app.measure.timing import Ceilings, Timing
 from nerfmac.app.run import Training
 from tests.scene_factory import CONFIG, initial, write_scene
 
 LAUNCH = Timing(0.01, 0.01, 0.01, 5)
-
-
-def timing(median):
-    return Timing(median, median, median, 5)
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +23,20 @@ def training(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(training):
+def timed(training):
     return time_step(training, 0.0)
 
 
 @pytest.fixture(scope="module")
-def measured(training, whole):
-    return parts(training.trainer, whole, LAUNCH, 0.0)
+def measured(training, timed):
+    state, step = timed
+    return step_parts(training.trainer, state, step["ms"], LAUNCH, Ceilings(1e9, 1e9, ""), 0.0)
 
 
-def test_the_parts_cover_every_kernel_that_a_step_launches(training, whole, measured):
-    named = [part.name for part in measured]
+def test_the_parts_cover_every_kernel_that_a_step_launches(training, timed, measured):
+    named = [part["part"] for part in measured]
     assert len(named) == len(set(named))
-    interval = CONFIG.occupancy.interval_at(whole.state.step)
+    interval = CONFIG.occupancy.interval_at(timed[0].step)
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
     assert len(kernels) == 24
     # Kernels of the occupancy update, and kernels with unused results.
@@ -50,5 +47,5 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(training, whole, meas
     assert kernels | others == {each.name for some in recorded for each in some}
 
 
-def test_all_parts_together_are_the_step(whole, measured):
-    assert sum(part.timing.median for part in measured) == pytest.approx(whole.step.median)
+def test_all_parts_together_are_the_step(timed, measured):
+    assert sum(part["ms"].median for part in measured) == pytest.approx(timed[1]["ms"].median)
