@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
-from nerfmac.app.cli.parsing import part_of
+from nerfmac.app.cli.arguments import POSITIONAL, UNPREFIXED, part_of
 from nerfmac.common import InputError
 from nerfmac.config import Config, Model, Range, Written
 from nerfmac.config.rendering import Box, Color, RenderOptions, VideoOptions, box, color

@@ -9,8 +9,8 @@ import pytest
 
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, GROUPS
+from nerfmac.app.cli.arguments import SYNONYMS, built, given_by
 from nerfmac.app.cli.options import Train
-from nerfmac.app.cli.parsing import SYNONYMS, built, given_by
 from nerfmac.app.cli.printing import printable
 from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig

@@ -8,10 +8,9 @@ import sys
 import pytest
 
 from nerfmac.app.cli import COMMANDS
-from nerfmac.app.cli.declared import declared
+from nerfmac.app.cli.arguments import built, declared, given_by, options_of
 from nerfmac.app.cli.help import EXAMPLES
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.parsing import built, given_by
 from nerfmac.config import Config
 from tests.scene_factory import nerfmac
 
@@ -24,7 +23,7 @@ def page(capsys, *words):
 
 
 def flags_of(command):
-    return {argument.name for argument in declared(OPTIONS[command]) if argument.is_flag}
+    return {option.name for option in options_of(OPTIONS[command])}
 
 
 def shown_flags(text):
