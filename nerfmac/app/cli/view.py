@@ -3,13 +3,13 @@ JupyterLab notebook. nerfmac writes the notebook only once, because users may ch
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
@@ -27,14 +27,9 @@ from nerfmac.common import InputError, checks, read_json, write_json
 NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the extra `notebook`.
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
-SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
-PRESS = "<h1>Press Shift+Enter to start the viewer</h1>"  # Output of the first cell at first.
-HELP = "Drag to rotate, drag with Shift to pan, scroll to zoom, and double-click a point to see it."
+SETTINGS = Path(__file__).parent / "jupyter"  # JupyterLab's settings, and the notebook.
+TRAIN = f"viewer.train(seconds={SECONDS})  # the same as the Start button\n"
 BUILTIN = "nerfmac.builtin_scene_path()"
-VIDEO = """from IPython.display import Video
-
-video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
-Video(str(video), embed=True)"""
 
 
 def main(arguments: View, passed: Sequence[str] = ()) -> int:
@@ -67,7 +62,7 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     command += [ALLOW_ROOT] if os.geteuid() == 0 and ALLOW_ROOT not in passed else []
     command += passed
     # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
-    paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    paths = [str(SETTINGS), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
     # JupyterLab replaces this process, so it receives the signals and determines the exit code.
     os.execv(command[0], command)
@@ -136,21 +131,21 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
     if path is not None and is_run(path):
         read_scene(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
-        cells = view_cells(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
+        values = notebook(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
     elif path is not None and is_snapshot(path):
         read_container(path)
         file, name = path.with_name(f"{path.stem}-view.ipynb"), path.stem
         shown = json.dumps(path.name, ensure_ascii=False)
-        cells = view_cells(name, shown, None, f"{name}.mp4", is_trained=True)
+        values = notebook(name, shown, None, f"{name}.mp4", is_trained=True)
     else:
         name, shown = _scene(path, options)
         file = Path(f"{name}-view.ipynb")
-        cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
+        values = notebook(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
     if file.exists():
         _check_shown(file, shown)
         return file
     try:
-        write_json(file, notebook(cells, shows=shown))
+        write_json(file, values)
     except InputError as error:
         place = "copy the run to" if path is not None and is_run(path) else "start the command in"
         raise InputError(
@@ -185,46 +180,25 @@ def _check_shown(file: Path, shown: str) -> None:
     )
 
 
-def view_cells(
+def notebook(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
-) -> list[tuple[str, str]]:
-    """Create the (kind, text) cells, `markdown` or `code`, of a notebook that shows a scene or a
-    run. `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first
-    cell starts training. If `saved` is None, the cells that save the run are omitted."""
-    save = [
-        ("markdown", "Save the trained run, for example for `nerfmac render`:"),
-        ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
-    ]
-    train = "" if is_trained else "viewer.train(seconds=60)  # the same as the Start button\n"
-    return [
-        ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
-        ("markdown", f"# {name}\n\n{HELP} To run a cell, press Shift+Enter."),
-        *(save if saved else ()),
-        ("markdown", "Render a video along the keyframes, or an orbit if there are no keyframes:"),
-        ("code", VIDEO.format(json.dumps(video))),
-    ]
-
-
-def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5. The metadata stores
-    `shows`, the Python code of the shown run or scene."""
-    press = {"output_type": "display_data", "metadata": {}, "data": {"text/html": PRESS}}
-    return {
-        "cells": [
-            {
-                "cell_type": kind,
-                "id": f"cell-{index}",
-                # The code is collapsed, so that the viewer is visible when the notebook opens.
-                "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
-                "source": text.splitlines(keepends=True),
-                **({"execution_count": None, "outputs": [press][index:]} if kind == "code" else {}),
-            }
-            for index, (kind, text) in enumerate(cells)
-        ],
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "nerfmac": {"shows": shows},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
+) -> dict[str, Any]:
+    """Return a notebook (nbformat 4.5) that shows a scene or a run, from the template `notebook.json`.
+    `shown` is the Python code of the argument of `Viewer`, and is stored in the metadata. Unless it
+    `is_trained`, the first cell starts training. If `saved` is None, the cells that save the run
+    are omitted. The code is collapsed, so that the viewer is visible when the notebook opens."""
+    parts = {
+        "name": name,
+        "shown": shown,
+        "train": "" if is_trained else TRAIN,
+        "saved": json.dumps(saved),
+        "video": json.dumps(video),
     }
+    values: dict[str, Any] = read_json(SETTINGS / "notebook.json")
+    if saved is None:
+        del values["cells"][2:4]
+    for cell in values["cells"]:
+        text = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], "".join(cell["source"]))
+        cell["source"] = text.splitlines(keepends=True)
+    values["metadata"]["nerfmac"] = {"shows": shown}
+    return values
