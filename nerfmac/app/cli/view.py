@@ -183,7 +183,7 @@ def _check_shown(file: Path, shown: str) -> None:
 def notebook(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> dict[str, Any]:
-    """Return a notebook (nbformat 4.5) that shows a scene or a run, from the template `notebook.json`.
+    """Return a notebook that shows a scene or a run, from the template `jupyter/notebook.json`.
     `shown` is the Python code of the argument of `Viewer`, and is stored in the metadata. Unless it
     `is_trained`, the first cell starts training. If `saved` is None, the cells that save the run
     are omitted. The code is collapsed, so that the viewer is visible when the notebook opens."""
