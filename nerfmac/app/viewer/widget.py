@@ -44,15 +44,7 @@ UNSAVED = (
 )
 
 
-SAVED = """<style>
-.nerfmac-saved { display: none; }
-.jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
-.jp-OutputArea-child:has(.nerfmac-viewer) + .jp-OutputArea-child:has(.nerfmac-saved),
-.jp-OutputArea-child:not(:has(.nerfmac-viewer)):has(+ .jp-OutputArea-child .nerfmac-saved) {
-  display: none;
-}
-</style>
-<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
+SAVED = source_of("viewer/page/saved.html")
 """HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
