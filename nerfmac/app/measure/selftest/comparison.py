@@ -81,19 +81,18 @@ def compare(case: Case) -> list[Outcome]:
 
 def _error(got: np.ndarray, want: np.ndarray, outliers: float) -> float:
     if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
+        return math.inf
     if not np.issubdtype(want.dtype, np.floating):
-        wrong = np.count_nonzero(got != want)
-        return 0.0 if wrong <= outliers * want.size else float("inf")
+        return 0.0 if np.count_nonzero(got != want) <= outliers * want.size else math.inf
     if not np.isfinite(got).all():
-        return float("inf")
+        return math.inf
     difference = np.abs(got.astype(np.float64) - want).ravel()
     kept = np.argsort(difference, kind="stable")[: difference.size - int(outliers * want.size)]
-    length = np.linalg.norm(want.astype(np.float64).ravel()[kept])
+    length = float(np.linalg.norm(want.astype(np.float64).ravel()[kept]))
     distance = float(np.linalg.norm(difference[kept]))
     if distance == 0.0:
         return 0.0
-    return distance / float(length) if length > 0 else float("inf")
+    return distance / length if length > 0 else math.inf
 
 
 def case_of(
@@ -121,27 +120,26 @@ def case_of(
     """
 
     def run() -> Arrays:
-        function = kernel if runs_kernel(operation) else reference
-
-        def results(*arrays: mx.array) -> list[mx.array]:
-            result = function(*arrays)
-            return [result] if isinstance(result, mx.array) else list(result)
-
-        return with_gradients(results, **inputs)
+        return with_gradients(kernel if runs_kernel(operation) else reference, **inputs)
 
     return Case(operation, name, run, terms, outliers)
 
 
-def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
+def with_gradients(function: Function, **arguments: mx.array) -> Arrays:
     """Return the results of a function, and the gradients of a fixed random linear combination of
     the results with respect to each argument."""
-    results = function(*arguments.values())
+
+    def listed(*values: mx.array) -> list[mx.array]:
+        result = function(*values)
+        return [result] if isinstance(result, mx.array) else list(result)
+
+    results = listed(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
 
     def combined(*values: mx.array) -> mx.array:
-        outputs = function(*values)
-        return mx.sum(mx.stack([mx.sum(o * w) for o, w in zip(outputs, weights, strict=True)]))
+        outputs = zip(listed(*values), weights, strict=True)
+        return mx.sum(mx.stack([mx.sum(output * weight) for output, weight in outputs]))
 
     _, gradients = mx.vjp(combined, list(arguments.values()), [mx.array(1.0)])
     named = {f"result {i}": result for i, result in enumerate(results)}
@@ -184,18 +182,13 @@ class Compared:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values. Infinite errors become null."""
+        errors = [each.error if math.isfinite(each.error) else None for each in self.outcomes]
+        arrays = zip(self.outcomes, errors, strict=True)
         return {
             "case": str(self.case),
             "passed": self.passed,
             "tolerance": self.case.tolerance,
-            "arrays": [
-                {
-                    "array": outcome.array,
-                    "error": outcome.error if math.isfinite(outcome.error) else None,
-                    "passed": bool(outcome.passed),
-                }
-                for outcome in self.outcomes
-            ],
+            "arrays": [{**outcome._asdict(), "error": error} for outcome, error in arrays],
             "fault": self.fault,
             "specializations": self.launched,
         }

@@ -200,9 +200,9 @@ def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
 
 
 def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: mx.array) -> Arrays:
-    def encode(positions: mx.array, table: mx.array) -> list[mx.array]:
+    def encode(positions: mx.array, table: mx.array) -> mx.array:
         encoded = hash_encode(positions, table, levels, mx.array([_USED]))[:_USED]
-        return [encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]]
+        return encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]
 
     return with_gradients(encode, positions=positions, table=table)
 
@@ -254,9 +254,7 @@ def spherical_harmonics_cases() -> Iterator[Case]:
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-        run = partial(
-            with_gradients, lambda given: [spherical_harmonics(given)], directions=directions
-        )
+        run = partial(with_gradients, spherical_harmonics, directions=directions)
         yield Case("spherical_harmonics", str(count), run, 16)
 
 
