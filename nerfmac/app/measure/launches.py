@@ -5,7 +5,7 @@ row of a table moves this row. Unused slots of the sample budget count as sample
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -53,11 +53,6 @@ class Work(NamedTuple):
     def __floordiv__(self, parts: int) -> Work:
         """Divide the work by `parts`, rounding down."""
         return Work(*(number // parts for number in self))
-
-
-def total(works: Iterable[Work]) -> Work:
-    """Return the sum of the work of several launches."""
-    return sum(works, Work())
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,8 @@ class Launched:
             added = CORNERS * cells * features
             again = Work(uncached=2 * 4 * added - written)
             is_float = self.call["output_dtypes"][0] == mx.float32
-            return moved + again + Work(**{_ATOMICS[is_float]: added})
+            atomics = Work(float_atomics=added) if is_float else Work(integer_atomics=added)
+            return moved + again + atomics
         table = inputs["table"]
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
@@ -134,9 +130,6 @@ class Launched:
         weights = shape.density.weights + has_color * shape.color.weights
         times = 6 if self.name == "networks_gradient" else 2
         return times * inputs["features"].shape[0] * weights
-
-
-_ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:

@@ -27,7 +27,6 @@ from nerfmac.app.measure.launches import (
     Work,
     by_kernel,
     recorded_launches,
-    total,
 )
 from nerfmac.app.measure.timing import (
     Ceilings,
@@ -222,23 +221,24 @@ def step_parts(
     """Measure the time of each part of a step from `state`. The medians add up to the median of
     the `whole` step. `launch` is the time of an empty launch."""
     sampler, recorded = trainer.model.sampler, recorded_launches(trainer, state)
-    kernels, rare = [], []
+    device, kernels, rare = current_device(), [], []
     for name, same in by_kernel(recorded[sampler.phases]).items():
         alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
         stage = STAGES.get(same[0].operation, same[0].operation)
-        time, work = alone.less(launch.times(len(same))), total(each.work for each in same)
-        kernels.append(_part(name, time, most, work, stage, current_device(), same[0].dtypes))
-    # These computations are executed once in several steps.
+        work = sum((each.work for each in same), Work())
+        time = alone.less(launch.times(len(same)))
+        kernels.append(_part(name, time, most, work, stage, device, same[0].dtypes))
     interval, average = sampler.interval_at(state.step), sampler.phases + 1
-    seldom = [(f"average, 1/{AVERAGED_EVERY}", average, AVERAGED_EVERY, "optimizer")]
+    seldom = [("average", average, AVERAGED_EVERY, "optimizer")]
     if sampler.phases:
-        name, phase = "occupancy update", sampler.phase_at(state.step)
-        seldom.insert(0, (f"{name}, 1/{interval}", phase, interval, name))
+        phase = sampler.phase_at(state.step)
+        seldom.insert(0, ("occupancy update", phase, interval, "occupancy update"))
     for name, which, every, stage in seldom:
         alone = measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
-        work = total(each.work for same in by_kernel(recorded[which]).values() for each in same)
+        launched = chain(*by_kernel(recorded[which]).values())
+        work = sum((each.work for each in launched), Work()) // every
         time = alone.times(1 / every)
-        rare.append(_part(name, time, most, work // every, stage, current_device()))
+        rare.append(_part(f"{name}, 1/{every}", time, most, work, stage, device))
     rest = whole.median - _sum([*kernels, *rare])
     return [*kernels, _part(REST, Timing(rest, rest, rest, whole.calls), most), *rare]
 

@@ -110,7 +110,6 @@ class PathEditor:
         self._orbit: CameraPath | None = None  # Orbit instead of a path of the user.
         self.video: VideoJob | None = None
         self._run = run
-        self._line: tuple[CameraPath, list[list[float]]] | None = None  # Last path and its line.
 
     @property
     def path(self) -> CameraPath:
@@ -206,12 +205,8 @@ class PathEditor:
 
     def status(self) -> dict[str, Any]:
         """Return the keyframes, the selected path, and the progress of the video as JSON values."""
-        if self._line is None or self._line[0] is not self.followed:
-            line: list[list[float]] = []
-            if len(self.followed.keyframes) > 1:
-                line = self.followed.polyline(LINE_POINTS).round(4).tolist()
-            self._line = self.followed, line
-        is_path = len(self.path.keyframes) > 1
+        followed, is_path = self.followed, len(self.path.keyframes) > 1
+        is_line = len(followed.keyframes) > 1
         times = self.path.times.tolist() if is_path else [0.0] * len(self.path.keyframes)
         keyframes = [
             {
@@ -226,13 +221,12 @@ class PathEditor:
         if job is not None and not job.result.done():
             video = {"done": job.done, "total": job.total, "left": job.left}
         move = self._move[0] if self._move else KEYFRAMES
-        is_closed = self.followed.closed or len(self.followed.keyframes) < 2
         return {
             "keyframes": keyframes,
             "move": move,
-            "path": self._line[1],
+            "path": followed.polyline(LINE_POINTS).round(4).tolist() if is_line else [],
             "seconds": self.seconds,
-            "closed": is_closed,
+            "closed": followed.closed or not is_line,
             "video": video,
         }
 

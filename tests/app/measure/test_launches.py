@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.measure.launches import by_kernel, launches, recorded_launches, total
+from nerfmac.app.measure.launches import Work, by_kernel, launches, recorded_launches
 from nerfmac.app.measure.selftest.specializations import unseen
 from nerfmac.backend import pretended, using
 from nerfmac.config import PRESETS, override
@@ -79,7 +79,10 @@ def test_the_launches_of_an_apple_gpu_are_recorded_on_any_machine(name):
         [each.name for each in some] for some in there
     ]
     own, other = (
-        {name: total(each.work for each in same) for name, same in by_kernel(some[-2]).items()}
+        {
+            name: sum((each.work for each in same), Work())
+            for name, same in by_kernel(some[-2]).items()
+        }
         for some in (here, there)
     )
     assert own.keys() == other.keys()
