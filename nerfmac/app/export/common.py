@@ -15,17 +15,8 @@ from tqdm.auto import tqdm
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.backend import confirm, to_numpy
-from nerfmac.common import (
-    BoolArray,
-    Float32Array,
-    Float64Array,
-    InputError,
-    UInt8Array,
-    appearing,
-    finite,
-    log,
-    user_path,
-)
+from nerfmac.common import InputError, appearing, finite, log, user_path
+from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Bounds, Placement, cells_of
 from nerfmac.ops.march import Occupied, is_occupied

@@ -21,21 +21,8 @@ import mlx.core as mx
 import numpy as np
 from tqdm.auto import tqdm
 
-from nerfmac.app.measure.launches import (
-    NEVER_EVALUATED,
-    Launched,
-    Work,
-    by_kernel,
-    recorded_launches,
-)
-from nerfmac.app.measure.timing import (
-    Ceilings,
-    Timing,
-    measure,
-    measure_ceilings,
-    quartiles,
-    repeated,
-)
+from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, by_kernel, recorded_launches, repeat
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, repeated
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import current_device, references, uncompiled
@@ -101,7 +88,7 @@ def profile(
     """
     run, about, preset = training.run, machine(), training.run.config.preset
     _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {preset}")
-    most = measure_ceilings(seconds)
+    most = Ceilings.measured(seconds)
     _show(str(most))
     timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_times(timeline)
@@ -157,7 +144,7 @@ def host_times(timeline: Timeline) -> dict[str, Timing]:
     waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
     launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
     times = {"step": whole, "work": whole - waits - launches, "launch": launches, "wait": waits}
-    return {f"{name}_ms": quartiles(seconds) for name, seconds in times.items()}
+    return {f"{name}_ms": Timing.of(seconds) for name, seconds in times.items()}
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
@@ -196,7 +183,7 @@ def time_step(
     rays_per_second = last.state.rays / mean(spent)
     samples_per_ray = last.samples_per_second / last.rays_per_second
     return state, {
-        "ms": quartiles(spent),
+        "ms": Timing.of(spent),
         "rays": state.rays,
         "slots": training.run.config.march.max_samples,
         "rays_per_second": rays_per_second,
@@ -223,7 +210,7 @@ def step_parts(
     sampler, recorded = trainer.model.sampler, recorded_launches(trainer, state)
     device, kernels, rare = current_device(), [], []
     for name, same in by_kernel(recorded[sampler.phases]).items():
-        alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
+        alone = measure(partial(repeat, same), seconds=seconds, queued=True)
         stage = STAGES.get(same[0].operation, same[0].operation)
         work = sum((each.work for each in same), Work())
         time = alone.less(launch.times(len(same)))
@@ -241,10 +228,6 @@ def step_parts(
         rare.append(_part(f"{name}, 1/{every}", time, most, work, stage, device))
     rest = whole.median - _sum([*kernels, *rare])
     return [*kernels, _part(REST, Timing(rest, rest, rest, whole.calls), most), *rare]
-
-
-def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
-    return [launched.again() for launched in recorded]
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
@@ -395,4 +378,4 @@ def _launch_one_by_one(training: Training) -> None:
                     name, operation = launched.name, launched.operation
                     stage = STAGES.get(operation, operation)
                     with interval(name, LANE, operation=operation, stage=stage):
-                        mx.eval(launched.again())
+                        mx.eval(repeat([launched]))

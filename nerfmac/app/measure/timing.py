@@ -34,6 +34,12 @@ class Timing(NamedTuple):
     high: float  # upper quartile
     calls: int  # number of timed calls or queues
 
+    @classmethod
+    def of(cls, seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
+        """Return the median and the quartiles of call times that are given in seconds."""
+        low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
+        return cls(median, low, high, len(seconds))
+
     def times(self, factor: float) -> Timing:
         """Return the timing multiplied by `factor`."""
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
@@ -45,12 +51,6 @@ class Timing(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"
-
-
-def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """Return the quartiles of call times that are given in seconds."""
-    low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
-    return Timing(median, low, high, len(seconds))
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
@@ -65,7 +65,7 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
     run(1)
     fitting = min(QUEUE, ceil(QUEUE_SECONDS / max(run(1), 1e-6))) if queued else 1
-    return quartiles(list(islice(repeated(lambda: run(fitting), seconds=seconds), MOST_CALLS)))
+    return Timing.of(list(islice(repeated(lambda: run(fitting), seconds=seconds), MOST_CALLS)))
 
 
 def repeated(
@@ -108,14 +108,14 @@ class Ceilings(NamedTuple):
     rate: float  # floating-point operations per second; a multiply-add is two
     method: str  # description of how both rates were measured
 
+    @classmethod
+    def measured(cls, seconds: float) -> Ceilings:
+        """Measure both rates of the current device, each in about `seconds` seconds."""
+        return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
+
     def __str__(self) -> str:
         rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
         return f"this machine's highest rates: {rates}, by {self.method}"
-
-
-def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure both rates of the current device, each in about `seconds` seconds."""
-    return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
 def _gpu_ceilings(seconds: float) -> Ceilings:
