@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nerfmac.app.cli.arguments import similar
-from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
-from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.app.paths.moves import TOUR_SECONDS
+from nerfmac.app.paths import DEFAULT_SECONDS, MOVES, SPLITS, TOUR_SECONDS, CameraPath, tour
 from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
 from nerfmac.common import InputError, read_fields, user_path
 from nerfmac.geometry import Camera, Lens

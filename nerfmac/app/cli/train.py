@@ -18,8 +18,7 @@ from nerfmac.app.run.start import begin_training, resume_training, train_and_eva
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, limit_memory, memory_bytes, uncompiled
 from nerfmac.common import InputError, duration, log, read_json
-from nerfmac.config import Config
-from nerfmac.config.presets import preset as preset_config
+from nerfmac.config import Config, preset as preset_config
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.config.scenes import described
 from nerfmac.ranks import join

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from nerfmac.app.capture import captured
 from nerfmac.app.cli.options import View
 from nerfmac.app.run import is_run, read_scene
-from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
+from nerfmac.app.scenes import Scene, builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
 from nerfmac.app.viewer import INSTALL
 from nerfmac.common import InputError, checks, read_json, write_json
@@ -41,12 +41,15 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
             f"{missing} not installed; the viewer requires the extra notebook: {INSTALL}"
         )
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
-    if path is not None and (is_run(path) or is_snapshot(path)):
+    is_trained = path is not None and (is_run(path) or is_snapshot(path))
+    if is_trained:
         arguments.refuse(f"{path} is already trained")
     if not arguments.lab:
         if passed:
             raise InputError(f"{passed[0]} is an argument for JupyterLab; add --lab before --")
-        return _show(arguments, path, given)
+        folder = captured(path) if path and not is_trained else path
+        source = folder if is_trained else load_scene(folder or builtin_scene_path(), **given)
+        return _show(arguments, source)
     if arguments.lan:
         raise InputError("--lan and --lab cannot be used together; remove one of them")
     file = _notebook_for(path, given)
@@ -68,7 +71,7 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     os.execv(command[0], command)
 
 
-def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
+def _show(arguments: View, source: Path | Scene | None) -> int:
     """Show the viewer on a page of its own until the user presses Ctrl-C, and save the steps that
     are not saved."""
     # These modules are slow to import, and require the packages of the extra `notebook`.
@@ -77,13 +80,9 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
     from nerfmac.app.viewer.path_editor import free_path
     from nerfmac.app.viewer.serving import ServedViewer, Server
 
-    is_trained = path is not None and (is_run(path) or is_snapshot(path))
-    folder = path if is_trained or path is None else captured(path)
-    source: Any = folder if is_trained else load_scene(folder or builtin_scene_path(), **options)
-
     def begin(send: Any) -> ServedViewer:
         viewer = ServedViewer(source, send)
-        if not is_trained:
+        if isinstance(source, Scene):
             viewer.train(seconds=SECONDS)
         return viewer
 

@@ -27,8 +27,7 @@ import numpy as np
 from nerfmac.app.export.common import Progress, Region, Source, Stage, writing
 from nerfmac.app.run import Run
 from nerfmac.backend import confirm, host_memory_bytes, to_numpy
-from nerfmac.common import InputError, checks
-from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
+from nerfmac.common import BoolArray, Float32Array, Float64Array, InputError, checks
 from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096

@@ -8,8 +8,7 @@ import numpy as np
 from nerfmac.app.export.common import Progress, Region, Source, Stage, writing
 from nerfmac.app.export.shape_files import write_shape
 from nerfmac.app.run import Run, random_rays
-from nerfmac.common import InputError, checks
-from nerfmac.common.arrays import Float32Array, Float64Array, UInt8Array
+from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Cameras, Rays, from_center
 from nerfmac.rendering.renderer import Renderer, to_bytes

@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from nerfmac.app.export.common import PAGE_EXTENSIONS, Progress, Stage, check_extension
 from nerfmac.app.export.pages import joined_modules, jpeg_url, source_of
-from nerfmac.app.paths import View
-from nerfmac.app.paths.keyframe import vertical_fov
+from nerfmac.app.paths import View, vertical_fov
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.orientation import project
 from nerfmac.backend.sources import kernels_folder
