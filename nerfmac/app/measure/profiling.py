@@ -208,13 +208,13 @@ def step_parts(
     """Measure the time of each part of a step from `state`. The medians add up to the median of
     the `whole` step. `launch` is the time of an empty launch."""
     sampler, recorded = trainer.model.sampler, recorded_launches(trainer, state)
-    device, kernels, rare = current_device(), [], []
+    kernels, rare = [], []
     for name, same in by_kernel(recorded[sampler.phases]).items():
         alone = measure(partial(repeat, same), seconds=seconds, queued=True)
         stage = STAGES.get(same[0].operation, same[0].operation)
         work = sum((each.work for each in same), Work())
         time = alone.less(launch.times(len(same)))
-        kernels.append(_part(name, time, most, work, stage, device, same[0].dtypes))
+        kernels.append(_part(name, time, most, work, stage, same[0].dtypes))
     interval, average = sampler.interval_at(state.step), sampler.phases + 1
     seldom = [("average", average, AVERAGED_EVERY, "optimizer")]
     if sampler.phases:
@@ -225,9 +225,10 @@ def step_parts(
         launched = chain(*by_kernel(recorded[which]).values())
         work = sum((each.work for each in launched), Work()) // every
         time = alone.times(1 / every)
-        rare.append(_part(f"{name}, 1/{every}", time, most, work, stage, device))
+        rare.append(_part(f"{name}, 1/{every}", time, most, work, stage))
     rest = whole.median - _sum([*kernels, *rare])
-    return [*kernels, _part(REST, Timing(rest, rest, rest, whole.calls), most), *rare]
+    rest_time = Timing(rest, rest, rest, whole.calls)
+    return [*kernels, _part(REST, rest_time, most, Work(), REST), *rare]
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
@@ -244,13 +245,7 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
 
 
 def _part(
-    name: str,
-    ms: Timing,
-    most: Ceilings,
-    work: Work = Work(),  # noqa: B008
-    stage: str = REST,
-    backend: str = "mlx",
-    dtypes: tuple[str, ...] = (),
+    name: str, ms: Timing, most: Ceilings, work: Work, stage: str, dtypes: Sequence[str] = ()
 ) -> Part:
     """Return the time and the work of a part of a step, and its limits in the roofline model at the
     rates `most`. Rates are None if the measured time is zero."""
@@ -265,7 +260,7 @@ def _part(
     return {
         "part": name,
         "stage": stage,
-        "backend": backend,
+        "backend": "mlx" if stage == REST else current_device(),
         "dtypes": dtypes,
         "ms": ms,
         "counted": work,
