@@ -14,27 +14,12 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    Literal,
-    NamedTuple,
-    NoReturn,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from nerfmac.common import InputError, user_path
 from nerfmac.config.settings import Written
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Record = TypeVar("Record", bound="DataclassInstance")
+Record = TypeVar("Record")  # Dataclass.
 
 UNPREFIXED = "unprefixed"
 """Metadata key of a field with a dataclass whose options have no prefix, such as --seed. A field of
@@ -56,7 +41,8 @@ SYNONYMS = {
 NEAREST = 0.75  # Minimum similarity, from 0 to 1, of a suggested word to the typed word.
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
     """Type of the value of an argument."""
 
     name: str  # Name in a help page, such as "FLOAT"; empty for an option without a value.
@@ -236,10 +222,11 @@ def given_by(command: str, arguments: type, words: Sequence[str]) -> dict[str, A
 def built(arguments: type[Record], given: Mapping[str, Any], default: Any = None) -> Record:
     """Create an instance of the dataclass `arguments` from the values that `given_by` returned.
     `default` has the other values. The attribute `typed` lists the names of the given values."""
-    values = {each.path: given[each.name] for each in declared(arguments) if each.name in given}
-    record = _built(arguments, values, default)
+    owner: Any = arguments
+    values = {each.path: given[each.name] for each in declared(owner) if each.name in given}
+    record: Record = _built(owner, values, default)
     object.__setattr__(record, "typed", tuple(given))  # The dataclasses are frozen.
-    return cast(Record, record)
+    return record
 
 
 def _built(owner: Any, values: Mapping[tuple[str, ...], Any], default: Any) -> Any:
@@ -255,7 +242,8 @@ def _built(owner: Any, values: Mapping[tuple[str, ...], Any], default: Any) -> A
 def part_of(arguments: Any, part: type[Record], **changes: Any) -> Record:
     """Return the fields of the dataclass `part` of an instance of one of its subclasses, with some
     changes."""
-    values = {field.name: getattr(arguments, field.name) for field in fields(part)}
+    owner: Any = part
+    values = {field.name: getattr(arguments, field.name) for field in fields(owner)}
     return part(**values | changes)
 
 

@@ -6,7 +6,6 @@ that the next movement waits for at most one strip. `Pace` decides how large the
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -166,9 +165,8 @@ class Flow:
     """Images that a page has not acknowledged yet."""
 
     def __init__(self) -> None:
-        self._unanswered: deque[int] = deque()
+        self._number = self._answered = 0  # Last image, and last image that does not count anymore.
         self._sent, self._heard = 0.0, time.monotonic()  # Last image and last message.
-        self._number = 0
 
     def hear(self) -> None:
         """Record that a message from the page has arrived."""
@@ -176,31 +174,29 @@ class Flow:
 
     def acknowledge(self, number: int) -> None:
         """Record that the page has drawn image `number` and all images before it."""
-        while self._unanswered and self._unanswered[0] <= number:
-            self._unanswered.popleft()
+        self._answered = max(self._answered, min(number, self._number))
 
     def send(self) -> int:
         """Record that an image is sent to the page and return its number."""
         self._number += 1
         # A page that does not acknowledge images receives one image at a time.
-        while len(self._unanswered) >= MAX_UNANSWERED:
-            self._unanswered.popleft()
-        self._unanswered.append(self._number)
+        self._answered = max(self._answered, self._number - MAX_UNANSWERED)
         self._sent = time.monotonic()
         return self._number
 
     @property
     def wait(self) -> float:
         """Time in seconds until another image may be sent."""
-        if len(self._unanswered) < MAX_UNANSWERED:
-            return 0.0
-        return max(self._sent + LOST - time.monotonic(), 0.0)
+        return max(self._sent + LOST - time.monotonic(), 0.0) if self._is_full else 0.0
 
     @property
     def is_gone(self) -> bool:
         """Whether the page counts as closed."""
-        is_silent = time.monotonic() > self._heard + GONE
-        return is_silent and len(self._unanswered) >= MAX_UNANSWERED
+        return self._is_full and time.monotonic() > self._heard + GONE
+
+    @property
+    def _is_full(self) -> bool:
+        return self._number - self._answered >= MAX_UNANSWERED
 
 
 class Screen:

@@ -138,7 +138,7 @@ MISTAKES = {
     "render run --out video.avi": ".mp4, .webm, .gif",
     "render run": "replace it with --overwrite",
     "export run": "`nerfmac export RUN FILE`",
-    "export run mesh.stl": "one of mesh: .glb, .ply, .obj",
+    "export run mesh.stl": "one of mesh: .ply, .obj, .glb",
     "eval": "`nerfmac eval RUN`",
     "eval missing": "pass a folder that `nerfmac train` has written",
 }
