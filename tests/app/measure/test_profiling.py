@@ -23,20 +23,17 @@ def training(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def timed(training):
-    return time_step(training, 0.0)
+def step(training):
+    state, step = time_step(training, 0.0)
+    most = Ceilings(1e9, 1e9, "")
+    step["parts"] = step_parts(training.trainer, state, step["ms"], LAUNCH, most, 0.0)
+    return {**step, "after": state.step}
 
 
-@pytest.fixture(scope="module")
-def measured(training, timed):
-    state, step = timed
-    return step_parts(training.trainer, state, step["ms"], LAUNCH, Ceilings(1e9, 1e9, ""), 0.0)
-
-
-def test_the_parts_cover_every_kernel_that_a_step_launches(training, timed, measured):
-    named = [part["part"] for part in measured]
+def test_the_parts_cover_every_kernel_that_a_step_launches(training, step):
+    named = [part["part"] for part in step["parts"]]
     assert len(named) == len(set(named))
-    interval = CONFIG.occupancy.interval_at(timed[0].step)
+    interval = CONFIG.occupancy.interval_at(step["after"])
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
     assert len(kernels) == 24
     # Kernels of the occupancy update, and kernels with unused results.
@@ -47,5 +44,5 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(training, timed, meas
     assert kernels | others == {each.name for some in recorded for each in some}
 
 
-def test_all_parts_together_are_the_step(timed, measured):
-    assert sum(part["ms"].median for part in measured) == pytest.approx(timed[1]["ms"].median)
+def test_all_parts_together_are_the_step(step):
+    assert sum(part["ms"].median for part in step["parts"]) == pytest.approx(step["ms"].median)
