@@ -150,7 +150,8 @@ class View(SceneFlags):
     lan: bool = False
     """Accept connections from other devices in the local network, for example from a phone, and
     print the address as a QR code. The address contains a token that grants access."""
-    port: int | None = None  # Port of the server. [default: the first free port from 8888]
+    port: Annotated[int | None, Range(1, 65535)] = None
+    """Port of the server. [default: the first free port from 8888]"""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from nerfmac.app.run import is_run, read_scene
 from nerfmac.app.scenes import Scene, builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
 from nerfmac.app.viewer import INSTALL
-from nerfmac.common import InputError, checks, read_json, write_json
+from nerfmac.common import InputError, read_json, write_json
 
 NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the extra `notebook`.
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.
@@ -35,12 +35,11 @@ BUILTIN = "nerfmac.builtin_scene_path()"
 def main(arguments: View, passed: Sequence[str] = ()) -> int:
     """Show the viewer until the user presses Ctrl-C, or replace this process with JupyterLab.
     `passed` are the arguments for JupyterLab."""
-    checks.optional_number("--port", arguments.port, low=1, high=65535)
     if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
             f"{missing} not installed; the viewer requires the extra notebook: {INSTALL}"
         )
-    path, given = arguments.path and arguments.path.expanduser(), arguments.given()
+    path, given = arguments.path, arguments.given()
     is_trained = path is not None and (is_run(path) or is_snapshot(path))
     if is_trained:
         arguments.refuse(f"{path} is already trained")

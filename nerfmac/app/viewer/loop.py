@@ -108,10 +108,8 @@ class Loop:
 
     def _training_time(self, wanted: tuple[OpenPage, Kind] | None) -> float:
         """Return the time in seconds for which training may run before a page must be served."""
-        session, is_moving = (
-            self._session,
-            any(page.held > 0.0 for page in self._pages.values()),
-        )
+        session = self._session
+        is_moving = any(page.held > 0.0 for page in self._pages.values())
         if wanted is None:
             return SLICE[is_moving]
         page, kind = wanted
