@@ -19,7 +19,7 @@ from nerfmac.rendering.metrics import (
     squared_error,
 )
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.rendering.surface_metrics import depth_error, relative_errors
+from nerfmac.rendering.surface_metrics import depth_errors, relative_errors
 
 
 class ViewQuality(NamedTuple):
@@ -123,8 +123,8 @@ class _QueuedQuality(NamedTuple):
         if math.isnan(psnr):
             confirm()  # If the GPU has failed, this raises the error that explains the NaN.
             raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
-        depth = depth_error(self.depth_errors) or (None, None)
-        view = ViewQuality(self.name, psnr, ssim, corrected, *depth)
+        depth = None if self.depth_errors is None else depth_errors(self.depth_errors)
+        view = ViewQuality(self.name, psnr, ssim, corrected, *(depth[:2] if depth else ()))
         return view, Compared(*map(to_numpy, self.images)) if with_images else None
 
 

@@ -29,7 +29,7 @@ CEILINGS = {
     "ops": 1979,
     "fields": 384,
     "sampling": 376,
-    "rendering": 766,
+    "rendering": 756,
     "refine": 371,
     "training": 1302,
     "scenes": 3696,
@@ -37,7 +37,7 @@ CEILINGS = {
     "datasets": 249,
     "capture": 2388,
     "inspection": 771,
-    "run": 1395,
+    "run": 1391,
     "snapshots": 420,
     "video": 700,
     "export": 1292,
@@ -50,7 +50,7 @@ CEILINGS = {
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_241
+MOST_TEST_LINES = 29_237
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),

@@ -287,7 +287,7 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
     chosen = chosen[:: max(-(-len(chosen) // MAX_RAYS), 1)]
     pixel = mx.array(tracks.pixel[chosen], mx.float32)
     rays = rays_through(cameras, mx.array(tracks.view[chosen], mx.int32), pixel)
-    errors = depth_errors(depth_along(renderer, rays), distance[chosen])
+    errors = depth_errors(np.abs(depth_along(renderer, rays) / distance[chosen] - 1.0))
     if errors is None:
         return {}
     return {
