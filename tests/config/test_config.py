@@ -19,7 +19,7 @@ from nerfmac.config import (
     TrainConfig,
     override,
 )
-from nerfmac.config.presets import PRESETS, flattened, preset
+from nerfmac.config.presets import PRESETS, flattened, preset, vanilla
 from nerfmac.geometry import Bounds, Camera, Lens
 from nerfmac.training.resolve import SceneFacts, for_pace, resolve, settled
 
@@ -218,3 +218,10 @@ def test_a_resolved_configuration_has_no_automatic_setting_and_is_not_resolved_a
     assert resolve(ready, facts, views) == settled(ready, scene.bounds) == ready
     known = dict(flattened(settled(PRESETS["tiny"], scene.bounds).to_json()))
     assert None not in known.values()
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "auto"])
+def test_the_samples_of_vanilla_are_enough_for_its_rays(name):
+    config = vanilla(PRESETS[name])
+    coarse, fine = config.vanilla.coarse, config.vanilla.fine
+    assert config.train.rays * (2 * coarse + fine) <= config.march.max_samples

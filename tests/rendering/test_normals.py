@@ -6,9 +6,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.config.rendering import RenderOptions
 from nerfmac.rendering.color_map import INFERNO, TURBO, colored
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.surface_metrics import depth_errors
+from nerfmac.rendering.view_renderer import colors
 from tests.app.viewer.analytic import on_map
 
 POINTS = np.random.default_rng(2).uniform(0.1, 0.9, (200, 3))
@@ -92,3 +94,11 @@ def test_depth_errors_have_statistics_without_the_unknown_ones():
     assert errors.number == 100
     assert errors.within_3_percent == 0.6
     assert depth_errors([math.nan]) is None
+
+
+def test_the_smooth_step_of_a_depth_keeps_its_ends_and_its_middle():
+    options, opacity = RenderOptions(output="depth"), mx.ones(5)
+    nearness = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+    shown = colors(mx.array(4.0 - 4.0 * nearness), opacity, options, (0.0, 4.0), is_eased=True)
+    eased = mx.array([0.0, 0.103515625, 0.5, 0.896484375, 1.0])  # 6 s^5 - 15 s^4 + 10 s^3
+    assert np.array(shown) == pytest.approx(np.array(colored(eased, TURBO)), abs=1e-4)
