@@ -128,6 +128,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
         ("refine", {"poses": 1}, "refine.poses"),
+        ("vanilla", {"skip": 7}, "vanilla.skip"),
         ("train", {"depth": -1.0}, "train.depth"),
         ("train", {"steps": 1.5}, "train.steps"),
     ],

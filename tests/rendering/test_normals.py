@@ -1,17 +1,10 @@
-"""Normals of densities with known gradients, color maps, and metrics of surfaces."""
-
-import math
+"""Normals of densities with known gradients."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.config.rendering import RenderOptions
-from nerfmac.rendering.color_map import INFERNO, TURBO, colored
 from nerfmac.rendering.normals import normals
-from nerfmac.rendering.surface_metrics import depth_errors
-from nerfmac.rendering.view_renderer import colors
-from tests.app.viewer.analytic import on_map
 
 POINTS = np.random.default_rng(2).uniform(0.1, 0.9, (200, 3))
 TILT = np.array([0.48, -0.6, 0.64])
@@ -74,31 +67,3 @@ def test_nothing_farther_than_the_reach_is_looked_at():
     assert np.abs(found(density, flat, reach=0.019)).max() < 0.1
     aside = flat + [0, 0.005, 0]
     assert found(density, aside, reach=0.019) == pytest.approx(np.tile([0, -1, 0], (200, 1)))
-
-
-MAPS = {"turbo": TURBO, "inferno": INFERNO}
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_between_anchors_colors_change_evenly(name):
-    values = np.linspace(0.0, 1.0, 1001)
-    got = np.array(colored(mx.array(values, mx.float32), MAPS[name]))
-    assert got == pytest.approx(on_map(values, MAPS[name]), abs=1e-5)
-
-
-def test_depth_errors_have_statistics_without_the_unknown_ones():
-    planted = np.tile([0.01, 0.02, 0.03, 0.04, 0.5], 20)
-    errors = depth_errors([math.nan, *planted])
-    assert errors.median == pytest.approx(0.03)
-    assert errors.p90 == pytest.approx(0.5)
-    assert errors.number == 100
-    assert errors.within_3_percent == 0.6
-    assert depth_errors([math.nan]) is None
-
-
-def test_the_smooth_step_of_a_depth_keeps_its_ends_and_its_middle():
-    options, opacity = RenderOptions(output="depth"), mx.ones(5)
-    nearness = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    shown = colors(mx.array(4.0 - 4.0 * nearness), opacity, options, (0.0, 4.0), is_eased=True)
-    eased = mx.array([0.0, 0.103515625, 0.5, 0.896484375, 1.0])  # 6 s^5 - 15 s^4 + 10 s^3
-    assert np.array(shown) == pytest.approx(np.array(colored(eased, TURBO)), abs=1e-4)

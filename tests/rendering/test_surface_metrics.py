@@ -1,5 +1,6 @@
 """The depth error of a view compares rendered distances with measured distances."""
 
+import math
 from dataclasses import replace
 
 import mlx.core as mx
@@ -73,4 +74,17 @@ def test_the_mean_is_over_the_views_with_measured_depth():
     found = Evaluation(qualities, split="test", of=3)
     assert found.mean("depth_median") == pytest.approx(0.02)
     assert "depth error 2.00% (90th percentile 6.00%)" in repr(found)
-    assert "depth" not in repr(Evaluation(qualities[:1], split="test", of=3))
+    assert repr(found).startswith("Evaluation(3 test views: ")
+    fewer = repr(Evaluation(qualities[:1], split="test", of=3))
+    assert fewer.startswith("Evaluation(1 of 3 test views: ")
+    assert "depth" not in fewer
+
+
+def test_depth_errors_have_statistics_without_the_unknown_ones():
+    planted = np.tile([0.01, 0.02, 0.03, 0.04, 0.5], 20)
+    errors = depth_errors([math.nan, *planted])
+    assert errors.median == pytest.approx(0.03)
+    assert errors.p90 == pytest.approx(0.5)
+    assert errors.number == 100
+    assert errors.within_3_percent == 0.6
+    assert depth_errors([math.nan]) is None
