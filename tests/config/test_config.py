@@ -226,3 +226,8 @@ def test_the_samples_of_vanilla_are_enough_for_its_rays(name):
     config = vanilla(PRESETS[name])
     coarse, fine = config.vanilla.coarse, config.vanilla.fine
     assert config.train.rays * (2 * coarse + fine) <= config.march.max_samples
+
+
+def test_the_widest_networks_have_four_hidden_layers():
+    four = {"width": 128, "density_layers": 1, "color_layers": 3}
+    assert override(Config(), networks=four).networks.width == 128

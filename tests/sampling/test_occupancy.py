@@ -218,6 +218,7 @@ def test_cells_in_front_of_a_measured_surface_are_empty_during_the_warm_up():
     known = mx.broadcast_to(mx.array([1.25, 0.25]), (len(across), 2))  # the surface is at x = 0.75
     partly = mx.where(origin[:, 1:2] < 0.5, known, 0.0)
     state = sampler.with_depth(sampler.init([rays]), [(rays, known), (rays, partly)])
+    assert {name: values.shape for name, values in state.items()} == sampler.shapes
     x, y, _ = centers(sampler.geometry).T
     around = np.abs(x - 0.75) < SENSOR_REACH * 1.25
     clear = np.abs(np.abs(x - 0.75) - SENSOR_REACH * 1.25) > 1 / CELLS
