@@ -23,7 +23,7 @@ CEILINGS = {
     "version": 40,
     "common": 760,
     "config": 821,
-    "backend": 1468,
+    "backend": 1460,
     "geometry": 894,
     "ranks": 220,
     "ops": 1979,
