@@ -52,27 +52,20 @@ Progress = bool | Callable[[str, float], None]
 completed fraction. An exception of the function ends the export."""
 
 
-class Stage:
-    """Context manager for a stage of `total` steps of an export."""
+class Stage(tqdm):
+    """Progress bar of a stage of `total` steps of an export, as a context manager."""
 
     def __init__(self, total: int, name: str, unit: str, progress: Progress) -> None:
-        self._total, self._done, self._name = total, 0, name
-        self._report = progress if callable(progress) else None
-        self._bar = tqdm(total=total, desc=name, unit=unit, disable=progress is not True)
-
-    def __enter__(self) -> Stage:
+        super().__init__(total=total, desc=name, unit=unit, disable=progress is not True)
+        self._name, self._done, self._progress = name, 0, progress
         self.update(0)
-        return self
 
-    def update(self, steps: int = 1) -> None:
-        """Record completed steps."""
-        self._done += steps
-        self._bar.update(steps)
-        if self._report is not None:
-            self._report(self._name, self._done / max(self._total, 1))
-
-    def __exit__(self, *_error: object) -> None:
-        self._bar.close()
+    def update(self, n: int = 1) -> None:
+        """Record `n` completed steps."""
+        super().update(n)
+        self._done += n
+        if callable(self._progress):
+            self._progress(self._name, self._done / max(self.total, 1))
 
 
 class OccupiedCells:
