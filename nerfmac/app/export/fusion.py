@@ -81,8 +81,8 @@ class DepthView:
         column, row = pixel[is_inside].astype(int).T
         distance = np.full(len(position), np.nan, np.float32)
         weight = np.zeros(len(position), np.float32)
-        from_camera = np.linalg.norm(position[is_inside] - pose[:, 3], axis=1)
-        distance[is_inside] = self.depth[row, column] - from_camera
+        x, y, z = ((position - pose[:, 3]) @ pose[:, :3])[is_inside].T
+        distance[is_inside] = self.depth[row, column] - np.sqrt(x * x + y * y + z * z)
         weight[is_inside] = self.weight[row, column]
         return distance, weight
 
