@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from nerfmac import CameraPath, Config, Keyframe, Scene
+from nerfmac.app.paths.camera_path import read_path
 from nerfmac.app.paths.curve import matrices
-from nerfmac.app.paths.formats import read_path
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.placement import rotation_of
 from nerfmac.app.scenes.readers.json_frames import file_of

@@ -62,9 +62,9 @@ def main(stage: str, folder: Path) -> None:
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
     if stage == "similar":  # Only this stage imports the package, which takes a second.
-        from nerfmac.app.capture.similarity import compare
+        from nerfmac.app.capture.pairs import write_similarity
 
-        return compare(pycolmap, folder, names)
+        return write_similarity(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,

@@ -13,7 +13,7 @@ from shlex import quote
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.findings import RefusedError
+from nerfmac.app.capture.findings import RECORD, RefusedError
 from nerfmac.app.capture.video import is_video
 from nerfmac.app.scenes.depth_images import is_depth_map
 from nerfmac.app.scenes.image_search import OTHER_FOLDERS
@@ -23,7 +23,7 @@ from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common import InputError, counted, log, name_key, walk
 
-RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
+RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], RECORD, "checkpoint.safetensors")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
 SYSTEM = (".", "@", "__")
 """First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""

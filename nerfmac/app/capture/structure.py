@@ -2,9 +2,13 @@
 resumed."""
 
 import shutil
+import subprocess
+import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from itertools import combinations, groupby
 from operator import attrgetter
@@ -13,17 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.app.capture import focal, pairs
+from nerfmac.app.capture import colmap_process, focal, pairs
 from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.stages import run_stage
 from nerfmac.app.capture.two_views import MATCHES, CameraMap, Matches, Pair, read_matches
 from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common import appearing, duration, log, make_folder, read_json, write_json
+from nerfmac.common import InputError, appearing, duration, log, make_folder, read_json, write_json
 
 WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
@@ -38,6 +41,18 @@ AS_GOOD = 1.1
 ones, if the images do not determine the focal lengths."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
+FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
+"""Phrases in COLMAP's log that indicate a full disk."""
+ROOM = 2**20
+"""Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
+STEPS = {
+    "frames": "selecting frames",
+    "images": "writing images",
+    "features": "extracting features",
+    "matches": "matching",
+    "mapping": "estimating cameras",
+}
+"""Text of the progress bar of each stage, in order. The first stage exists only for videos."""
 
 
 Images = Sequence[CapturedImage]
@@ -78,7 +93,7 @@ class Solver:
         `bar(name, total)` creates a progress bar. The frames of a video are always in the order of
         capture, while the order of photos is deduced from their matches."""
         self.folder, self.images = folder, images
-        self._image_folder, self._bar, self._is_video = image_folder, bar, is_video
+        self._bar, self._is_video = bar, is_video
         self._names = [image.name for image in images]
         masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
@@ -88,6 +103,7 @@ class Solver:
             "lenses": _lenses(images),
             "focal_guess": focal.TYPICAL,
             "fewest": MIN_CAMERAS,
+            **{"only": [], "kept": None, "mapper": "incremental", "held": False},
         }
         self._trial: focal.Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
@@ -125,10 +141,8 @@ class Solver:
     def triangulated(self, cameras: CameraMap, shown: Mapping[str, str]) -> Path:
         """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
         `shown` contains the name of each image in the model."""
-        self._plan |= {"model": "points", "cameras": {}}
-        for name, camera in cameras.items():
-            self._plan["cameras"][name] = [shown[name], *to_colmap(camera)]
-        self.run("points", len(cameras))
+        known = {name: [shown[name], *to_colmap(camera)] for name, camera in cameras.items()}
+        self.run("points", len(cameras), model="points", cameras=known)
         return self.folder / "points"
 
     def _solve_auto(self) -> Structure:
@@ -155,14 +169,13 @@ class Solver:
             reason = f"sequential matching found {ordered.trusted} of {total} cameras"
         # The fallback uses another folder, because its matches must not affect a resumed sequential
         # mapping.
-        fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
+        fallback = copy(self)
+        fallback.folder = self.folder / "more"
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
             with appearing(fallback.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
         log.info("matching more pairs, because %s", reason or "sequential matching failed")
-        fallback._seconds_per_pair = self._seconds_per_pair
-        fallback._trial, fallback._is_mapping = self._trial, self._is_mapping
         other = fallback._solve_unordered("similar")
         self._trial = fallback._trial
         if is_walked and is_broken and not self._is_whole(other):
@@ -245,10 +258,10 @@ class Solver:
         return second if second.trusted >= first.trusted else first
 
     def _match(self, chosen: list[Pair]) -> None:
-        self._plan["pairs"] = chosen
         began = time.monotonic()
         # The steps never go back: matching after the first mapping is a part of the last step.
-        self.run("matches", len(chosen), "matching more images" if self._is_mapping else "")
+        shown = "matching more images" if self._is_mapping else ""
+        self.run("matches", len(chosen), shown, pairs=chosen)
         self._seconds_per_pair = (time.monotonic() - began) / max(len(chosen), 1)
         self.__dict__.pop("_matches", None)
 
@@ -299,11 +312,11 @@ class Solver:
             self._trial = self._try_guesses()
         lens = self._trial.lens if self._trial else None
         held = held or bool(self._trial and self._trial.doubt)
-        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
-        self._plan["held"] = held
+        plan = {"model": to, "lens": lens, "kept": kept, "mapper": mapper, "held": held}
         again = "with nearby cameras" if to == "sparse" and (self.folder / "first").is_dir() else ""
         again = "with known focal lengths" if held else again
-        self.run("mapping", len(self.images), again if kept is None else "with fewer matches")
+        again = again if kept is None else "with fewer matches"
+        self.run("mapping", len(self.images), again, **plan)
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
@@ -319,14 +332,12 @@ class Solver:
             return None
         trials: list[focal.Trial] = []
         for guess in focal.GUESSES:
-            self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
-            self._plan |= {"kept": None, "mapper": "incremental", "held": False}
-            self.run("mapping", len(names), f"focal length {guess}")
+            plan = {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
+            self.run("mapping", len(names), f"focal length {guess}", **plan)
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                found = {"error": summary["error"], "observations": summary["observations"]}
-                found["images"] = max(summary["models"])
-                trials.append(focal.Trial(guess, *summary["lens"], **found))
+                counts = [summary["error"], summary["observations"], max(summary["models"])]
+                trials.append(focal.Trial(guess, *[*summary["lens"], *counts]))
             if focal.is_settled(trials):
                 break
         if not trials:
@@ -346,11 +357,11 @@ class Solver:
             f"from clearly different positions: {advice(len(self.images), WALK, is_video=is_video)}"
         )
 
-    def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage in a separate process. `shown` is the label of its progress bar, by default
-        the stage name."""
+    def run(self, stage: str, total: int, shown: str = "", **plan: Any) -> None:
+        """Run a stage in a separate process, with additional keys of its plan. `shown` is the label
+        of its progress bar, by default the stage name."""
         self._is_mapping = self._is_mapping or stage == "mapping"
-        write_json(self.folder / "plan.json", self._plan)
+        write_json(self.folder / "plan.json", self._plan | plan)
         with self._bar(shown or stage, total) as bar:
             run_stage(stage, self.folder, bar)
 
@@ -367,3 +378,53 @@ def _lenses(images: Images) -> list[dict[str, Any]]:
         known = [length, width / 2, height / 2, 0, 0] if length else []
         lenses.append({"images": sorted(image.name for image in group), "parameters": known})
     return lenses
+
+
+def run_stage(stage: str, folder: Path, bar: Any) -> None:
+    """Run a stage in a separate process, and update a progress bar.
+
+    An interruption ends this process. If the stage is run again, it resumes from the stored
+    results. The message of an error contains the last line of COLMAP's log.
+    """
+    # The stage is executed as a file, because importing the package would take an additional
+    # second.
+    command = [sys.executable, "-P", colmap_process.__file__, stage, str(folder)]
+    log_path = folder / f"{stage}.log"
+    with log_path.open("w", encoding="utf-8") as messages:
+        # The stage runs in a separate process group, so that only this process receives Ctrl-C and
+        # ends the stage.
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
+        )
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.strip().isdigit():
+                    bar.update(int(line))
+            code = process.wait()
+        finally:
+            process.kill()
+            process.communicate()
+    if code != 0:
+        raise _failure(stage, log_path, code)
+
+
+def _failure(stage: str, log_path: Path, code: int) -> InputError:
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
+        last = [line.strip() for line in deque(lines, 40) if line.strip()]
+    has_room = shutil.disk_usage(log_path.parent).free > ROOM
+    if not has_room or any(message in line for message in FULL for line in last):
+        return InputError(
+            f"the disk of {log_path.parent} is full; free some space and run the command again"
+        )
+    reason = last[-1] if last else "no message"
+    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")
+
+
+def step_name(stage: str, *, of_video: bool) -> str:
+    """Return the progress label of a stage, such as "3 of 4: matching". Stages that are not in
+    `STEPS`, such as focal length trials, have the last number."""
+    names = list(STEPS)[0 if of_video else 1 :]
+    number = names.index(stage) + 1 if stage in names else len(names)
+    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"

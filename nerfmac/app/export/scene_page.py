@@ -27,7 +27,7 @@ from nerfmac.app.export.page_modules import joined_modules, source_of
 from nerfmac.app.export.pages import check_page, jpeg_url
 from nerfmac.app.export.progress import Progress, Stage
 from nerfmac.app.paths import View
-from nerfmac.app.paths.keyframe import vertical_fov
+from nerfmac.app.paths.camera_path import vertical_fov
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.orientation import project
 from nerfmac.backend.sources import kernels_folder

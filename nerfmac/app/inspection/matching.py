@@ -15,12 +15,10 @@ import numpy as np
 from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture.capture import need_pycolmap
+from nerfmac.app.capture.capture import copy_model, need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
-from nerfmac.app.capture.scene_files import copy_model
-from nerfmac.app.capture.stages import STEPS
-from nerfmac.app.capture.structure import Solver
+from nerfmac.app.capture.structure import STEPS, Solver
 from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import all_readings, errors_of, fitted_intrinsics, rays_of

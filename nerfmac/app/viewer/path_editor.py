@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.app.paths.keyframe import vertical_fov
+from nerfmac.app.paths.camera_path import DEFAULT_SECONDS, vertical_fov
 from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video

@@ -10,7 +10,7 @@ from PIL import Image
 from pose_differences import differences
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.capture.stages import run_stage
+from nerfmac.app.capture.structure import run_stage
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.corner import LENS, cameras, seen

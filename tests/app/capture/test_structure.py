@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import pairs, similarity
+from nerfmac.app.capture import pairs
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -170,7 +170,7 @@ def test_images_with_the_same_features_are_the_most_similar(tmp_path):
     )
     pycolmap = SimpleNamespace(Database=SimpleNamespace(open=lambda _: nullcontext(database)))
     names = SimpleNamespace(given=lambda name: f"photo {name}")
-    similarity.compare(pycolmap, tmp_path, names)
+    pairs.write_similarity(pycolmap, tmp_path, names)
     with np.load(tmp_path / "similar.npz") as stored:
         found = stored["similarity"]
         assert stored["names"].tolist() == [f"photo {n}.jpg" for n in range(5)]
