@@ -1,4 +1,5 @@
-"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF.
+"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF, and
+of single frames to PNG and OpenEXR files.
 
 ffmpeg encodes frames one at a time in a separate process. The pixel format is 4:2:0, the only
 format that all players support, and requires an even width and height. The file specifies the color
@@ -28,9 +29,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from PIL import Image
 
 from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
+from nerfmac.app.scenes.images import opened
+from nerfmac.app.video.frames import FrameValues
 from nerfmac.common import InputError, appearing, checks, interval, log
+from nerfmac.config.rendering import RenderOptions
 
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
@@ -246,6 +251,53 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
         finally:
             process.kill()
             process.communicate()
+
+
+FAST = 1  # zlib compression level of frames that are stored until their video is complete.
+EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
+"""Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of
+channels."""
+
+
+def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
+    """Write a uint8 image (h, w, 3), or (h, w, 4) with alpha, with a zlib compression level."""
+    with appearing(path) as partial:
+        Image.fromarray(frame).save(partial, compress_level=effort)
+
+
+def read_png(path: Path) -> np.ndarray:
+    """Read an image that `save_png` has written."""
+    with opened(path, ("PNG",)) as image:
+        return np.asarray(image)
+
+
+def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
+    """Write the values of a frame to an OpenEXR file."""
+    values, opacity = frame.values, frame.opacity[..., None]
+    if options.output == "rgb":
+        values = _linear(values)
+        if options.background_color is None:
+            values = np.concatenate([values * opacity, opacity], axis=2)
+    height, width = values.shape[:2]
+    values = values.reshape(height, width, -1)
+    order, layout = EXR_LAYOUTS[values.shape[2]]
+    planes = values[..., order].transpose(2, 0, 1)
+    source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
+    codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
+    program = encoder("exr")
+    alpha = alpha_options(program) if values.shape[2] == 4 else ()
+    with appearing(path) as partial:
+        command = [program, "-y", "-v", "error", *source, *alpha, *codec, file_url(partial)]
+        done = subprocess.run(
+            command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
+        )
+        if done.returncode:
+            raise InputError(f"cannot write {path}; ffmpeg reports: {first_line(done.stderr)}")
+
+
+def _linear(values: np.ndarray) -> np.ndarray:
+    """Convert sRGB to linear light in host memory, as `geometry.color.srgb_to_linear`."""
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}  # stereo_mode in the box st3d.
