@@ -16,8 +16,13 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import axis_findings, camera_findings, lens_findings
-from nerfmac.app.inspection.depth import depth_report
-from nerfmac.app.inspection.images import image_findings, measure_images, shown_names, summed_up
+from nerfmac.app.inspection.images import (
+    depth_report,
+    image_findings,
+    measure_images,
+    shown_names,
+    summed_up,
+)
 from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image

@@ -15,13 +15,14 @@ import numpy as np
 from PIL import Image
 from tqdm.auto import tqdm
 
+from nerfmac.app.capture import two_views
 from nerfmac.app.capture.capture import copy_model, need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.structure import STEPS, Solver
 from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
-from nerfmac.app.inspection.pose_readings import all_readings, errors_of, fitted_intrinsics, rays_of
+from nerfmac.app.inspection.pose_readings import SURE, all_readings, fitted_intrinsics, sampled
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
@@ -158,8 +159,8 @@ def compare_poses(
     poses = np.stack([cameras[name].pose for name in lenses]).astype(np.float64)
     eyes = placement.to_file(poses[:, :, 3])  # The readings are those of the scene files.
     poses = np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
-    rays = rays_of(matches, lenses)
-    found = errors_of(rays, poses)[:, 0]
+    rays = two_views.rays_of(sampled(matches), lenses)
+    found = two_views.errors_of(rays, poses, sure=SURE)[:, 0]
     behind, error = float(np.isinf(found).mean()), float(np.median(found))
     shown = f"the median epipolar error is {error:.2f} pixels"
     if behind > MANY_BEHIND:
