@@ -147,12 +147,23 @@ def _encoder_for(path: Path, width: int, height: int, fps: float) -> tuple[str, 
 def _encodes(program: str, codec: str, *options: str) -> bool:
     """Return whether ffmpeg can encode two black frames, and log why it cannot."""
     width, height = map(int, options[options.index("-s") + 1].split("x"))
-    command, frames = [program, *options, "-f", "null", "-"], bytes(2 * 3 * width * height)
-    done = subprocess.run(command, input=frames, capture_output=True, check=False)
-    if done.returncode != 0:
-        cause = first_line(done.stderr) or f"exit code {done.returncode}"
+    cause = _fault([program, *options, "-f", "null", "-"], bytes(2 * 3 * width * height))
+    if cause:
         log.info("%s cannot encode %dx%d pixels (%s); using libx264", codec, width, height, cause)
-    return done.returncode == 0
+    return not cause
+
+
+def _fault(command: list[str], frames: bytes) -> str:
+    """Run ffmpeg with raw frames as input, and return why it failed, or "" if it did not."""
+    done = subprocess.run(command, input=frames, capture_output=True, check=False)
+    return _cause(done.returncode, done.stderr) if done.returncode else ""
+
+
+def _cause(code: int, log: bytes) -> str:
+    """Return the first line of ffmpeg's log, the cause of an error, without the component name, or
+    its exit code if the log is empty."""
+    lines = log.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+    return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def encoder(codec: str) -> str:
@@ -165,7 +176,7 @@ def encoder(codec: str) -> str:
     return program
 
 
-def alpha_options(program: str) -> tuple[str, ...]:
+def _alpha_options(program: str) -> tuple[str, ...]:
     """Return the ffmpeg options for images with premultiplied alpha. By default, newer versions of
     ffmpeg, such as 9.0, multiply the colors of EXR files by alpha. Older versions, such as 7.0, do
     not multiply the colors and do not have the option."""
@@ -174,16 +185,10 @@ def alpha_options(program: str) -> tuple[str, ...]:
     return "-vf", "setparams=alpha_mode=premultiplied"
 
 
-def file_url(path: Path) -> str:
+def _file_url(path: Path) -> str:
     """Return a path with the prefix `file:`. Without it, ffmpeg interprets a colon as the
     end of a protocol and a leading minus as an option."""
     return f"file:{path}"
-
-
-def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, the cause of an error, without the component name."""
-    lines = log.decode(errors="replace").strip().splitlines() or [""]
-    return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
@@ -220,7 +225,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     complete. An exception stops ffmpeg."""
     program, codec = _encoder_for(path, width, height, fps)
     options = _options(path.suffix.lower(), codec, width, height, fps)
-    command = [program, *options, file_url(path)]
+    command = [program, *options, _file_url(path)]
     with tempfile.TemporaryFile() as log:
         # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
         # stops ffmpeg.
@@ -240,8 +245,8 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             process.communicate()
             if process.returncode != 0:
                 log.seek(0)
-                cause = first_line(log.read()) or f"exit code {process.returncode}"
                 _failed.add(codec)
+                cause = _cause(process.returncode, log.read())
                 message = f"cannot write the video; ffmpeg reports: {cause}"
                 raise (HardwareError if codec in HARDWARE.values() else InputError)(message)
 
@@ -285,14 +290,11 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
     source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
     codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
     program = encoder("exr")
-    alpha = alpha_options(program) if values.shape[2] == 4 else ()
+    alpha = _alpha_options(program) if values.shape[2] == 4 else ()
     with appearing(path) as partial:
-        command = [program, "-y", "-v", "error", *source, *alpha, *codec, file_url(partial)]
-        done = subprocess.run(
-            command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
-        )
-        if done.returncode:
-            raise InputError(f"cannot write {path}; ffmpeg reports: {first_line(done.stderr)}")
+        command = [program, "-y", "-v", "error", *source, *alpha, *codec, _file_url(partial)]
+        if cause := _fault(command, planes.astype("<f4").tobytes()):
+            raise InputError(f"cannot write {path}; ffmpeg reports: {cause}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:

@@ -25,17 +25,6 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.video import encoding
-from nerfmac.app.video.encoding import (
-    FAST,
-    VIDEOS,
-    check_video,
-    encoder,
-    in_background,
-    read_png,
-    save_exr,
-    save_png,
-    write_video,
-)
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
 from nerfmac.common import (
@@ -102,14 +91,14 @@ def render_video(
     out, runs = user_path(out), [run] if isinstance(run, Run) else run
     options, video = options or RenderOptions(), video or VideoOptions()
     if video.format == "exr":
-        encoder("exr")  # Raises if ffmpeg cannot encode EXR files.
+        encoding.encoder("exr")  # Raises if ffmpeg cannot encode EXR files.
     frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
     if not frames:
         raise InputError(f"there are no frames to render to {out}; pass at least one camera")
-    is_video, fps = out.suffix.lower() in VIDEOS, video.fps or DEFAULT_FPS
+    is_video, fps = out.suffix.lower() in encoding.VIDEOS, video.fps or DEFAULT_FPS
     options = options.over(runs[0].scene.backdrop)
     if is_video:
-        check_video(out, fps)
+        encoding.check_video(out, fps)
         if options.background_color is None:
             raise InputError(
                 f"{out} is a video, which cannot be transparent; pass a folder for PNG or EXR "
@@ -134,7 +123,7 @@ def render_video(
 
     def write() -> None:
         with _images(out, joined, frames, record, video.overwrite, progress) as images:
-            write_video(out, images, fps, options.projection, options.stereo)
+            encoding.write_video(out, images, fps, options.projection, options.stereo)
 
     # Before a frame is rendered, a Mac's encoder is tried. It may still fail later, so the frames
     # are stored for the CPU's encoder.
@@ -189,7 +178,7 @@ def check_output(out: Path, video: VideoOptions) -> None:
             f"cannot write {out}: there is no permission to write in {out.absolute().parent}; "
             "choose another place with --out"
         )
-    if out.suffix.lower() in VIDEOS:
+    if out.suffix.lower() in encoding.VIDEOS:
         check_replaceable(out, overwrite=video.overwrite)
     elif out.is_file():
         raise InputError(f"{out} is a file; expected a video file or a folder")
@@ -234,12 +223,12 @@ def _write_files(
         number, frame = item
         path = frame_path(folder, number, form)
         if form == "png":
-            save_png(path, frame)
+            encoding.save_png(path, frame)
         else:
-            save_exr(path, joined.renderers[0].options, frame)
+            encoding.save_exr(path, joined.renderers[0].options, frame)
 
     rendering = _rendered(folder, joined, frames, numbers, progress, form)
-    with closing(rendering) as rendered, in_background(save) as submit:
+    with closing(rendering) as rendered, encoding.in_background(save) as submit:
         for item in zip(numbers, rendered, strict=True):
             submit(item)
 
@@ -321,9 +310,9 @@ def resumed_series(
         path = frame_path(folder, index, "png")
         if index in lacking:
             image = next(rendered)
-            save_png(path, image, FAST)
+            encoding.save_png(path, image, encoding.FAST)
         else:
-            image = read_png(path)
+            image = encoding.read_png(path)
         yield image
 
 
