@@ -240,6 +240,6 @@ def _depth(camera: Camera, positions: Float64Array) -> float:
 
 def _counts(camera: Camera, positions: Float64Array) -> npt.NDArray[np.intp]:
     """Return the number of points (GRID, GRID) in each cell of an image."""
-    position, is_inside = in_image(positions, camera.pose, camera.lens.tangents)
+    position, is_inside = in_image(positions, camera.pose.astype(np.float64), camera.lens.tangents)
     column, row = ((position[is_inside] + 1) * (GRID / 2)).astype(np.intp).T
     return np.bincount(GRID * row + column, minlength=GRID**2).reshape(GRID, GRID)

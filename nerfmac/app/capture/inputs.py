@@ -18,7 +18,6 @@ from PIL import Image
 from nerfmac.app.capture import video
 from nerfmac.app.capture.two_views import CapturedImage
 from nerfmac.app.scenes import images
-from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.common import InputError, appearing, log, make_folder, name_key
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
@@ -188,7 +187,8 @@ def _take_image(
     with images.opened(path) as image:
         focal, orientation = _focal_35mm(image), images.orientation_of(image)
         suffixes = PLAIN.get(image.format or "", ())
-        is_plain = suffixes and orientation == 1 and is_srgb(image) and max(image.size) <= longest
+        is_small = max(image.size) <= longest
+        is_plain = suffixes and orientation == 1 and images.is_srgb(image) and is_small
         # JPEG files that are much larger are decoded at half the size or less.
         image.draft(None, (LARGER * longest, LARGER * longest))
         image.load()  # Raises if the image is truncated.
@@ -199,7 +199,7 @@ def _take_image(
             with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
-            pixels = in_srgb(image, path)
+            pixels = images.in_srgb(image, path)
             name = f"{stem.as_posix()}{'.png' if pixels.mode == 'RGBA' else '.jpg'}"
             if orientation in images.UPRIGHT:
                 pixels = pixels.transpose(images.UPRIGHT[orientation])

@@ -17,8 +17,8 @@ import numpy as np
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import PosedImage
-from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
+from nerfmac.app.scenes.parsed_scene import RIGID_WITHIN, PosedImage, rigid
+from nerfmac.app.scenes.placement import UP, estimated_up, unit
 from nerfmac.app.scenes.readers.intrinsics import MATRICES, MISSPELLED, PERSPECTIVE, lens_of, warn
 from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, spelled
 from nerfmac.config.scenes import MAX_EXTENT
