@@ -24,7 +24,7 @@ from nerfmac.app.capture.video import report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
-from nerfmac.app.scenes.images import is_cut_out
+from nerfmac.app.scenes.images import are_cut_out
 from nerfmac.app.scenes.masks import masks_of, report_masks
 from nerfmac.app.scenes.placement import fit, leveling
 from nerfmac.app.scenes.ply_points import write_ply_points
@@ -57,10 +57,6 @@ MIN_REGISTERED = 1 / 3
 POINTS = "points.ply"
 SEEN_BY = 3  # Minimum number of images of a point in `points.ply`. Other points are often wrong.
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
-SLOWLY = (
-    "move the camera more slowly or take more images, let each image overlap the next one, walk "
-    "around instead of turning in place, and avoid bare walls, glass, and motion blur"
-)
 
 
 def captured(path: Path) -> Path:
@@ -288,22 +284,17 @@ class _Capture:
             with self.bar("frames", None) as counting:
                 return inputs.choose_frames(source.path, self.request["frames"], counting)
         paths = source.without_copies()
-        if len(paths) < MIN_IMAGES:
-            raise InputError(
-                f"{source.path} contains {len(paths)} image{'s'[: len(paths) > 1]}; at least three "
-                "overlapping images are required, preferably 30 or more from all sides"
-            )
+        _check_count(source.path, len(paths))
         return paths
 
     def images(self, chosen: Sequence[Any]) -> list[inputs.CapturedImage]:
         """Return the images of the capture, created from `chosen` if they do not exist. The option
         `focal_35mm` replaces the focal lengths from EXIF."""
         list_file = self.folder / WORK / IMAGES
-        if list_file.is_file():
-            images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
-        else:
+        if not list_file.is_file():
             images = self._new_images(chosen)
             write_json(list_file, [image._asdict() for image in images])
+        images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
         if focal := self.request["focal_35mm"]:
             images = [
                 image._replace(focal=inputs.focal_in_pixels(focal, image.width, image.height))
@@ -325,9 +316,7 @@ class _Capture:
                 masks = masks_of(chosen, path)
                 report_masks(masks, chosen, path)
                 images = inputs.take_images(list(chosen), to, longest, counting, masks)
-        if len(images) < MIN_IMAGES:
-            found = f"{path} contains {len(images)} usable images"
-            raise InputError(f"{found}; at least {MIN_IMAGES} are required")
+        _check_count(path, len(images))
         refuse_panoramas(path, [to / image.name for image in images])
         return images
 
@@ -338,8 +327,7 @@ class _Capture:
         missing = inputs.missing_images(self.folder / "images", [i.name for i in images], found)
         for finding in structure.verdict.findings:
             log.warning("%s", finding.line)
-        some = images[:: max(total // 3, 1)]
-        is_object = any(is_cut_out(self.folder / "images" / image.name) for image in some)
+        is_object = are_cut_out([self.folder / "images" / image.name for image in images])
         write_scene(self.folder, structure, is_object=is_object)
         # `missing_images` has reported the images without a camera.
         parsed = read_scene(self.folder)._replace(is_reported=True)
@@ -388,16 +376,15 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     )
     points = placement.to_scene(rows[:, :3]) - 0.5
     write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))
-    shared = _lens_values(lenses[images[0].camera]) if len(lenses) == 1 else {}
+    intrinsics = {number: _lens_values(lens) for number, lens in lenses.items()}
+    shared = intrinsics.pop(images[0].camera) if len(lenses) == 1 else {}
     frames = []
     for image, pose in zip(images, poses, strict=True):
-        frame_lens = {} if shared else _lens_values(lenses[image.camera])
+        position = placement.to_scene(pose[:, 3]) - 0.5
         matrix = np.eye(4)
-        matrix[:3, :3] = placement.rotation @ pose[:, :3]
-        matrix[:3, 3] = placement.to_scene(pose[:, 3]) - 0.5
-        frames.append(
-            {"file_path": f"images/{image.name}", **frame_lens, "transform_matrix": matrix.tolist()}
-        )
+        matrix[:3] = np.column_stack([placement.rotation @ pose[:, :3], position])
+        frame = {"file_path": f"images/{image.name}", **intrinsics.get(image.camera, {})}
+        frames.append({**frame, "transform_matrix": matrix.tolist()})
     values = {
         "camera_model": "OPENCV",
         **shared,
@@ -423,12 +410,20 @@ def _lens_values(lens: Lens) -> dict[str, Any]:
     return {"w": lens.width, "h": lens.height, **{key: getattr(lens, key) for key in LENS_KEYS}}
 
 
+def _check_count(source: Path, count: int) -> None:
+    if count < MIN_IMAGES:
+        raise InputError(
+            f"{source} contains {count} usable image{'s'[: count > 1]}; at least {MIN_IMAGES} "
+            "overlapping images are required, preferably 30 or more from all sides"
+        )
+
+
 def _check_structure(structure: Structure, total: int, is_video: bool, accept_poses: bool) -> None:
     """Raise `RefusedError` if the cameras of too few images were found, or if the verdict refuses
     the cameras and `accept_poses` is false."""
     registered = len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
-        what_to_do = inputs.advice(total, SLOWLY, is_video=is_video)
+        what_to_do = inputs.advice(total, is_video=is_video)
         raise RefusedError(f"only {registered} of {total} images could be registered: {what_to_do}")
     verdict = structure.verdict
     if verdict.is_refused and not accept_poses:

@@ -65,11 +65,13 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     return [number * opened.step for number in video.select_frames(frames, count)]
 
 
-def advice(count: int, otherwise: str, *, is_video: bool) -> str:
-    """Return what to do if the cameras of `count` images cannot be estimated: with fewer than
-    `FEW_IMAGES`, use more images, and otherwise the advice `otherwise`."""
+def advice(count: int, *, is_video: bool) -> str:
+    """Return what to do if the cameras of `count` images cannot be estimated."""
     if count >= FEW_IMAGES:
-        return otherwise
+        return (
+            "move the camera more slowly or take more images, let each image overlap the next one, "
+            "walk around instead of turning in place, and avoid bare walls, glass, and motion blur"
+        )
     if is_video:
         return (
             "this is too few images; record a video of at least 20 seconds while you walk around "

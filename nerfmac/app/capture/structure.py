@@ -28,7 +28,6 @@ from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common import InputError, appearing, duration, log, make_folder, read_json, write_json
 
-WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
@@ -354,7 +353,7 @@ class Solver:
         found, is_video = f"only {self._trial.images}" if self._trial else "no two", self._is_video
         return NoCamerasError(
             f"COLMAP found {found} of the {len(self.images)} images that show the same content "
-            f"from clearly different positions: {advice(len(self.images), WALK, is_video=is_video)}"
+            f"from clearly different positions: {advice(len(self.images), is_video=is_video)}"
         )
 
     def run(self, stage: str, total: int, shown: str = "", **plan: Any) -> None:

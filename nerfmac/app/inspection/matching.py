@@ -75,7 +75,12 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
             be written to the scene folder.
     """
     need_pycolmap()
-    target = _points_folder(scene) if keep_points else None
+    target = None
+    if keep_points:
+        if scene.path is None or scene.tracks is not None:
+            state = "is in memory" if scene.path is None else "has sparse points already"
+            raise InputError(f"cannot keep points: {scene.name} {state}; omit --keep-points")
+        target = (scene.path if scene.path.is_dir() else scene.path.parent) / MATCHED_POINTS
     frames = list(dict.fromkeys(frame for some in scene.splits.values() for frame in some))
     shown = dict(zip(frames, shown_names(scene, frames), strict=True))
     frames.sort(key=lambda frame: shown[frame])
@@ -93,14 +98,6 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
         count = len(read_model(target).points)
     facts.append(f"kept       {count} sparse points in {target}, which training will use")
     return facts, findings
-
-
-def _points_folder(scene: Scene) -> Path:
-    """Return the folder for the triangulated points of a scene."""
-    if scene.path is None or scene.tracks is not None:
-        state = "is in memory" if scene.path is None else "has sparse points already"
-        raise InputError(f"cannot keep points: {scene.name} {state}; omit --keep-points")
-    return (scene.path if scene.path.is_dir() else scene.path.parent) / MATCHED_POINTS
 
 
 def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solver:

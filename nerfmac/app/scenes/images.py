@@ -9,7 +9,7 @@ straight (not premultiplied).
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -147,12 +147,16 @@ def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:
     return abs(other[0] * size[1] - other[1] * size[0]) <= sum(size)
 
 
-def is_cut_out(path: Path) -> bool:
-    """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
-    with opened(path) as image:
-        if not has_alpha(image):
-            return False
-        return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
+def are_cut_out(paths: Sequence[Path]) -> bool:
+    """Decode the first, the middle, and the last image, and return whether the alpha of any pixel
+    is below OPAQUE, as of an object that is cut out. An alpha channel is not sufficient, because
+    some programs write opaque alpha to every image."""
+    for path in {*paths[:1], *paths[len(paths) // 2 :][:1], *paths[-1:]}:
+        with opened(path) as image:
+            alpha = image.convert("RGBA").getchannel("A") if has_alpha(image) else None
+            if alpha is not None and np.asarray(alpha).min() < OPAQUE:
+                return True
+    return False
 
 
 def decode(
