@@ -21,7 +21,7 @@ from nerfmac.app.capture import colmap_process, focal, pairs
 from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.two_views import MATCHES, CameraMap, Matches, Pair, read_matches
+from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_matches
 from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
@@ -266,7 +266,7 @@ class Solver:
 
     @cached_property
     def _matches(self) -> Matches:
-        return read_matches(self.folder / MATCHES)
+        return read_matches(self.folder / DATABASE, self._names)
 
     @property
     def _counts(self) -> pairs.Counts:

@@ -6,7 +6,10 @@ matches intersect, within a tolerance in pixels and in front of both cameras. Ma
 objects that look alike also have an epipolar geometry, so a pair alone does not prove poses wrong.
 """
 
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +26,7 @@ Matches = Mapping[Pair, Float32Array]
 image and x and y in the second image."""
 CameraMap = Mapping[str, Camera]
 """Cameras of images, by image name."""
-MATCHES = "matches.npz"
+MAX_IMAGES = 2**31 - 1  # Factor of an image ID in the IDs of pairs in COLMAP's database.
 TOLERANCE = 0.0025
 """Maximum error of a match, relative to the longer side of the image: 4 pixels of 1,600."""
 MIN_TOLERANCE = 1.5  # Minimum of this error in pixels, for small images.
@@ -58,12 +61,29 @@ class CapturedImage(NamedTuple):
         return Lens(self.width, self.height, focal, focal, self.width / 2, self.height / 2)
 
 
-def read_matches(path: Path) -> dict[Pair, Float32Array]:
-    """Read the file that the stage `matches` of `colmap_process` writes."""
-    with np.load(path, allow_pickle=False) as stored:
-        names, pairs, ends = stored["names"].tolist(), stored["pairs"], stored["ends"]
-        rows = np.split(stored["pixels"], ends[:-1]) if len(pairs) else []
-    return {(names[i], names[j]): some for (i, j), some in zip(pairs.tolist(), rows, strict=True)}
+def read_matches(path: Path, names: Sequence[str]) -> dict[Pair, Float32Array]:
+    """Read the verified matches in COLMAP's database, as in COLMAP's "Database Format". The number
+    of an image in its COLMAP name is its index in `names`."""
+    with closing(sqlite3.connect(path)) as database:
+        images = database.execute("SELECT image_id, name FROM images")
+        named = {image: names[int(name[:6])] for image, name in images}
+        features, found = (
+            {
+                number: np.frombuffer(content, kind).reshape(rows, columns)
+                for number, rows, columns, content in database.execute(
+                    f"SELECT rowid, rows, cols, data FROM {table} WHERE rows > 0"
+                )
+            }
+            for table, kind in (("keypoints", np.float32), ("two_view_geometries", np.uint32))
+        )
+    pixels = {named[image]: rows[:, :2].astype(np.float32) for image, rows in features.items()}
+    matches = {}
+    for pair, rows in found.items():
+        # The ID of a pair consists of the IDs of its images.
+        ends = zip((named[image] for image in divmod(pair, MAX_IMAGES)), rows.T, strict=True)
+        (one, first), (other, second) = sorted(ends, key=itemgetter(0))
+        matches[one, other] = np.hstack([pixels[one][first], pixels[other][second]])
+    return matches
 
 
 class Rays(NamedTuple):
