@@ -7,8 +7,6 @@ parent process. The stages are:
 
     features  Extracts SIFT features (Lowe 2004) of each image.
     matches   Matches the features of the image pairs in the plan.
-    similar   Compares the features of all images, without matching them. The similarity of all
-              pairs of images is written to `FOLDER/similar.npz`.
     mapping   Runs incremental mapping (Schönberger and Frahm 2016) or global mapping (Pan et al.
               2024). The model is written to the subfolder of `FOLDER` that the key `model` of the
               plan specifies.
@@ -60,10 +58,6 @@ def main(stage: str, folder: Path) -> None:
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
-    if stage == "similar":  # Only this stage imports the package, which takes a second.
-        from nerfmac.app.capture.pairs import write_similarity
-
-        return write_similarity(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,

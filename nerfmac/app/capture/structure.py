@@ -21,7 +21,7 @@ from nerfmac.app.capture import colmap_process, focal, pairs
 from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_matches
+from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_features, read_matches
 from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
@@ -233,9 +233,10 @@ class Solver:
             chosen = list(combinations(self._names, 2))
         else:
             shown = "comparing images" if self._is_mapping else "matches"
-            self.run("similar", len(self._names), shown)
-            with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
-                chosen = pairs.most_similar(stored["names"].tolist(), stored["similarity"])
+            features = read_features(self.folder / DATABASE, self._names)
+            with self._bar(shown, len(features)) as bar:
+                likeness = pairs.similarity([*features.values()], bar)
+            chosen = pairs.most_similar([*features], likeness)
         if self._seconds_per_pair is not None:
             about = duration(self._seconds_per_pair * len(chosen))
             log.info("matching up to %d pairs, which takes about %s", len(chosen), about)

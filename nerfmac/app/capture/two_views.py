@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
-from nerfmac.common import Float32Array, Float64Array, Int64Array
+from nerfmac.common import Float32Array, Float64Array, Int64Array, UInt8Array
 from nerfmac.geometry import Camera, Cameras, Lens, rays_through
 
 Pair = tuple[str, str]
@@ -61,29 +62,37 @@ class CapturedImage(NamedTuple):
         return Lens(self.width, self.height, focal, focal, self.width / 2, self.height / 2)
 
 
+def read_features(path: Path, names: Sequence[str]) -> dict[str, UInt8Array]:
+    """Read the descriptors (n, 128) of the features of each image from COLMAP's database."""
+    named, found = _stored(path, names, "descriptors", np.uint8)
+    none = np.zeros((0, 128), np.uint8)
+    return {name: found.get(image, none) for image, name in named.items()}
+
+
 def read_matches(path: Path, names: Sequence[str]) -> dict[Pair, Float32Array]:
-    """Read the verified matches in COLMAP's database, as in COLMAP's "Database Format". The number
-    of an image in its COLMAP name is its index in `names`."""
-    with closing(sqlite3.connect(path)) as database:
-        images = database.execute("SELECT image_id, name FROM images")
-        named = {image: names[int(name[:6])] for image, name in images}
-        features, found = (
-            {
-                number: np.frombuffer(content, kind).reshape(rows, columns)
-                for number, rows, columns, content in database.execute(
-                    f"SELECT rowid, rows, cols, data FROM {table} WHERE rows > 0"
-                )
-            }
-            for table, kind in (("keypoints", np.float32), ("two_view_geometries", np.uint32))
-        )
-    pixels = {named[image]: rows[:, :2].astype(np.float32) for image, rows in features.items()}
+    """Read the verified matches from COLMAP's database."""
+    named, positions = _stored(path, names, "keypoints", np.float32)
+    pixels = {named[image]: rows[:, :2] for image, rows in positions.items()}
     matches = {}
-    for pair, rows in found.items():
+    for pair, rows in _stored(path, names, "two_view_geometries", np.uint32)[1].items():
         # The ID of a pair consists of the IDs of its images.
         ends = zip((named[image] for image in divmod(pair, MAX_IMAGES)), rows.T, strict=True)
         (one, first), (other, second) = sorted(ends, key=itemgetter(0))
         matches[one, other] = np.hstack([pixels[one][first], pixels[other][second]])
     return matches
+
+
+def _stored(
+    path: Path, names: Sequence[str], table: str, kind: type[np.generic]
+) -> tuple[dict[int, str], dict[int, npt.NDArray[Any]]]:
+    """Return the names of the images in COLMAP's database, and the arrays in a table, both by ID
+    (COLMAP's "Database Format"). The number in a COLMAP name is the index in `names`."""
+    with closing(sqlite3.connect(path)) as database:
+        images = database.execute("SELECT image_id, name FROM images").fetchall()
+        query = f"SELECT rowid, rows, cols, data FROM {table} WHERE rows > 0"
+        found = database.execute(query).fetchall()
+    arrays = {n: np.frombuffer(data, kind).reshape(rows, cols) for n, rows, cols, data in found}
+    return {image: names[int(name[:6])] for image, name in images}, arrays
 
 
 class Rays(NamedTuple):
