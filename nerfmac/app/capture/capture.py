@@ -20,7 +20,7 @@ from nerfmac.app.capture import inputs
 from nerfmac.app.capture.findings import CONTRADICTIONS, RECORD, RefusedError
 from nerfmac.app.capture.source import Source, refuse_panoramas
 from nerfmac.app.capture.structure import Solver, Structure, step_name
-from nerfmac.app.capture.video import report_conversions
+from nerfmac.app.capture.video import open_video, report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
@@ -306,11 +306,12 @@ class _Capture:
         path, to, longest = self.source.path, self.folder / "images", self.request["longest_side"]
         make_folder(self.folder / WORK)
         make_folder(to)
-        if self.source.is_video:
-            report_conversions(path)
+        opened = open_video(path) if self.source.is_video else None
+        if opened:
+            report_conversions(opened)
         with self.bar("images", None) as counting:
-            if self.source.is_video:
-                images = inputs.take_frames(path, chosen, to, longest, counting)
+            if opened:
+                images = inputs.take_frames(opened, chosen, to, longest, counting)
             else:
                 self.source.report_unused(chosen)
                 masks = masks_of(chosen, path)

@@ -81,13 +81,13 @@ def advice(count: int, *, is_video: bool) -> str:
 
 
 def take_frames(
-    path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
+    opened: video.Video, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
     """Write frames of a video to an image folder. `numbers` is in ascending order, and `longest` is
     the maximum length of the longer side in pixels."""
     taken = []
     bar.reset(len(numbers))
-    for number, frame in zip(numbers, video.full_frames(path, numbers, longest), strict=False):
+    for number, frame in zip(numbers, video.full_frames(opened, numbers, longest), strict=False):
         name = f"frame_{number:06}.jpg"
         _save(Image.fromarray(frame), image_folder / name)
         taken.append(CapturedImage(name, frame.shape[1], frame.shape[0], 0.0))
