@@ -330,40 +330,31 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
         shutil.copyfileobj(video, marked)
 
 
-def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """Add boxes to the sample entry of an MP4 index (moov), and adjust sizes and chunk offsets."""
-    parents = _offsets(index, list(SAMPLE_ENTRY))
-    # The first inner box, avcC, is required for decoding. Optional boxes follow.
-    first = parents[-1] + SAMPLE_ENTRY["avc1"]
-    here = first + _header(index, first)[0]
-    changed = bytearray(index[:here] + boxes + index[here:])
-    for parent in parents:
-        struct.pack_into(">I", changed, parent, _header(index, parent)[0] + len(boxes))
-    for name, layout in CHUNK_OFFSETS.items():
-        for box in _offsets(changed, ["moov", "trak", "mdia", "minf", "stbl", name])[5:]:
-            (count,) = struct.unpack_from(">I", changed, box + 12)
-            offsets = struct.unpack_from(f">{count}{layout}", changed, box + 16)
-            moved = (offset + len(boxes) for offset in offsets)
-            struct.pack_into(f">{count}{layout}", changed, box + 16, *moved)
-    return bytes(changed)
+def _with_boxes(box: bytes, boxes: bytes) -> bytes:
+    """Add `boxes` to the sample entry in an MP4 box, such as the index (moov), and increase chunk
+    offsets by the length of `boxes`."""
+    kind = _header(box, 0)[1]
+    if kind in CHUNK_OFFSETS:
+        (count,) = struct.unpack_from(">I", box, 12)
+        layout = f">{count}{CHUNK_OFFSETS[kind]}"
+        moved = (offset + len(boxes) for offset in struct.unpack_from(layout, box, 16))
+        return box[:16] + struct.pack(layout, *moved)
+    if kind not in SAMPLE_ENTRY:
+        return box
+    at = SAMPLE_ENTRY[kind]
+    parts = [box[8:at]]
+    while at < len(box):
+        inner = box[at : at + _header(box, at)[0]]
+        parts.append(_with_boxes(inner, boxes))
+        at += len(inner)
+    if (
+        kind == "avc1"
+    ):  # The first inner box, avcC, is required for decoding. Optional boxes follow.
+        parts.insert(2, boxes)
+    return _box(kind, b"".join(parts))
 
 
-def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
-    """Return the offsets in bytes of nested boxes, outermost first, up to a missing box."""
-    offsets: list[int] = []
-    offset, end = 0, len(data)
-    for name in names:
-        while offset < end and _header(data, offset)[1] != name:
-            offset += _header(data, offset)[0]
-        if offset >= end:
-            break
-        offsets.append(offset)
-        end = offset + _header(data, offset)[0]
-        offset += SAMPLE_ENTRY.get(name, 8)
-    return offsets
-
-
-def _header(data: bytes | bytearray, offset: int) -> tuple[int, str]:
+def _header(data: bytes, offset: int) -> tuple[int, str]:
     """Return the size in bytes and the name of the box at `offset`."""
     size, name = struct.unpack_from(">I4s", data, offset)
     return size, name.decode("latin-1")
