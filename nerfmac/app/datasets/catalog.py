@@ -20,7 +20,7 @@ from pathlib import Path
 
 from nerfmac.common import InputError, read_as, read_fields
 
-WIDTH = 80  # Width of the listing in columns.
+WIDTH, LABEL = 80, 11  # Widths of the listing and of its labels in columns.
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,10 @@ class Collection:
             "authors": self.page,
         }
         for name, text in rows.items():
-            first, rest = f"  {name:9}", " " * 11
-            yield from textwrap.wrap(
-                text,
-                WIDTH,
-                initial_indent=first,
-                subsequent_indent=rest,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            width = WIDTH - LABEL
+            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+            yield f"  {name}".ljust(LABEL) + lines[0]
+            yield from (" " * LABEL + line for line in lines[1:])
 
 
 COLLECTIONS = tuple(

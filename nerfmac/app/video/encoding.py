@@ -347,9 +347,8 @@ def _with_boxes(box: bytes, boxes: bytes) -> bytes:
         inner = box[at : at + _header(box, at)[0]]
         parts.append(_with_boxes(inner, boxes))
         at += len(inner)
-    if (
-        kind == "avc1"
-    ):  # The first inner box, avcC, is required for decoding. Optional boxes follow.
+    if kind == "avc1":
+        # The first inner box, avcC, is required for decoding. Optional boxes follow.
         parts.insert(2, boxes)
     return _box(kind, b"".join(parts))
 
