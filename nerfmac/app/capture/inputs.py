@@ -255,14 +255,13 @@ def missing_images(folder: Path, names: Sequence[str], registered: Container[str
         return missing
     sharpness = {name: _sharpness(folder / name) for name in names}
     threshold = video.BLURRED * float(np.median(list(sharpness.values())))
-    blurred = [name for name in missing if sharpness[name] < threshold]
-    others = [name for name in missing if sharpness[name] >= threshold]
-    reasons = []
-    if blurred:
-        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
-    if others:
-        overlap = "with too little overlap with other images"
-        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    groups = {
+        "blurred": [name for name in missing if sharpness[name] < threshold],
+        "with too little overlap with other images": [
+            name for name in missing if sharpness[name] >= threshold
+        ],
+    }
+    reasons = [f"{len(some)} {why}, such as {some[0]}" for why, some in groups.items() if some]
     log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
     return missing
 

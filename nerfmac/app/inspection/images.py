@@ -5,10 +5,11 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
+from tqdm.auto import tqdm
 
 from nerfmac.app.capture.video import laplacian_variance
 from nerfmac.app.scenes import Frame, Scene, measured_depth
@@ -34,14 +35,11 @@ class ImageMeasures(NamedTuple):
     is_kept: bool = True  # Whether the mask does not exclude all pixels.
 
 
-def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure the sharpness of each frame's image, and update a tqdm progress bar."""
-    measures = []
+def measure_images(frames: Sequence[Frame], *, progress: bool) -> list[ImageMeasures]:
+    """Measure the sharpness of each frame's image."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for measured in pool.map(_measure, frames):
-            measures.append(measured)
-            bar.update()
-    return measures
+        measured = pool.map(_measure, frames)
+        return list(tqdm(measured, "images", len(frames), disable=not progress))
 
 
 def _measure(frame: Frame) -> ImageMeasures:

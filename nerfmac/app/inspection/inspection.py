@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import axis_findings, camera_findings, lens_findings
@@ -108,8 +107,7 @@ def inspect_scene(
     names = shown_names(scene, unique)
     for part in filter(None, scene.splits.values()):
         check_count([frame.camera for frame in part])
-    with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
-        measures = measure_images(unique, bar)
+    measures = measure_images(unique, progress=progress)
     kept = zip(names, (image.is_kept for image in measures), strict=True)
     cameras = [frame.camera for frame in unique]
     findings = [

@@ -33,6 +33,7 @@ from nerfmac.common import (
     duration,
     locked,
     log,
+    make_folder,
     read_json,
     user_path,
     write_json,
@@ -264,10 +265,7 @@ def begin_series(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None
     """Create a folder for a series with the record `made_by`, or resume the series in a folder."""
     record = folder / RECORD
     if not (resume and record.is_file()):
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
+        make_folder(folder)
         if any(folder.glob("frame_*.*")):
             raise InputError(
                 f"the folder {folder} already contains frames; choose another folder or remove them"
