@@ -55,18 +55,17 @@ def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
     normals."""
     placement = run.scene.placement
     renderer = ViewRenderer(run.model.trained(run.state), RenderOptions(output="normal"))
-    depths, truths, angles = [], [], []
+    errors, angles = [], []
     for camera in cameras:
         distance, normal = true_surface(camera, placement)
         seen = np.isfinite(distance)
         pixels = renderer.render(camera)
-        depths.append(np.array(pixels.depth)[seen])
-        truths.append(distance[seen])
+        errors.append(np.abs(np.array(pixels.depth)[seen] / distance[seen] - 1.0))
         angles.append(normal_angles(np.array(pixels.values)[seen], normal[seen]))
-    errors = depth_errors(np.concatenate(depths), np.concatenate(truths))
-    if errors is None:
+    found = depth_errors(np.concatenate(errors))
+    if found is None:
         raise SystemExit("no pixel shows an object")
-    return errors, float(np.median(np.concatenate(angles)))
+    return found, float(np.median(np.concatenate(angles)))
 
 
 def main() -> None:

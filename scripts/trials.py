@@ -161,7 +161,7 @@ def trained(trial: Trial) -> dict[str, Any]:
         "preset": run.config.preset,
         "options": trial.scene.options,
         "test_views": len(views),
-        "protocol": protocol(run, "test", trial.background, has_lpips=False),
+        "protocol": protocol(run, "test", trial.background),
     }
 
 

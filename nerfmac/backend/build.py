@@ -64,14 +64,14 @@ class Library(NamedTuple):
     """A shared library and the sources that it is compiled from."""
 
     stem: str  # beginning of the file name
-    sources: dict[str, str]  # source code, keyed by file name
+    sources: tuple[tuple[str, str], ...]  # name and source code of each file
     flags: tuple[str, ...] = ()  # compiler flags, in addition to the flags for all libraries
 
     def path(self) -> Path:
         """Return the path of the file in the cache."""
         parts = (
             *(compiler_version(), processor_features(), platform.platform(), sys.version),
-            *(*_FLAGS, *self.flags, *self.sources.values()),
+            *(*_FLAGS, *self.flags, *(text for _, text in self.sources)),
         )
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
         return cache_folder() / f"{self.stem}-{digest}.so"
@@ -82,7 +82,7 @@ class Library(NamedTuple):
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory() as scratch, appearing(path) as partial:
                 sources = []
-                for name, text in self.sources.items():
+                for name, text in self.sources:
                     sources.append(Path(scratch, name))
                     sources[-1].write_text(text)
                 command = [compiler(), *_FLAGS, *map(str, sources), *self.flags, "-o", str(partial)]

@@ -15,8 +15,6 @@ import mlx.core as mx
 from nerfmac.backend.build import BuildError, Library, shared_library, type_in_c
 from nerfmac.backend.extension import load_extension
 
-Template = Sequence[tuple[str, int | bool | mx.Dtype]]
-
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
 # The flag -ffast-math is not used, because it reorders all sums. Kernels allow reordering only
@@ -72,7 +70,7 @@ class CpuKernel:
         output_shapes: Sequence[Sequence[int]],
         output_dtypes: Sequence[mx.Dtype],
         grid: tuple[int, int, int],
-        template: Template = (),
+        template: Sequence[tuple[str, int]] = (),
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
@@ -81,7 +79,7 @@ class CpuKernel:
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         outputs: list[mx.array] = load_extension().launch(
             self.name,
-            _function(library.stem, *library.sources.values()),
+            _function(library),
             list(inputs),
             [list(shape) for shape in output_shapes],
             list(output_dtypes),
@@ -96,30 +94,25 @@ class CpuKernel:
         *,
         inputs: Sequence[mx.array],
         output_dtypes: Sequence[mx.Dtype],
-        template: Template = (),
+        template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Library:
         """Return the library that runs the kernel for the given call arguments."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
-        return _library(self.name, text)
+        return Library(self.name, ((f"{self.name}.cpp", text),), _FLAGS)
 
 
 def _program(
     names: tuple[str, ...],
     types: tuple[mx.Dtype, ...],
     inputs: int,
-    template: tuple[tuple[str, int | bool | mx.Dtype], ...],
+    template: tuple[tuple[str, int], ...],
     source: str,
     header: str,
 ) -> str:
-    lines = []
-    for key, value in template:
-        if isinstance(value, mx.Dtype):
-            lines.append(f"  using {key} = {_TYPES[value]};")
-        else:
-            lines.append(f"  constexpr int {key} = {int(value)};")
+    lines = [f"  constexpr int {key} = {int(value)};" for key, value in template]
     parameters, arguments = "", ""
     for i, (name, dtype) in enumerate(zip(names, types, strict=True)):
         kind = ("const " if i < inputs else "") + type_in_c(name, dtype, _TYPES, "on a CPU")
@@ -133,19 +126,15 @@ def _program(
     )
 
 
-def _library(name: str, text: str) -> Library:
-    return Library(name, {f"{name}.cpp": text}, _FLAGS)
-
-
 @cache
-def _function(name: str, text: str) -> int:
-    """Compile `text` to a shared library, which is never unloaded, and return the address of its
+def _function(library: Library) -> int:
+    """Compile and load a shared library, which is never unloaded, and return the address of its
     function."""
-    path = shared_library(_library(name, text))
+    path = shared_library(library)
     try:
-        library = ctypes.CDLL(str(path))
+        loaded = ctypes.CDLL(str(path))
     except OSError as error:
         raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
-    address = ctypes.cast(library.run, ctypes.c_void_p).value
+    address = ctypes.cast(loaded.run, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -33,12 +33,12 @@ def load_extension() -> ModuleType:
     """Return the extension module. On the first call, the module is built and loaded."""
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
-    sources = {
-        "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
-        "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
+    sources = (
+        ("extension.cpp", Path(__file__).with_name("extension.cpp").read_text()),
+        ("nanobind.cpp", (nanobind / "src" / "nb_combined.cpp").read_text()),
         # The digest in the library name depends on this comment, and so on the versions.
-        "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
-    }
+        ("versions.cpp", f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n"),
+    )
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
     try:
         module = _loaded(path)

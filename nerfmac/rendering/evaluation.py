@@ -19,7 +19,7 @@ from nerfmac.rendering.metrics import (
     squared_error,
 )
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.rendering.surface_metrics import depth_error, relative_errors
+from nerfmac.rendering.surface_metrics import depth_errors, relative_errors
 
 
 class ViewQuality(NamedTuple):
@@ -28,7 +28,6 @@ class ViewQuality(NamedTuple):
     name: str
     psnr: float  # In dB.
     ssim: float
-    lpips: float | None = None  # None if LPIPS was not measured.
     psnr_corrected: float = math.nan  # In dB, after `metrics.color_corrected`.
     depth_median: float | None = None  # Relative depth error, or None without measured depth.
     depth_p90: float | None = None  # 90th percentile of the relative depth error.
@@ -75,17 +74,11 @@ class Evaluation(list[ViewQuality]):
         """Mean SSIM of the views."""
         return self.mean("ssim")
 
-    @property
-    def lpips(self) -> float:
-        """Mean LPIPS of the views, or NaN if LPIPS was not measured."""
-        return self.mean("lpips")
-
     def __repr__(self) -> str:
-        perceptual = "" if math.isnan(self.lpips) else f", LPIPS {self.lpips:.4f}"
         depth = ""
         if not math.isnan(median := self.mean("depth_median")):
             depth = f", depth error {median:.2%} (90th percentile {self.mean('depth_p90'):.2%})"
-        figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{perceptual}{depth}"
+        figures = f"PSNR {self.psnr:.2f} dB, SSIM {self.ssim:.4f}{depth}"
         return f"Evaluation({measured(self, self.of, self.split)}: {figures})"
 
 
@@ -106,7 +99,6 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-Distance = Callable[[mx.array, mx.array], mx.array]  # Perceptual distance of two images (h, w, 3).
 """Callback that receives the metrics and images of each view."""
 
 
@@ -117,7 +109,6 @@ class _QueuedQuality(NamedTuple):
     error: Sums
     corrected_error: Sums
     similarity: Sums
-    lpips: mx.array | None
     unmasked: mx.array  # scalar, fraction of the pixels that are not masked
     depth_errors: mx.array | None  # from `relative_errors`
     images: tuple[mx.array, ...]  # as in `Compared`
@@ -129,12 +120,11 @@ class _QueuedQuality(NamedTuple):
             psnr = decibels(self.error.mean() / unmasked)
             corrected = decibels(self.corrected_error.mean() / unmasked)
             ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
-            lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
             confirm()  # If the GPU has failed, this raises the error that explains the NaN.
             raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
-        depth = depth_error(self.depth_errors) or (None, None)
-        view = ViewQuality(self.name, psnr, ssim, lpips, corrected, *depth)
+        depth = None if self.depth_errors is None else depth_errors(self.depth_errors)
+        view = ViewQuality(self.name, psnr, ssim, corrected, *(depth[:2] if depth else ()))
         return view, Compared(*map(to_numpy, self.images)) if with_images else None
 
 
@@ -146,12 +136,11 @@ def evaluate(
     *,
     limit: int | None = None,
     on_view: OnView | None = None,
-    lpips: Distance | None = None,
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos. Yield the metrics of each view.
 
-    PSNR and SSIM exclude masked pixels. For LPIPS, masked pixels are copied from the photo to the
-    rendering. Images are passed to `on_view` and are not stored.
+    PSNR and SSIM exclude masked pixels. Images are passed to `on_view` and are not stored. Their
+    masked pixels are those of the photo.
 
     With `limit`, at most this number of views is compared. For the same split and limit, they are
     always the same views, evenly spaced in the split, and a larger limit adds views to them.
@@ -170,7 +159,7 @@ def evaluate(
         previous: _QueuedQuality | None = None
         for index in order[done:]:
             with interval("begin a view", view=views.names[index]):
-                comparison = _compare(renderer, views, index, (background, blend), lpips)
+                comparison = _compare(renderer, views, index, (background, blend))
             if previous:  # the device already renders the next view while the host waits here
                 yield previous.outcome(with_images=on_view is not None)
             previous = comparison
@@ -184,7 +173,7 @@ def evaluate(
 
 
 def _compare(
-    renderer: Renderer, views: Views, index: int, light: tuple[str, str], lpips: Distance | None
+    renderer: Renderer, views: Views, index: int, light: tuple[str, str]
 ) -> _QueuedQuality:
     """Start to render a view and to compare it with the photo."""
     background, blend = light
@@ -202,9 +191,6 @@ def _compare(
         )
     error, alike = squared_error(rendered, target), similarity(rendered, target)
     corrected_error = squared_error(corrected, target)
-    distance = lpips(rendered, target) if lpips else None
-    if distance is not None:
-        mx.async_eval(distance)
     images = (
         target,
         rendered,
@@ -212,7 +198,7 @@ def _compare(
     )
     depths = relative_errors(views, index, images[-1])
     name, errors = views.names[index], (error, corrected_error, alike)
-    return _QueuedQuality(name, *errors, distance, unmasked, depths, images)
+    return _QueuedQuality(name, *errors, unmasked, depths, images)
 
 
 def spread(count: int) -> list[int]:

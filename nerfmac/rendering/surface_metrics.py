@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
+import numpy.typing as npt
 
-from nerfmac.common import Float64Array
 from nerfmac.geometry import Views
 from nerfmac.ops.sensor_depth import sensor_depth
 
@@ -30,24 +30,15 @@ class DepthErrors(NamedTuple):
     number: int
 
 
-def depth_errors(depth: Float64Array, distance: Float64Array) -> DepthErrors | None:
-    """Return statistics of |depth - distance| / distance, or None if the arrays are empty.
-
-    `depth` (n,) contains rendered distances from the camera, or 0 in empty space, and `distance`
-    (n,) the true distances in the same unit, greater than 0.
-    """
-    if not len(distance):
+def depth_errors(errors: npt.ArrayLike) -> DepthErrors | None:
+    """Return statistics of relative depth errors |rendered / true - 1|, or None if no error is
+    known. Errors that are NaN do not count."""
+    known = np.asarray(errors, np.float64).ravel()
+    known = known[~np.isnan(known)]
+    if not len(known):
         return None
-    error = np.abs(np.asarray(depth, np.float64) - distance) / distance
-    median, p90 = np.quantile(error, (0.5, 0.9))
-    return DepthErrors(float(median), float(p90), float((error <= 0.03).mean()), len(error))
-
-
-class DepthError(NamedTuple):
-    """Relative error of the rendered depth in one view, |rendered / measured - 1|."""
-
-    median: float
-    p90: float  # 90th percentile
+    median, p90 = np.quantile(known, (0.5, 0.9))
+    return DepthErrors(float(median), float(p90), float((known <= 0.03).mean()), len(known))
 
 
 def relative_errors(views: Views, index: int, depth: mx.array) -> mx.array | None:
@@ -72,15 +63,3 @@ def relative_errors(views: Views, index: int, depth: mx.array) -> mx.array | Non
         is_known = is_known & kept.reshape(-1)
     error = mx.where(is_known, mx.abs(depth.reshape(-1) / known[:, 0] - 1.0), mx.nan)
     return error.reshape(depth.shape)
-
-
-def depth_error(errors: mx.array | None) -> DepthError | None:
-    """Return the median and the 90th percentile of the result of `relative_errors`, or None if no
-    distance in the view is known."""
-    if errors is None:
-        return None
-    values = np.array(errors).ravel()
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return None
-    return DepthError(*(float(value) for value in np.quantile(values, (0.5, 0.9))))

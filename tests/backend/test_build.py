@@ -10,7 +10,7 @@ from nerfmac.backend import build, host
 from nerfmac.backend.build import BuildError, Library
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
-TOY = Library("toy", {"toy.cpp": SOURCE})
+TOY = Library("toy", (("toy.cpp", SOURCE),))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_whatever_changes_a_library_changes_its_name(cache, monkeypatch):
     changes = [
         {},
         {"stem": "other"},
-        {"sources": {"toy.cpp": SOURCE + " "}},
+        {"sources": (("toy.cpp", SOURCE + " "),)},
         {"flags": ("-O2",)},
         {"flags": ("-O", "2")},
         {"flags": ("-O1",)},
@@ -78,14 +78,14 @@ def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
         real(library, path)
 
     monkeypatch.setattr(Library, "compile", compile_together)
-    libraries = [Library(f"toy{i}", {"toy.cpp": SOURCE}) for i in range(3)]
+    libraries = [Library(f"toy{i}", (("toy.cpp", SOURCE),)) for i in range(3)]
     build.compile_together([*libraries, *libraries])
     assert sorted(cache.iterdir()) == sorted(each.path() for each in libraries)
     assert [answer(each.path()) for each in libraries] == [42] * 3
 
 
 def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
-    bad = Library("bad", {"bad.cpp": "no program"})
+    bad = Library("bad", (("bad.cpp", "no program"),))
     with pytest.raises(build.BuildError, match="bad-"):
         build.compile_together([bad, TOY])
     assert list(cache.iterdir()) == [TOY.path()]
@@ -93,7 +93,7 @@ def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(cache):
     with pytest.raises(build.BuildError, match=r"toy-\w+:\n(.*\n)*.*answered"):
-        build.shared_library(Library("toy", {"toy.cpp": SOURCE.replace("42", "answered")}))
+        build.shared_library(Library("toy", (("toy.cpp", SOURCE.replace("42", "answered")),)))
     assert list(cache.iterdir()) == []
 
 

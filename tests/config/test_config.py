@@ -19,7 +19,7 @@ from nerfmac.config import (
     TrainConfig,
     override,
 )
-from nerfmac.config.presets import PRESETS, flattened, preset
+from nerfmac.config.presets import PRESETS, flattened, preset, vanilla
 from nerfmac.geometry import Bounds, Camera, Lens
 from nerfmac.training.resolve import SceneFacts, for_pace, resolve, settled
 
@@ -128,6 +128,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("train", {"blend": "gamma"}, "train.blend"),
         ("refine", {"pose_rate": 0.0}, "refine.pose_rate"),
         ("refine", {"poses": 1}, "refine.poses"),
+        ("vanilla", {"skip": 7}, "vanilla.skip"),
         ("train", {"depth": -1.0}, "train.depth"),
         ("train", {"steps": 1.5}, "train.steps"),
     ],
@@ -218,3 +219,15 @@ def test_a_resolved_configuration_has_no_automatic_setting_and_is_not_resolved_a
     assert resolve(ready, facts, views) == settled(ready, scene.bounds) == ready
     known = dict(flattened(settled(PRESETS["tiny"], scene.bounds).to_json()))
     assert None not in known.values()
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "auto"])
+def test_the_samples_of_vanilla_are_enough_for_its_rays(name):
+    config = vanilla(PRESETS[name])
+    coarse, fine = config.vanilla.coarse, config.vanilla.fine
+    assert config.train.rays * (2 * coarse + fine) <= config.march.max_samples
+
+
+def test_the_widest_networks_have_four_hidden_layers():
+    four = {"width": 128, "density_layers": 1, "color_layers": 3}
+    assert override(Config(), networks=four).networks.width == 128

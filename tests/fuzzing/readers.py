@@ -13,7 +13,6 @@ from PIL import Image
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, Training
 from nerfmac.app.run.folder import read_scene
-from nerfmac.app.run.perceptual import _read as read_weights
 from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.images import are_cut_out, decode, inspect
@@ -209,17 +208,6 @@ def _read_images(folder: Path) -> None:
         decode(path, 4, path.name, 2 if min(header.size) > 1 else 1)
 
 
-def _write_weights(folder: Path) -> None:
-    folder.mkdir()
-    mx.save_safetensors(str(folder / "w.safetensors"), {"a": mx.ones((2, 3)), "b": mx.zeros(4)})
-    np.savez(folder / "w.npz", a=np.ones((2, 3), np.float32))
-
-
-def _read_weights(folder: Path) -> None:
-    for file in sorted(folder.iterdir()):
-        mx.eval(read_weights(file))
-
-
 JSON = ("*.json",)
 READERS: dict[str, Reader] = {
     "transforms": Reader(_write_transforms, load_scene, JSON),
@@ -241,7 +229,6 @@ READERS: dict[str, Reader] = {
     "config": Reader(_write_config, _read_config, JSON),
     "record": Reader(_write_run, _read_record, ("run/scene.json", "run/scalars.jsonl")),
     "run": Reader(_write_run, _read_run, ("run/config.json", "run/*.safetensors")),
-    "weights": Reader(_write_weights, _read_weights, ("*",)),
     "snapshot": Reader(
         partial(_write_snapshot, ending=".msgpack"),
         partial(_read_snapshot, ending=".msgpack"),

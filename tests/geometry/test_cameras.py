@@ -225,3 +225,14 @@ def test_a_fisheye_beside_another_lens_keeps_its_kind():
     assert [camera.lens.is_fisheye for camera in cameras] == [False, True]
     assert not Cameras.stack([Camera(plain, np.eye(3, 4))]).is_distorted
     assert round_.scaled(10, 5).is_fisheye
+
+
+def test_a_reduced_lens_has_whole_blocks_of_pixels():
+    lens = Lens(41, 30, 35.0, 33.0, 18.0, 16.5, k1=0.1).reduced(4)
+    assert lens == Lens(10, 7, 8.75, 8.25, 4.5, 4.125, k1=0.1)
+
+
+def test_the_resolution_at_the_center_is_the_median_of_the_views():
+    eyes = [(0.5, 0.5, 0.5 + away) for away in (0.5, 2.0, 5.0)]
+    cameras = [Camera.look_at(eye, (0.5, 0.5, 0.5), (0, 1, 0), PLAIN) for eye in eyes]
+    assert Cameras.stack(cameras).pixels_per_unit() == pytest.approx(PLAIN.fl_x / 2.0)

@@ -1,9 +1,10 @@
 """Depth images of sensors: distances along rays, and pixels at the edges of objects."""
 
 import numpy as np
+import pytest
 
 from nerfmac import Lens
-from nerfmac.geometry import along_rays, trusted
+from nerfmac.geometry import DepthMaps, along_rays, trusted
 
 LENS = Lens(width=80, height=60, fl_x=40.0, fl_y=30.0, cx=40.0, cy=30.0)
 
@@ -31,3 +32,9 @@ def test_pixels_at_a_step_of_depth_are_unknown_and_those_of_slanted_planes_are_n
     hole = plane.copy()
     hole[4, 5] = 0.0
     assert np.argwhere(trusted(hole, sure)[0] == 0.0).tolist() == [[4, 5]]
+
+
+def test_known_distances_are_scaled_and_shifted_and_stay_positive():
+    distance = np.array([[2.0, 0.5], [0.0, 0.1]], np.float32)
+    maps = DepthMaps.stack([(distance, (distance > 0).astype(np.float32))]).moved(2.0, -0.5)
+    assert np.array(maps.distances) == pytest.approx([3.5, 0.5, 0.0, 1e-3])

@@ -61,7 +61,8 @@ def test_training_images_keep_their_tracks_and_held_out_ones_have_none(tmp_path,
 
 
 def test_smaller_and_fewer_images_have_the_tracks_at_their_own_pixels(tmp_path):
-    folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
+    outside = {1: [*SHOWN[1], (WIDTH + 1.0, 3.0, 0), (3.0, -1.0, 1)]}
+    folder = write_colmap(tmp_path, COUNT, shown=SHOWN | outside)
     scene = load_scene(folder, split="none", downscale=2, max_images=6)
     assert_right(scene.tracks, scene.splits["train"], [0, 1, 3, 5, 6, 8])
 

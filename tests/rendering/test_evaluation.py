@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Composited, InputError, Lens, Renderer, Views
-from nerfmac.app.run.pace import REPETITIONS, TRIAL, seconds_per_pixel
+from nerfmac.app.run.headline import REPETITIONS, TRIAL, seconds_per_pixel
 from nerfmac.geometry import Camera, Cameras, camera_rays
 from nerfmac.rendering.evaluation import evaluate, spread
 from nerfmac.rendering.metrics import similarity

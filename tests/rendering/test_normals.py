@@ -1,13 +1,10 @@
-"""Normals of densities with known gradients, color maps, and metrics of surfaces."""
+"""Normals of densities with known gradients."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.rendering.color_map import INFERNO, TURBO, colored
 from nerfmac.rendering.normals import normals
-from nerfmac.rendering.surface_metrics import depth_errors
-from tests.app.viewer.analytic import on_map
 
 POINTS = np.random.default_rng(2).uniform(0.1, 0.9, (200, 3))
 TILT = np.array([0.48, -0.6, 0.64])
@@ -70,30 +67,3 @@ def test_nothing_farther_than_the_reach_is_looked_at():
     assert np.abs(found(density, flat, reach=0.019)).max() < 0.1
     aside = flat + [0, 0.005, 0]
     assert found(density, aside, reach=0.019) == pytest.approx(np.tile([0, -1, 0], (200, 1)))
-
-
-MAPS = {"turbo": TURBO, "inferno": INFERNO}
-
-
-@pytest.mark.parametrize("name", MAPS)
-def test_between_anchors_colors_change_evenly(name):
-    values = np.linspace(0.0, 1.0, 1001)
-    got = np.array(colored(mx.array(values, mx.float32), MAPS[name]))
-    assert got == pytest.approx(on_map(values, MAPS[name]), abs=1e-5)
-
-
-def test_depth_errors_are_relative_to_the_true_distance_and_have_no_sign():
-    distance = np.concatenate([np.full(50, 2.0), np.full(50, 40.0)])
-    planted = np.tile([-0.01, 0.02, 0.03, -0.04, 0.5], 20)
-    errors = depth_errors(distance * (1.0 + planted), distance)
-    assert errors.median == pytest.approx(0.03)
-    assert errors.p90 == pytest.approx(0.5)
-    assert errors.number == 100
-    assert depth_errors(distance * 1.0299, distance).within_3_percent == 1.0
-    assert depth_errors(distance * (1.0 + planted * 0.99), distance).within_3_percent == 0.6
-
-
-def test_a_pixel_in_which_nothing_was_seen_has_an_error_of_all_its_distance():
-    errors = depth_errors(np.array([0.0, 0.0, 3.0]), np.array([1.0, 7.0, 3.0]))
-    assert (errors.median, errors.within_3_percent) == (1.0, pytest.approx(1 / 3))
-    assert depth_errors(np.zeros(0), np.zeros(0)) is None

@@ -23,13 +23,13 @@ CEILINGS = {
     "version": 40,
     "common": 760,
     "config": 821,
-    "backend": 1468,
+    "backend": 1460,
     "geometry": 894,
     "ranks": 220,
     "ops": 1979,
     "fields": 384,
     "sampling": 376,
-    "rendering": 778,
+    "rendering": 756,
     "refine": 371,
     "training": 1302,
     "scenes": 3696,
@@ -37,20 +37,20 @@ CEILINGS = {
     "datasets": 249,
     "capture": 2388,
     "inspection": 771,
-    "run": 1484,
+    "run": 1391,
     "snapshots": 420,
     "video": 700,
-    "export": 1293,
+    "export": 1292,
     "viewer": 2226,
     "measure": 1459,
-    "cli": 1607,
+    "cli": 1602,
     "__init__": 19,
     "__main__": 3,
     "public": 85,
 }
 """Maximum number of code lines of each package, without docstrings and comments. A change that
 makes a package smaller lowers its ceiling, and a feature deletes what it replaces."""
-MOST_TEST_LINES = 29_362
+MOST_TEST_LINES = 29_305
 """Maximum number of code lines of the tests, which also may only fall."""
 LIBRARY = (
     ("version", "common", "config"),

@@ -4,11 +4,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.config import Config, MarchConfig, override
+from nerfmac.common.constants import SENSOR_REACH
+from nerfmac.config import PRESETS, Config, MarchConfig, override
 from nerfmac.config.sampling import NEAR
+from nerfmac.geometry import Rays
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
-from nerfmac.sampling.occupancy import march_geometry
+from nerfmac.sampling.occupancy import MarchingSampler, Occupancy, march_geometry
 from nerfmac.training.resolve import settled
 from tests.bricks import in_bricks
 from tests.sampling.grids import (
@@ -205,3 +207,21 @@ def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
     assert (small.cone, large.cone) == (0.0, 0.01)
     assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, NEAR)
     assert small.step == large.step == MarchConfig().step
+
+
+def test_cells_in_front_of_a_measured_surface_are_empty_during_the_warm_up():
+    config = settled(override(PRESETS["tiny"], march={"near": 0.0}), Bounds(1.0))
+    sampler = MarchingSampler(config.march, CONFIG, Bounds(1.0), lambda *_: None)
+    across = np.mgrid[0.01:0.99:40j, 0.01:0.99:40j].reshape(2, -1).T
+    origin = mx.array(np.insert(across, 0, -0.5, axis=1).astype(np.float32))
+    rays = Rays(origin, mx.broadcast_to(mx.array([1.0, 0.0, 0.0]), origin.shape))
+    known = mx.broadcast_to(mx.array([1.25, 0.25]), (len(across), 2))  # the surface is at x = 0.75
+    partly = mx.where(origin[:, 1:2] < 0.5, known, 0.0)
+    state = sampler.with_depth(sampler.init([rays]), [(rays, known), (rays, partly)])
+    assert {name: values.shape for name, values in state.items()} == sampler.shapes
+    x, y, _ = centers(sampler.geometry).T
+    around = np.abs(x - 0.75) < SENSOR_REACH * 1.25
+    clear = np.abs(np.abs(x - 0.75) - SENSOR_REACH * 1.25) > 1 / CELLS
+    occupied = bits_of(Occupancy(**state))
+    behind = (y > 0.5) & (x > 0.75)  # Only rays with an unknown depth reach these cells.
+    assert (occupied == (around | behind))[clear].all()

@@ -36,7 +36,7 @@ ELSEWHERE = {
     "slow_network.py": "scripts/bench_viewer.py",
     "soak.py": "tests/trust/test_signals.py",
     "still_life.py": "scripts/make_scene.py",
-    "still_life_surfaces.py": "tests/scripts/test_surfaces.py",
+    "still_life_surfaces.py": "tests/app/run/test_surfaces.py",
     "strip_notebooks.py": "tests/repository/test_notebooks.py",
     "trials.py": "scripts/judge.py",
 }

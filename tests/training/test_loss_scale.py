@@ -73,6 +73,12 @@ def test_the_scale_falls_until_gradients_fit_and_training_goes_on(scene):
     assert other.skipped_steps == 0
 
 
+def test_the_reported_loss_does_not_depend_on_the_scale(scene):
+    trainers = [trainer_for(scene, loss_scale=scale) for scale in (1.0, 4.0)]
+    (one,), (other,) = (each.train(initial(each), Goal(steps=1)) for each in trainers)
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+
+
 def test_a_skipped_step_is_reported_with_finite_figures(scene):
     trainer = trainer_for(scene)
     (first,) = trainer.train(initial(trainer), Goal(steps=1))

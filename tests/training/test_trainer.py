@@ -12,12 +12,12 @@ import pytest
 
 from nerfmac import DivergedError, Goal, Report, Trainer
 from nerfmac.backend import backend
-from nerfmac.config import override
+from nerfmac.config import RefineConfig, override
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Step
+from nerfmac.training.step import Step, is_camera_step
 from tests.scene_factory import CONFIG, initial, trainer_of
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -269,3 +269,9 @@ def test_rays_per_second_are_those_since_the_last_report(scene, monkeypatch):
         steps, passed = report.state.step - done, report.state.train_seconds - before
         assert report.rays_per_second * passed == pytest.approx(steps * report.state.rays, rel=0.5)
         done, before = report.state.step, report.state.train_seconds
+
+
+def test_cameras_move_in_every_eighth_step():
+    config = RefineConfig(poses=True)
+    assert [step for step in range(17) if is_camera_step(step, config)] == [0, 8, 16]
+    assert not is_camera_step(8, RefineConfig(exposures=True))

@@ -202,9 +202,6 @@ class Eval(RunFlags):
     """Also write the metrics and the evaluation protocol to this JSON file."""
     html: Annotated[Path | None, Written("FILE")] = None
     """Also write an HTML page with the photo, rendering, error, and depth of each view."""
-    lpips: Annotated[Path | None, Written("WEIGHTS")] = None
-    """Also compute LPIPS with the network weights in this .safetensors or .npz file.
-    docs/benchmarks.md describes how to create the file."""
 
 
 @dataclass(frozen=True)

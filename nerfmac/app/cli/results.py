@@ -6,7 +6,7 @@ from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import Eval, Export
 from nerfmac.app.export import KINDS, PagePath, check_kind, evaluate_to_page, kind_for, worst
 from nerfmac.app.export.shape_files import need_libraries
-from nerfmac.app.run import CONFIGURED, Lpips, Run, read_scene, surface_quality
+from nerfmac.app.run import CONFIGURED, Run, read_scene, surface_quality
 from nerfmac.app.run.outputs import mean_quality, protocol, quality, surface_summary
 from nerfmac.app.scenes import read_again
 from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
@@ -45,11 +45,10 @@ def _run_of(arguments: Eval, method: Method) -> Run:
 def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     """Evaluate the run, print the metrics, and return them as JSON values."""
     split, background = arguments.split, arguments.background
-    lpips = Lpips(arguments.lpips) if arguments.lpips else None
     if arguments.html:
-        views = evaluate_to_page(run, arguments.html, split, background, lpips=lpips)
+        views = evaluate_to_page(run, arguments.html, split, background)
     else:
-        views = run.evaluate(split, background, lpips=lpips)
+        views = run.evaluate(split, background)
     for view in views:
         print(_line(view))
     worst_views = worst(views)
@@ -69,9 +68,8 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
         **machine(),
         **quality(views, background=background),
         **surfaces,
-        f"lpips_{split}": mean.lpips,
         "worst": [view.name for view in worst_views],
-        "protocol": protocol(run, split, background, has_lpips=lpips is not None),
+        "protocol": protocol(run, split, background),
         "views": {
             view.name: {metric: getattr(view, metric) for metric in ViewQuality._fields[1:]}
             for view in views
@@ -80,9 +78,9 @@ def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
 
 
 def _line(view: ViewQuality) -> str:
-    end = "" if view.lpips is None else f"  LPIPS {view.lpips:.4f}"
+    end = ""
     if view.depth_median is not None and view.depth_p90 is not None:
-        end += f"  depth error {view.depth_median:.2%} (90th percentile {view.depth_p90:.2%})"
+        end = f"  depth error {view.depth_median:.2%} (90th percentile {view.depth_p90:.2%})"
     return f"{view.name:30} {view.psnr:6.2f} dB  SSIM {view.ssim:.4f}{end}"
 
 

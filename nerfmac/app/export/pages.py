@@ -19,7 +19,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.export.source import check_extension
-from nerfmac.app.run import Lpips, Run
+from nerfmac.app.run import Run
 from nerfmac.common import Float32Array, UInt8Array, appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality
@@ -58,7 +58,6 @@ def evaluate_to_page(
     background: str = "white",
     *,
     progress: bool = True,
-    lpips: Lpips | None = None,
 ) -> Evaluation:
     """Evaluate all views of a split and write an HTML page. The metrics are the same as in
     `Run.evaluate`.
@@ -72,7 +71,6 @@ def evaluate_to_page(
         split: Name of the split.
         background: `white` or `black`, the color behind renderings and transparent photos.
         progress: Whether to show a progress bar.
-        lpips: LPIPS metric with its network weights.
 
     Returns:
         Quality of each view, in the order of the split.
@@ -89,7 +87,7 @@ def evaluate_to_page(
         def add(view: ViewQuality, images: Compared) -> None:
             body.write(view_section(view, images, next(numbers)))
 
-        measured = run.evaluate(split, background, progress=progress, lpips=lpips, on_view=add)
+        measured = run.evaluate(split, background, progress=progress, on_view=add)
         with partial.open("w", encoding="utf-8") as file:
             file.write(HEAD.format(title=escape(f"{split} views of {run.name}")))
             file.write(_summary(run, measured, background))

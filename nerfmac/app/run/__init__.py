@@ -5,8 +5,6 @@ from nerfmac.app.run.coordinates import *
 from nerfmac.app.run.folder import *
 from nerfmac.app.run.headline import *
 from nerfmac.app.run.outputs import *
-from nerfmac.app.run.pace import *
-from nerfmac.app.run.perceptual import *
 from nerfmac.app.run.reporting import *
 from nerfmac.app.run.run import *
 from nerfmac.app.run.start import *

@@ -1,23 +1,34 @@
 """The quality of a run that nerfmac reports after training and in the viewer, always measured over
-the same test views."""
+the same test views, and the time that this measurement takes."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+import time
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from statistics import median
+from typing import Any, NamedTuple
 
+import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.run.pace import seconds_per_pixel
 from nerfmac.app.run.run import Run
 from nerfmac.backend import current_device
 from nerfmac.common import read_fields
 from nerfmac.config.rendering import BACKGROUNDS
+from nerfmac.geometry import Camera
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality, evaluate, spread
 
 CPU_PIXELS = 2**24
 """Maximum total number of pixels of the measured views on a CPU. A GPU measures all views."""
+TRIAL = 2**11
+"""Approximate number of pixels that the first trial renders, in total over all cameras."""
+TRIAL_SECONDS = 0.15
+"""Minimum duration in seconds of a reduced-size trial. Shorter trials measure launch overhead on a
+GPU instead of throughput."""
+REPETITIONS = 4
+"""Number of repetitions of the last trial. The median ignores interruptions by other programs."""
 # Words for the lowest PSNR in dB at which they apply, from the best to the worst.
 WORDS = {30.0: "very good", 25.0: "good", 20.0: "fair", float("-inf"): "poor"}
 
@@ -107,3 +118,29 @@ def seconds_to_measure(run: Run, number: int) -> float:
     return pixels * seconds_per_pixel(
         lambda camera: renderer.pixels(camera, white), [cameras[index] for index in chosen[:4]]
     )
+
+
+def seconds_per_pixel(render: Callable[[Camera], Any], cameras: Sequence[Camera]) -> float:
+    """Measure the rendering time in seconds per pixel by rendering smaller images from all cameras.
+
+    `render` returns the arrays of an image. All images use the first camera's lens, scaled to the
+    smaller size.
+    """
+    lens, pixels = cameras[0].lens, TRIAL
+    while True:
+        scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
+        small = lens.scaled(max(round(lens.width * scale), 1), max(round(lens.height * scale), 1))
+        trial = [Camera(small, camera.pose) for camera in cameras]
+        mx.eval(render(trial[0]))  # compiles
+        seconds = _seconds(render, trial)
+        if seconds >= TRIAL_SECONDS or scale == 1.0:
+            repeated = [seconds, *(_seconds(render, trial) for _ in range(REPETITIONS))]
+            return median(repeated) / (small.width * small.height * len(cameras))
+        pixels *= 4
+
+
+def _seconds(render: Callable[[Camera], Any], cameras: Sequence[Camera]) -> float:
+    start = time.perf_counter()
+    for camera in cameras:
+        mx.eval(render(camera))
+    return time.perf_counter() - start

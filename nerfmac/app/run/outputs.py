@@ -182,7 +182,7 @@ def quality(views: Evaluation, *, background: str) -> dict[str, Any]:
     evaluated, the means are None."""
     split, mean = views.split, mean_quality(views)._asdict()
     return {
-        **{f"{name}_{split}": mean[name] for name in mean if name not in ("name", "lpips")},
+        **{f"{name}_{split}": mean[name] for name in mean if name != "name"},
         f"{split}_views": len(views),
         f"{split}_views_in_scene": views.of,
         f"{split}_measured": measured(views, views.of, split),
@@ -221,7 +221,7 @@ def metrics(training: Training, views: Evaluation, *, wall_seconds: float) -> di
     }
 
 
-def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
+def protocol(run: Run, split: str, background: str) -> dict[str, Any]:
     """Describe an evaluation: the views, the background, and the definition of each metric. Metrics
     can be compared only if their evaluation protocols are equal. The image `size` is the size of
     the first view in pixels."""
@@ -240,9 +240,6 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         "depth": "relative errors at observations of every fifth sparse point, which training did "
         "not use; plane: fractions of pixels on the ground plane of the sparse points",
         "ssim": "mean of the SSIM of all views, Gaussian window 11x11, sigma 1.5, per sRGB channel",
-        "lpips": "mean of the LPIPS of all views, version 0.1 with AlexNet and the given weights"
-        if has_lpips
-        else "not computed, because it requires network weights, which nerfmac does not include",
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
     }
@@ -290,7 +287,7 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
     chosen = chosen[:: max(-(-len(chosen) // MAX_RAYS), 1)]
     pixel = mx.array(tracks.pixel[chosen], mx.float32)
     rays = rays_through(cameras, mx.array(tracks.view[chosen], mx.int32), pixel)
-    errors = depth_errors(depth_along(renderer, rays), distance[chosen])
+    errors = depth_errors(np.abs(depth_along(renderer, rays) / distance[chosen] - 1.0))
     if errors is None:
         return {}
     return {

@@ -21,7 +21,6 @@ from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
 from nerfmac.app.run.history import History, read_notes
-from nerfmac.app.run.perceptual import Lpips
 from nerfmac.app.run.refinements import refinement_report
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.scene import check_same
@@ -304,10 +303,9 @@ class Run:
         *,
         limit: int | None = None,
         progress: bool = True,
-        lpips: Lpips | None = None,
         on_view: OnView | None = None,
     ) -> Evaluation:
-        """Measure PSNR, SSIM, and optionally LPIPS of the views of a split.
+        """Measure PSNR and SSIM of the views of a split.
 
         Args:
             split: Name of the split, such as `train`, `val`, or `test`.
@@ -315,7 +313,6 @@ class Run:
             limit: Maximum number of views. If the split has more views, evenly spaced views are
                 evaluated, the same ones in every call. By default, all views are evaluated.
             progress: Whether to show a progress bar.
-            lpips: LPIPS metric with its network weights.
             on_view: Function that receives the metrics and the images of each view.
 
         Returns:
@@ -333,8 +330,8 @@ class Run:
         """
         checks.optional_number("limit", limit, low=1, whole=True)
         views, blend = self.views(split, progress=progress), self.config.train.blend
-        how: dict[str, Any] = {"limit": limit, "on_view": on_view, "lpips": lpips}
-        outcomes = evaluate(self.renderer, views, background, blend, **how)
+        light = background, blend
+        outcomes = evaluate(self.renderer, views, *light, limit=limit, on_view=on_view)
         total = min(len(views.names), limit or len(views.names))
         bar = tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view")
         ordered = sorted(bar, key=lambda view: views.names.index(view.name))

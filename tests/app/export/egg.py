@@ -30,7 +30,9 @@ class Egg(Known):
 
     def __call__(self, parameters, samples, rays):
         density = self.density_at(parameters, samples.position)
-        return FieldOutput(density, color_of(samples.position, mx))
+        # The color is that of the position, computed from everything that the field receives.
+        origin, direction = rays.origin[samples.ray], rays.direction[samples.ray]
+        return FieldOutput(density, color_of(origin + samples.distance[:, None] * direction, mx))
 
 
 def size_of(position, library=np):

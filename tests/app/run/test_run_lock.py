@@ -161,3 +161,10 @@ def test_a_scene_of_another_format_has_nothing_applied(tmp_path, monkeypatch):
     flags = ("--path", path, "--frames", 3, "--fps", 2, "--size", "20x16")
     assert command_line("render", saved, *flags, "--device", "cpu", "--out", tmp_path / "out") == 0
     assert np.allclose(found[2].pose, run.scene.cameras("train")[2].pose, atol=1e-4)
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_is_replaced(scene, tmp_path):
+    for name in (".lock", "scene.json"):
+        (tmp_path / name).write_text("")
+    train(scene, config=CONFIG, goal=Goal(steps=1), out=tmp_path, **SETTINGS)
+    assert Run.load(tmp_path).state.step == 1

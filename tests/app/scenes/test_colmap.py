@@ -1,10 +1,12 @@
 """COLMAP models: both file formats, all supported lenses, image search, and missing files."""
 
+import struct
+
 import numpy as np
 import pytest
 
 from nerfmac import InputError, load_scene
-from tests.app.scenes.colmap_files import OPENCV, write_colmap
+from tests.app.scenes.colmap_files import MODELS, OPENCV, write_colmap
 from tests.app.scenes.projection import assert_same_pixels
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_unplaced
 
@@ -129,4 +131,14 @@ def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
 def test_a_lens_that_cannot_be_had_is_refused(tmp_path, model, parameters, complaint, binary):
     write_colmap(tmp_path, 2, model=model, parameters=parameters, binary=binary)
     with pytest.raises(InputError, match=complaint):
+        load_scene(tmp_path)
+
+
+def test_an_unknown_number_of_a_camera_model_is_refused(tmp_path):
+    write_colmap(tmp_path, 2)
+    file = tmp_path / "sparse/0/cameras.bin"
+    content = file.read_bytes()
+    file.write_bytes(content[:12] + struct.pack("<i", 99) + content[16:])
+    expected = rf"camera 100 has model number 99; expected 0 to {len(MODELS) - 1};"
+    with pytest.raises(InputError, match=expected):
         load_scene(tmp_path)

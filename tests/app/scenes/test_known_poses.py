@@ -9,6 +9,7 @@ import pytest
 from nerfmac import InputError, load_scene
 from nerfmac.app.capture import capture_scene, captured
 from nerfmac.app.scenes import holds_scene
+from nerfmac.app.scenes.readers.pose_files import pose_file
 from tests.app.scenes.scene_files import matrix, pixels, save
 
 COUNT = 5
@@ -115,3 +116,11 @@ def test_poses_that_are_not_read_are_named_before_a_capture(tmp_path, name):
         assert f"`nerfmac capture {folder} --estimate`" in text
     assert not holds_scene(folder)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("listed", [1, 2, 3, COUNT])
+def test_a_file_next_to_photos_matters_if_it_lists_more_than_half_of_them(tmp_path, listed):
+    folder = photos(tmp_path / "in")
+    lines = rows("#name,x,y,alt,heading,pitch,roll,f,px", "{},{},{},{},{},{},{},3,0").split("\n")
+    (tmp_path / "cams.csv").write_text("\n".join(lines[: listed + 1]))
+    assert (pose_file(folder) is not None) == (listed > COUNT / 2)

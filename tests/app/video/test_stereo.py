@@ -156,3 +156,13 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
     opaque = values_of(run, background=PURPLE).values
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
+
+
+def test_blurred_pixels_over_nothing_keep_their_color(run):
+    def seen(**shot):
+        return values_of(run, Camera(LENS.scaled(24, 18), FRONT.pose), background=None, **shot)
+
+    many, fine = seen(samples_per_pixel=32), seen(samples_per_pixel=1)
+    edge = (many.opacity > 0.2) & (many.opacity < 0.8) & (fine.opacity > 0.99)
+    assert edge.sum() > 3
+    assert np.abs(many.values[..., :3] - fine.values[..., :3])[edge].max() < 0.1

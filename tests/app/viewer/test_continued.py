@@ -97,3 +97,15 @@ def test_a_finished_run_does_not_become_worse(finished, way, monkeypatch):
     assert run.state.step > STEPS + 30
     assert used[-1][1] > 0.95, "it ends with the decayed rate"
     assert run.evaluate("test", progress=False).psnr > before - WORSE
+
+
+def test_continue_has_a_limit_if_the_rate_has_decayed(finished):
+    def limit(run):
+        page = Page(run)
+        page.session.start()
+        return page.session.training.goal.seconds
+
+    run = Run.load(finished)
+    seconds = run.state.train_seconds
+    assert limit(run) == pytest.approx(seconds + max(session.CONTINUED, seconds))
+    assert limit(Run.begin(run.images(), CONFIG, progress=False)) is None

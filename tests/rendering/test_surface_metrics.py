@@ -1,5 +1,6 @@
 """The depth error of a view compares rendered distances with measured distances."""
 
+import math
 from dataclasses import replace
 
 import mlx.core as mx
@@ -8,7 +9,7 @@ import pytest
 
 from nerfmac import Evaluation, Lens, ViewQuality, Views
 from nerfmac.geometry import Camera, Cameras, DepthMaps
-from nerfmac.rendering.surface_metrics import depth_error, relative_errors
+from nerfmac.rendering.surface_metrics import depth_errors, relative_errors
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -35,9 +36,9 @@ def test_errors_are_relative_and_unknown_pixels_do_not_count():
     assert np.isnan(errors).sum() == 9
     assert np.nanmax(errors[:4]) == 0.0
     np.testing.assert_allclose(errors[4:], 0.5)
-    assert depth_error(mx.array(errors)) == (0.0, 0.5)
+    assert depth_errors(errors)[:2] == (0.0, 0.5)
     wide = relative_errors(views(scale=4.0), 1, mx.array(depth))
-    assert depth_error(wide) == (0.75, 0.75)
+    assert depth_errors(wide)[:2] == (0.75, 0.75)
 
 
 def test_rows_are_compared_with_their_own_rows_of_the_map():
@@ -59,7 +60,7 @@ def test_masked_pixels_do_not_count():
 
 
 def test_a_view_without_known_depth_has_no_error():
-    assert depth_error(relative_errors(views(), 0, mx.ones((HEIGHT, WIDTH)))) is None
+    assert depth_errors(relative_errors(views(), 0, mx.ones((HEIGHT, WIDTH)))) is None
     without = replace(views(), depth=None)
     assert relative_errors(without, 1, mx.ones((HEIGHT, WIDTH))) is None
 
@@ -73,4 +74,17 @@ def test_the_mean_is_over_the_views_with_measured_depth():
     found = Evaluation(qualities, split="test", of=3)
     assert found.mean("depth_median") == pytest.approx(0.02)
     assert "depth error 2.00% (90th percentile 6.00%)" in repr(found)
-    assert "depth" not in repr(Evaluation(qualities[:1], split="test", of=3))
+    assert repr(found).startswith("Evaluation(3 test views: ")
+    fewer = repr(Evaluation(qualities[:1], split="test", of=3))
+    assert fewer.startswith("Evaluation(1 of 3 test views: ")
+    assert "depth" not in fewer
+
+
+def test_depth_errors_have_statistics_without_the_unknown_ones():
+    planted = np.tile([0.01, 0.02, 0.03, 0.04, 0.5], 20)
+    errors = depth_errors([math.nan, *planted])
+    assert errors.median == pytest.approx(0.03)
+    assert errors.p90 == pytest.approx(0.5)
+    assert errors.number == 100
+    assert errors.within_3_percent == 0.6
+    assert depth_errors([math.nan]) is None
