@@ -54,7 +54,7 @@ def _measure(frame: Frame) -> ImageMeasures:
 
 
 def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Report images that are blurred or equal to an earlier image."""
+    """Report images that are blurred, equal to an earlier image, or excluded by their masks."""
     median = float(np.median([image.sharpness for image in measures]))
     blurred = [
         f"{name} is blurred: {image.sharpness / median:.0%} of the median sharpness"
@@ -68,8 +68,14 @@ def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> l
         first = int(difference.argmin())
         if difference[first] < ALIKE:
             copies.append(f"{names[index]} is the same image as {names[first]}")
-    copies = summed_up(copies, "are the same as an earlier one")
-    return summed_up(blurred, "are blurred") + copies
+    kept = zip(names, (image.is_kept for image in measures), strict=True)
+    masked = [f"{name} is excluded by its mask" for name, is_kept in kept if not is_kept]
+    by_masks = "are excluded completely by their masks, in which black marks excluded pixels"
+    return [
+        *summed_up(blurred, "are blurred"),
+        *summed_up(copies, "are the same as an earlier one"),
+        *summed_up(masked, by_masks),
+    ]
 
 
 def depth_report(scene: Scene) -> tuple[list[str], list[str]]:
