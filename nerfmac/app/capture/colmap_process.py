@@ -18,7 +18,7 @@ since the previous number.
 
 COLMAP sees numbered names only, because the names of users do not fit its text formats: the pairs
 to match are lines of two names with a blank between them. The folder `FOLDER/numbered` contains
-links to the images and masks. Only `Names` knows both names.
+links to the images and masks. Only `Names` and `two_views.read_matches` know both names.
 """
 
 import json
