@@ -23,6 +23,7 @@ from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError,
 from nerfmac.app.capture.inputs import CapturedImage, advice
 from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_features, read_matches
 from nerfmac.app.capture.verdict import judge, turned
+from nerfmac.app.capture.video import child_process
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
@@ -390,22 +391,15 @@ def run_stage(stage: str, folder: Path, bar: Any) -> None:
     # second.
     command = [sys.executable, "-P", colmap_process.__file__, stage, str(folder)]
     log_path = folder / f"{stage}.log"
-    with log_path.open("w", encoding="utf-8") as messages:
-        # The stage runs in a separate process group, so that only this process receives Ctrl-C and
-        # ends the stage.
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
-        )
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if line.strip().isdigit():
-                    bar.update(int(line))
-            code = process.wait()
-        finally:
-            process.kill()
-            process.communicate()
+    pipe = subprocess.PIPE
+    with (
+        log_path.open("w", encoding="utf-8") as log_file,
+        child_process(command, stdin=pipe, stdout=pipe, stderr=log_file, text=True) as process,
+    ):
+        for line in process.stdout:
+            if line.strip().isdigit():
+                bar.update(int(line))
+        code = process.wait()
     if code != 0:
         raise _failure(stage, log_path, code)
 

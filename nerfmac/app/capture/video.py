@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -173,15 +173,11 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[UInt
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
-    count = 0
+    count, pipe = 0, subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
-        null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
-        # ends ffmpeg.
-        process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
-        stream = process.stdout
-        assert stream is not None
-        try:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": errors}
+        with child_process(command, **streams) as process:
+            stream = process.stdout
             while stream.readline():
                 width, height = map(int, stream.readline().split())
                 stream.readline()
@@ -192,12 +188,21 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[UInt
                 count += 1
                 yield np.frombuffer(content, np.uint8).reshape(shape)
             process.wait()
-        finally:
-            process.kill()
-            process.communicate()
         errors.seek(0)
         if not count:
             raise _unreadable(path, errors.read().decode(errors="replace"))
+
+
+@contextmanager
+def child_process(command: Sequence[str], **options: Any) -> Iterator[Any]:
+    """Context manager that starts a process, a `subprocess.Popen`, and ends it on exit. The process
+    has a group of its own, so that only this process receives Ctrl-C."""
+    process = subprocess.Popen(command, process_group=0, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def ffmpeg() -> str:

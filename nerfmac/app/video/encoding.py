@@ -31,7 +31,7 @@ from typing import TypeVar
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
+from nerfmac.app.capture.video import ask_ffmpeg, child_process, ffmpeg
 from nerfmac.app.scenes.images import opened
 from nerfmac.app.video.frames import FrameValues
 from nerfmac.common import InputError, appearing, checks, interval, log
@@ -226,18 +226,14 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     program, codec = _encoder_for(path, width, height, fps)
     options = _options(path.suffix.lower(), codec, width, height, fps)
     command = [program, *options, _file_url(path)]
-    with tempfile.TemporaryFile() as log:
-        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
-        # stops ffmpeg.
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0
-        )
-        pipe = process.stdin
-        assert pipe is not None
+    with (
+        tempfile.TemporaryFile() as log,
+        child_process(command, stdin=subprocess.PIPE, stdout=log, stderr=log) as process,
+    ):
 
         def send(frame: np.ndarray) -> None:
             with suppress(BrokenPipeError):
-                pipe.write(np.ascontiguousarray(frame).data)
+                process.stdin.write(np.ascontiguousarray(frame).data)
                 return
             finish()  # ffmpeg has stopped, and its exit code and log contain the cause.
 
@@ -250,12 +246,8 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
                 message = f"cannot write the video; ffmpeg reports: {cause}"
                 raise (HardwareError if codec in HARDWARE.values() else InputError)(message)
 
-        try:
-            yield send
-            finish()
-        finally:
-            process.kill()
-            process.communicate()
+        yield send
+        finish()
 
 
 FAST = 1  # zlib compression level of frames that are stored until their video is complete.
