@@ -179,7 +179,7 @@ def _compare(
     background, blend = light
     color = BACKGROUNDS[background]
     target = views.blended(index, color, blend)
-    pixels, opacity, depth = renderer.pixels(views.cameras[index], color)
+    pixels, opacity, depth, _ = renderer.pixels(views.cameras[index], color)
     rendered, unmasked = pixels.reshape(target.shape), mx.array(1.0)
     mask = views.kept_of(index)
     if mask is not None:

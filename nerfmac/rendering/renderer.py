@@ -176,7 +176,7 @@ class Renderer:
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
         width, height = camera.lens.width, camera.lens.height
-        seen = self._image_of(camera, background)
+        seen = self.pixels(camera, background)
         color, opacity, depth = map(to_numpy, seen[:3])
         extras = {name: to_numpy(values) for name, values in seen.extras.items()}
         confirm()
@@ -205,9 +205,7 @@ class Renderer:
         """
         return self._tracer(rays, width)
 
-    def pixels(
-        self, camera: Camera, background: tuple[float, float, float]
-    ) -> tuple[mx.array, mx.array, mx.array]:
+    def pixels(self, camera: Camera, background: tuple[float, float, float]) -> SeenImage:
         """Render all pixels of one camera on the device.
 
         Args:
@@ -215,11 +213,8 @@ class Renderer:
             background: sRGB color in [0, 1] behind the scene.
 
         Returns:
-            Color (pixels, 3), opacity (pixels,), and depth (pixels,), as in `Rendered`.
+            Pixels of the image on the device.
         """
-        return self._image_of(camera, background)[:3]
-
-    def _image_of(self, camera: Camera, background: tuple[float, float, float]) -> SeenImage:
         with unfused():
             rays = camera_rays(camera)
         return self.image(rays, camera.lens.width, background)
