@@ -15,7 +15,7 @@ from nerfmac.app.run import Run, Training
 from nerfmac.app.run.folder import read_scene
 from nerfmac.app.run.reporting import read_scalars
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.images import decode, inspect, is_cut_out
+from nerfmac.app.scenes.images import are_cut_out, decode, inspect
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
 from nerfmac.app.scenes.readers.transforms import read_studio_space
 from nerfmac.app.snapshots import load_snapshot
@@ -204,7 +204,7 @@ def _write_images(folder: Path, form: str) -> None:
 def _read_images(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         header = inspect(path)
-        is_cut_out(path)
+        are_cut_out([path])
         decode(path, 4, path.name, 2 if min(header.size) > 1 else 1)
 
 

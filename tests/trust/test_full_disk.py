@@ -77,7 +77,7 @@ def test_frames_that_do_not_fit_end_a_video(trained, tmp_path, capsys, form):
     words += ("--device", "cpu", "--out", out)
     with room_for(600):  # the record fits
         assert nerfmac(*words) == 2
-    assert f"cannot write {out / 'frame_00000'}.{form}" in told(capsys)
+    assert f"{out / 'frame_00000'}.{form}" in told(capsys)
     assert {path.name for path in out.iterdir()} == {"series.json"}
     assert nerfmac(*words, "--resume") == 0
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from nerfmac import Goal, resume, train
-from nerfmac.app.video.encoding import write_video
-from nerfmac.app.video.series import save_png
+from nerfmac.app.video.encoding import save_png, write_video
 from nerfmac.backend.build import Library
 from nerfmac.common.files import write_json
 from nerfmac.training.checkpoint import save_checkpoint

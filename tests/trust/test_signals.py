@@ -10,7 +10,7 @@ import soak
 
 from nerfmac import Goal, Run, train
 from nerfmac.app.capture import colmap_process
-from nerfmac.app.video.series import read_png
+from nerfmac.app.video.encoding import read_png
 from nerfmac.training.clock import Clock, note_continued
 from tests.scene_factory import CONFIG, FLAGS
 
@@ -31,13 +31,13 @@ from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 SLOW_FRAMES = """import sys, time
-from nerfmac.app.video import series
-save = series.Image.Image.save
+from nerfmac.app.video import encoding
+save = encoding.Image.Image.save
 def slow(*arguments, **options):
     print("saving", flush=True)
     time.sleep(0.3)
     save(*arguments, **options)
-series.Image.Image.save = slow
+encoding.Image.Image.save = slow
 from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 

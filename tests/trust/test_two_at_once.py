@@ -11,7 +11,7 @@ from PIL import Image
 
 import nerfmac as library
 from nerfmac.app.run import Run, Training
-from nerfmac.app.scenes import images
+from nerfmac.app.scenes import cache
 from nerfmac.backend.build import Library
 from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
@@ -75,15 +75,15 @@ def read_kernel():
 
 
 def cache_path():
-    return images.image_cache_folder() / "photo.png"
+    return cache.image_cache_folder() / "photo.png"
 
 
 def keep_image(index):
-    images._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
+    cache.write_cached(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
 
 
 def read_image():
-    found = images._read(cache_path())
+    found = cache.read_cached(cache_path())
     assert found is not None
     assert found.shape == (300, 400, 3)
 

@@ -114,7 +114,6 @@ def match_pairs(
             )
             if len(geometry.inlier_matches) >= 15:
                 database.write_two_view_geometry(number[one], number[other], geometry)
-        colmap_process.write_matches(pycolmap, database, folder / "matches.npz", names)
 
 
 def _camera(pycolmap: Any, database: Any, size: tuple[int, int], focal: float) -> tuple[int, int]:

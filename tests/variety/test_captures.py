@@ -10,8 +10,7 @@ import pytest
 
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.findings import RefusedError
-from nerfmac.app.capture.stages import run_stage
-from nerfmac.app.capture.structure import Solver
+from nerfmac.app.capture.structure import Solver, run_stage
 from nerfmac.common import read_json
 from nerfmac.geometry.lenses import Lens
 from tests.conftest import daily_but

@@ -2,3 +2,4 @@
 motion."""
 
 from nerfmac.app.capture.capture import *
+from nerfmac.app.capture.findings import *

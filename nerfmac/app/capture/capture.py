@@ -1,40 +1,44 @@
-"""`capture_scene` estimates the camera poses of a video or a folder of photos."""
+"""`capture_scene` estimates the camera poses of a video or a folder of photos, and writes a scene:
+`transforms.json` and the sparse points as PLY, as instant-ngp and nerfstudio read them. z is up,
+the origin is the point that the cameras look at, and their mean distance from the origin is 1.
+Intrinsics include distortion as in OpenCV."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import inputs
-from nerfmac.app.capture.findings import CONTRADICTIONS, RefusedError, Verdict
-from nerfmac.app.capture.scene_files import copy_model, write_scene
+from nerfmac.app.capture.findings import CONTRADICTIONS, RECORD, RefusedError
 from nerfmac.app.capture.source import Source, refuse_panoramas
-from nerfmac.app.capture.stages import step_name
-from nerfmac.app.capture.structure import Solver, Structure
-from nerfmac.app.capture.video import report_conversions
+from nerfmac.app.capture.structure import Solver, Structure, step_name
+from nerfmac.app.capture.video import open_video, report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
-from nerfmac.app.scenes.images import is_cut_out
+from nerfmac.app.scenes.images import are_cut_out
 from nerfmac.app.scenes.masks import masks_of, report_masks
+from nerfmac.app.scenes.placement import fit, leveling
+from nerfmac.app.scenes.ply_points import write_ply_points
 from nerfmac.app.scenes.readers import read_scene, refuse_run
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common import (
-    Fields,
     InputError,
+    appearing,
     as_json,
     check_free,
     install,
     locked,
     log,
     make_folder,
-    read_as,
     read_fields,
     read_json,
     user_path,
@@ -42,17 +46,17 @@ from nerfmac.common import (
 )
 from nerfmac.common.awake import awake
 from nerfmac.config.scenes import MIN_IMAGES, CaptureOptions, SceneOptions
+from nerfmac.geometry import Lens
 
 HOME = Path("captures")  # Default parent folder of captured scenes, in the working folder.
-RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
+WORK, IMAGES = "capture", "images.json"
 CHANGEABLE = {"matching", "focal_35mm"}
 """Options that may change when a capture is resumed, because they do not affect the images."""
 MIN_REGISTERED = 1 / 3
 """A capture fails if cameras are estimated for less than this fraction of the images."""
-SLOWLY = (
-    "move the camera more slowly or take more images, let each image overlap the next one, walk "
-    "around instead of turning in place, and avoid bare walls, glass, and motion blur"
-)
+POINTS = "points.ply"
+SEEN_BY = 3  # Minimum number of images of a point in `points.ply`. Other points are often wrong.
+LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
 def captured(path: Path) -> Path:
@@ -133,9 +137,8 @@ def capture_scene(
             shutil.rmtree(folder / WORK, ignore_errors=True)
             log.info("%s already contains this capture", folder)
             return folder
-        known = capture.known
-        if "refused" in known and not capture.changed(known) and not options.accept_poses:
-            raise RefusedError(str(known["refused"]))
+        if "refused" in capture.known and not capture.changed and not options.accept_poses:
+            raise RefusedError(str(capture.known["refused"]))
         chosen = capture.choose()
         with _removed_if_useless(folder), locked(folder):
             capture.begin()
@@ -213,35 +216,41 @@ class _Capture:
     request: dict[str, Any]
     bar: Callable[[str, int | None], Any]
 
-    @property
+    @cached_property
     def known(self) -> Mapping[str, Any]:
         """Record of an earlier attempt, or an empty mapping."""
         record = self.folder / RECORD
         return read_fields(record).values if record.is_file() else {}
 
-    def changed(self, known: Mapping[str, Any]) -> set[str]:
-        """Return the options that differ from a record. The record may contain other keys."""
-        return {key for key, value in self.request.items() if known.get(key) != value}
+    @property
+    def changed(self) -> set[str]:
+        """Options that differ from those of the earlier attempt, whose record may contain others.
+        The source files are the option `files`."""
+        return {key for key, value in self.request.items() if self.known.get(key) != value}
+
+    @property
+    def changed_files(self) -> str:
+        """Description of the changes of the source files since the earlier attempt, if any."""
+        return self.source.changes(self.known.get("files")) if self.known else ""
 
     def is_done(self) -> bool:
         """Return whether the folder contains this capture and the capture is complete."""
-        if not (self.folder / RECORD).is_file():
+        if not self.known:
             check_free(self.folder)
             return False
-        known = self.known
-        changed = self.changed(known)
-        is_done = (self.folder / FILE_NAME).is_file() and "registered" in known
-        if changed - CHANGEABLE - {"files"} or (changed - {"files"} and is_done):
+        options = self.changed - {"files"}
+        is_done = (self.folder / FILE_NAME).is_file() and "registered" in self.known
+        if options - CHANGEABLE or (options and is_done):
             raise InputError(
-                f"{self.folder} contains a capture of {known.get('source')} with other options; "
-                "choose another folder with --out, or remove this one"
+                f"{self.folder} contains a capture of {self.known.get('source')} with other "
+                "options; choose another folder with --out, or remove this one"
             )
-        if "files" in changed and is_done:
+        if is_done and self.changed:
             raise InputError(
                 f"{self.folder} contains a capture of {self.source.path.resolve()}, which has "
-                f"changed since: {self.source.changes(known.get('files'))}; to capture it again, "
-                f"remove {self.folder} or choose another folder with --out; to train on the "
-                f"existing capture, run `nerfmac train {self.folder}`"
+                f"changed since: {self.changed_files}; to capture it again, remove {self.folder} "
+                "or choose another folder with --out; to train on the existing capture, run "
+                f"`nerfmac train {self.folder}`"
             )
         return is_done
 
@@ -253,12 +262,12 @@ class _Capture:
         `CHANGEABLE`, its results are removed, but its images remain. If the source files have
         changed since the unfinished capture began, all of its results are removed.
         """
-        known, work = self.known, self.folder / WORK
-        if known and (what := self.source.changes(known.get("files"))):
+        work = self.folder / WORK
+        if what := self.changed_files:
             log.warning("%s has changed: %s; restarting its capture", self.request["source"], what)
             for path in (work, self.folder / "images", self.folder / "masks"):
                 shutil.rmtree(path, ignore_errors=True)
-        if known and self.changed(known) and work.is_dir():
+        if self.known and self.changed and work.is_dir():
             for path in work.iterdir():
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -268,30 +277,24 @@ class _Capture:
 
     def choose(self) -> list[Path] | list[int]:
         """Choose the photos or frame numbers to use, or none if the capture already has images."""
-        known, source = self.known, self.source
-        has_images = (self.folder / WORK / IMAGES).is_file()
-        if has_images and not (known and source.changes(known.get("files"))):
+        if (self.folder / WORK / IMAGES).is_file() and not self.changed_files:
             return []
+        source = self.source
         if source.is_video:
             with self.bar("frames", None) as counting:
                 return inputs.choose_frames(source.path, self.request["frames"], counting)
         paths = source.without_copies()
-        if len(paths) < MIN_IMAGES:
-            raise InputError(
-                f"{source.path} contains {len(paths)} image{'s'[: len(paths) > 1]}; at least three "
-                "overlapping images are required, preferably 30 or more from all sides"
-            )
+        _check_count(source.path, len(paths))
         return paths
 
     def images(self, chosen: Sequence[Any]) -> list[inputs.CapturedImage]:
         """Return the images of the capture, created from `chosen` if they do not exist. The option
         `focal_35mm` replaces the focal lengths from EXIF."""
         list_file = self.folder / WORK / IMAGES
-        if list_file.is_file():
-            images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
-        else:
+        if not list_file.is_file():
             images = self._new_images(chosen)
             write_json(list_file, [image._asdict() for image in images])
+        images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
         if focal := self.request["focal_35mm"]:
             images = [
                 image._replace(focal=inputs.focal_in_pixels(focal, image.width, image.height))
@@ -303,19 +306,18 @@ class _Capture:
         path, to, longest = self.source.path, self.folder / "images", self.request["longest_side"]
         make_folder(self.folder / WORK)
         make_folder(to)
-        if self.source.is_video:
-            report_conversions(path)
+        opened = open_video(path) if self.source.is_video else None
+        if opened:
+            report_conversions(opened)
         with self.bar("images", None) as counting:
-            if self.source.is_video:
-                images = inputs.take_frames(path, chosen, to, longest, counting)
+            if opened:
+                images = inputs.take_frames(opened, chosen, to, longest, counting)
             else:
                 self.source.report_unused(chosen)
                 masks = masks_of(chosen, path)
                 report_masks(masks, chosen, path)
                 images = inputs.take_images(list(chosen), to, longest, counting, masks)
-        if len(images) < MIN_IMAGES:
-            found = f"{path} contains {len(images)} usable images"
-            raise InputError(f"{found}; at least {MIN_IMAGES} are required")
+        _check_count(path, len(images))
         refuse_panoramas(path, [to / image.name for image in images])
         return images
 
@@ -326,8 +328,7 @@ class _Capture:
         missing = inputs.missing_images(self.folder / "images", [i.name for i in images], found)
         for finding in structure.verdict.findings:
             log.warning("%s", finding.line)
-        some = images[:: max(total // 3, 1)]
-        is_object = any(is_cut_out(self.folder / "images" / image.name) for image in some)
+        is_object = are_cut_out([self.folder / "images" / image.name for image in images])
         write_scene(self.folder, structure, is_object=is_object)
         # `missing_images` has reported the images without a camera.
         parsed = read_scene(self.folder)._replace(is_reported=True)
@@ -356,12 +357,74 @@ class _Capture:
         )
 
 
+def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
+    """Write `transforms.json` and `points.ply`. `is_object` specifies whether the
+    images show a cut-out object."""
+    images = sorted(structure.model.images, key=lambda image: image.name)
+    poses = [image.camera_to_file for image in images]
+    rows = structure.points[structure.points[:, 7] >= SEEN_BY]
+    lenses = {
+        number: structure.model.cameras[number].lens(f"{folder}: camera {number}")
+        for number in {image.camera for image in images}
+    }
+    placement = fit(
+        poses,
+        is_object,
+        str(folder),
+        points=rows[:, :3],
+        tangents=[lenses[image.camera].tangents for image in images],
+        rotation=leveling(poses),
+    )
+    points = placement.to_scene(rows[:, :3]) - 0.5
+    write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))
+    intrinsics = {number: _lens_values(lens) for number, lens in lenses.items()}
+    shared = intrinsics.pop(images[0].camera) if len(lenses) == 1 else {}
+    frames = []
+    for image, pose in zip(images, poses, strict=True):
+        position = placement.to_scene(pose[:, 3]) - 0.5
+        matrix = np.eye(4)
+        matrix[:3] = np.column_stack([placement.rotation @ pose[:, :3], position])
+        frame = {"file_path": f"images/{image.name}", **intrinsics.get(image.camera, {})}
+        frames.append({**frame, "transform_matrix": matrix.tolist()})
+    values = {
+        "camera_model": "OPENCV",
+        **shared,
+        "aabb_scale": int(placement.extent),
+        "scale": 1.0,
+        "offset": [0.5, 0.5, 0.5],
+        "up": [0.0, 0.0, 1.0],
+        "ply_file_path": POINTS,
+        "frames": frames,
+    }
+    write_json(folder / FILE_NAME, values)
+
+
+def copy_model(source: Path, target: Path) -> None:
+    """Copy the binary files of a COLMAP model to the folder `target`."""
+    make_folder(target)
+    for file in source.glob("*.bin"):
+        with appearing(target / file.name) as partial:
+            shutil.copyfile(file, partial)
+
+
+def _lens_values(lens: Lens) -> dict[str, Any]:
+    return {"w": lens.width, "h": lens.height, **{key: getattr(lens, key) for key in LENS_KEYS}}
+
+
+def _check_count(source: Path, count: int) -> None:
+    if count < MIN_IMAGES:
+        raise InputError(
+            f"{source} contains {count} usable image{'s'[: count > 1]}; at least {MIN_IMAGES} "
+            "overlapping images are required, preferably 30 or more from all sides"
+        )
+
+
 def _check_structure(structure: Structure, total: int, is_video: bool, accept_poses: bool) -> None:
     """Raise `RefusedError` if the cameras of too few images were found, or if the verdict refuses
     the cameras and `accept_poses` is false."""
     registered = len(structure.model.images)
     if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
-        what_to_do = inputs.advice(total, SLOWLY, is_video=is_video)
+        what_to_do = inputs.advice(total, is_video=is_video)
         raise RefusedError(f"only {registered} of {total} images could be registered: {what_to_do}")
     verdict = structure.verdict
     if verdict.is_refused and not accept_poses:
@@ -375,14 +438,3 @@ def _check_structure(structure: Structure, total: int, is_video: bool, accept_po
             f"the camera poses are probably wrong: {reason}; to keep them anyway, run `nerfmac "
             "capture` with the same options and --accept-poses"
         )
-
-
-def stored_verdict(path: Path | None) -> Verdict:
-    """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
-    The verdict has no findings if the folder contains no capture of this version. `path` is the
-    path of the scene, or None for a scene in memory."""
-    record = path and (path if path.is_dir() else path.parent) / RECORD
-    stored = read_fields(record) if record and record.is_file() else Fields({}, RECORD)
-    with suppress(InputError):
-        return read_as(Verdict, stored.object("verdict"))
-    return Verdict()

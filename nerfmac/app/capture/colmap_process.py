@@ -6,10 +6,7 @@ file, and a crash does not affect nerfmac. The process ends when its standard in
 parent process. The stages are:
 
     features  Extracts SIFT features (Lowe 2004) of each image.
-    matches   Matches the features of the image pairs in the plan. The matches that fit an epipolar
-              geometry are written to `FOLDER/matches.npz`.
-    similar   Compares the features of all images, without matching them. The similarity of all
-              pairs of images is written to `FOLDER/similar.npz`.
+    matches   Matches the features of the image pairs in the plan.
     mapping   Runs incremental mapping (Schönberger and Frahm 2016) or global mapping (Pan et al.
               2024). The model is written to the subfolder of `FOLDER` that the key `model` of the
               plan specifies.
@@ -21,7 +18,7 @@ since the previous number.
 
 COLMAP sees numbered names only, because the names of users do not fit its text formats: the pairs
 to match are lines of two names with a blank between them. The folder `FOLDER/numbered` contains
-links to the images and masks. Only `Names` knows both names.
+links to the images and masks. Only `Names` and `two_views.read_matches` know both names.
 """
 
 import json
@@ -61,10 +58,6 @@ def main(stage: str, folder: Path) -> None:
     pycolmap.set_random_seed(SEED)
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     names = Names(plan, folder / "numbered")
-    if stage == "similar":  # Only this stage imports the package, which takes a second.
-        from nerfmac.app.capture.similarity import compare
-
-        return compare(pycolmap, folder, names)
     stages = {
         "features": find_features,
         "matches": match,
@@ -164,39 +157,6 @@ def match(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
         options.match_list_path.write_text(lines, encoding="utf-8")
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
         print(len(pairs), flush=True)
-    with pycolmap.Database.open(folder / "database.db") as opened:
-        write_matches(pycolmap, opened, folder / "matches.npz", names)
-
-
-def write_matches(pycolmap: Any, database: Any, path: Path, numbered: Names) -> None:
-    """Write the verified matches of a database. `pairs` (p, 2) contains the row numbers of images
-    in `names`, `ends` (p,) the end of each pair in `pixels` (m, 4), the positions of features."""
-    import numpy as np
-
-    names = {image.image_id: numbered.given(image.name) for image in database.read_all_images()}
-    order = sorted(names, key=names.__getitem__)
-    row = {image: number for number, image in enumerate(order)}
-    features = {image: database.read_keypoints(image)[:, :2] for image in order}
-    pairs: list[list[int]] = []
-    ends: list[int] = []
-    parts = [np.zeros((0, 4), np.float32)]
-    for pair, geometry in zip(*database.read_two_view_geometries(), strict=True):
-        one, other = sorted(pycolmap.pair_id_to_image_pair(pair), key=row.__getitem__)
-        found = geometry.inlier_matches
-        if len(found):
-            is_swapped = one != pycolmap.pair_id_to_image_pair(pair)[0]
-            first, second = found.T[::-1] if is_swapped else found.T
-            parts.append(np.hstack([features[one][first], features[other][second]]))
-            pairs.append([row[one], row[other]])
-            ends.append((ends[-1] if ends else 0) + len(found))
-    with path.open("wb") as file:
-        np.savez(
-            file,
-            names=np.array([names[image] for image in order], str),
-            pairs=np.array(pairs, np.int32).reshape(-1, 2),
-            ends=np.array(ends, np.int64),
-            pixels=np.concatenate(parts).astype(np.float32),
-        )
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:

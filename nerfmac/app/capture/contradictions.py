@@ -22,7 +22,7 @@ from nerfmac.app.capture.pairs import in_sequence, sorted_pair
 from nerfmac.app.capture.two_views import CameraMap, Pair, agreements
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
 from nerfmac.common import Float64Array
-from nerfmac.geometry import Camera, angle_between
+from nerfmac.geometry import Camera, angle_between, in_image
 
 NEXT = 2
 """Maximum distance, in the order of capture, of images whose matches are trusted."""
@@ -232,23 +232,14 @@ def _cells(evidence: Evidence, one: str, other: str) -> tuple[int, int]:
     return conflicting, cells
 
 
-def _project(camera: Camera, positions: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return the pixel positions (n, 2), without lens distortion, and depths (n,) of points."""
-    local = (positions - camera.pose[:, 3]) @ camera.pose[:, :3]
-    depth, lens = -local[:, 2], camera.lens
-    ahead = np.maximum(depth, 1e-9)
-    across = local[:, 0] / ahead * lens.fl_x + lens.cx
-    return np.column_stack([across, lens.cy - local[:, 1] / ahead * lens.fl_y]), depth
-
-
 def _depth(camera: Camera, positions: Float64Array) -> float:
-    return float(np.median(_project(camera, positions)[1])) if len(positions) else 0.0
+    """Return the median depth of points (n, 3) in a camera, or 0 without points."""
+    ahead = (camera.pose[:, 3] - positions) @ camera.pose[:, 2]
+    return float(np.median(ahead)) if len(positions) else 0.0
 
 
 def _counts(camera: Camera, positions: Float64Array) -> npt.NDArray[np.intp]:
     """Return the number of points (GRID, GRID) in each cell of an image."""
-    pixels, depth = _project(camera, positions)
-    cells = np.floor(pixels / camera.lens.size * GRID)
-    inside = (depth > 0) & ((cells >= 0) & (cells < GRID)).all(axis=1)
-    rows = (cells[inside, 1] * GRID + cells[inside, 0]).astype(np.intp)
-    return np.bincount(rows, minlength=GRID**2).reshape(GRID, GRID)
+    position, is_inside = in_image(positions, camera.pose.astype(np.float64), camera.lens.tangents)
+    column, row = ((position[is_inside] + 1) * (GRID / 2)).astype(np.intp).T
+    return np.bincount(GRID * row + column, minlength=GRID**2).reshape(GRID, GRID)

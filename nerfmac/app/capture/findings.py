@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from nerfmac.app.capture.two_views import CapturedImage, Matches
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel
-from nerfmac.common import InputError, Int64Array
+from nerfmac.common import Fields, InputError, Int64Array, read_as, read_fields
 from nerfmac.geometry import Camera
 
 CONTRADICTIONS = ("order", "jump", "background")
 """Kinds of findings that estimating the cameras from fewer pairs may avoid."""
+RECORD = "capture.json"  # File with the report on a capture, in the folder of the scene.
 EXAMPLES = 3  # Maximum number of images that a finding lists.
 
 
@@ -104,3 +107,14 @@ def some_of(names: Sequence[str]) -> str:
     """Return a list of names, or their number with examples."""
     shown = ", ".join(names[:EXAMPLES])
     return shown if len(names) <= EXAMPLES else f"{len(names)} images, such as {shown},"
+
+
+def stored_verdict(path: Path | None) -> Verdict:
+    """Return the verdict on the camera poses that `capture_scene` stored in the folder of a scene.
+    The verdict has no findings if the folder contains no capture of this version. `path` is the
+    path of the scene, or None for a scene in memory."""
+    record = path and (path if path.is_dir() else path.parent) / RECORD
+    stored = read_fields(record) if record and record.is_file() else Fields({}, RECORD)
+    with suppress(InputError):
+        return read_as(Verdict, stored.object("verdict"))
+    return Verdict()

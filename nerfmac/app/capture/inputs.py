@@ -18,7 +18,6 @@ from PIL import Image
 from nerfmac.app.capture import video
 from nerfmac.app.capture.two_views import CapturedImage
 from nerfmac.app.scenes import images
-from nerfmac.app.scenes.color_profiles import in_srgb, is_srgb
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.common import InputError, appearing, log, make_folder, name_key
 from nerfmac.config.scenes import MAX_35MM, MIN_35MM
@@ -66,11 +65,13 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     return [number * opened.step for number in video.select_frames(frames, count)]
 
 
-def advice(count: int, otherwise: str, *, is_video: bool) -> str:
-    """Return what to do if the cameras of `count` images cannot be estimated: with fewer than
-    `FEW_IMAGES`, use more images, and otherwise the advice `otherwise`."""
+def advice(count: int, *, is_video: bool) -> str:
+    """Return what to do if the cameras of `count` images cannot be estimated."""
     if count >= FEW_IMAGES:
-        return otherwise
+        return (
+            "move the camera more slowly or take more images, let each image overlap the next one, "
+            "walk around instead of turning in place, and avoid bare walls, glass, and motion blur"
+        )
     if is_video:
         return (
             "this is too few images; record a video of at least 20 seconds while you walk around "
@@ -80,13 +81,13 @@ def advice(count: int, otherwise: str, *, is_video: bool) -> str:
 
 
 def take_frames(
-    path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
+    opened: video.Video, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
     """Write frames of a video to an image folder. `numbers` is in ascending order, and `longest` is
     the maximum length of the longer side in pixels."""
     taken = []
     bar.reset(len(numbers))
-    for number, frame in zip(numbers, video.full_frames(path, numbers, longest), strict=False):
+    for number, frame in zip(numbers, video.full_frames(opened, numbers, longest), strict=False):
         name = f"frame_{number:06}.jpg"
         _save(Image.fromarray(frame), image_folder / name)
         taken.append(CapturedImage(name, frame.shape[1], frame.shape[0], 0.0))
@@ -188,7 +189,8 @@ def _take_image(
     with images.opened(path) as image:
         focal, orientation = _focal_35mm(image), images.orientation_of(image)
         suffixes = PLAIN.get(image.format or "", ())
-        is_plain = suffixes and orientation == 1 and is_srgb(image) and max(image.size) <= longest
+        is_small = max(image.size) <= longest
+        is_plain = suffixes and orientation == 1 and images.is_srgb(image) and is_small
         # JPEG files that are much larger are decoded at half the size or less.
         image.draft(None, (LARGER * longest, LARGER * longest))
         image.load()  # Raises if the image is truncated.
@@ -199,7 +201,7 @@ def _take_image(
             with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
-            pixels = in_srgb(image, path)
+            pixels = images.in_srgb(image, path)
             name = f"{stem.as_posix()}{'.png' if pixels.mode == 'RGBA' else '.jpg'}"
             if orientation in images.UPRIGHT:
                 pixels = pixels.transpose(images.UPRIGHT[orientation])
@@ -253,14 +255,13 @@ def missing_images(folder: Path, names: Sequence[str], registered: Container[str
         return missing
     sharpness = {name: _sharpness(folder / name) for name in names}
     threshold = video.BLURRED * float(np.median(list(sharpness.values())))
-    blurred = [name for name in missing if sharpness[name] < threshold]
-    others = [name for name in missing if sharpness[name] >= threshold]
-    reasons = []
-    if blurred:
-        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
-    if others:
-        overlap = "with too little overlap with other images"
-        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
+    groups = {
+        "blurred": [name for name in missing if sharpness[name] < threshold],
+        "with too little overlap with other images": [
+            name for name in missing if sharpness[name] >= threshold
+        ],
+    }
+    reasons = [f"{len(some)} {why}, such as {some[0]}" for why, some in groups.items() if some]
     log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
     return missing
 

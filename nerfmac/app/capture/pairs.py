@@ -1,11 +1,13 @@
-"""Selection of the image pairs to match: neighbors in name order and images from nearby cameras."""
+"""Selection of the image pairs to match: neighbors in name order, images from nearby cameras, and
+images with similar features."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from nerfmac.common import Float64Array
+from nerfmac.common import Float32Array, Float64Array, UInt8Array
 
 Pairs = list[tuple[str, str]]
 Counts = Mapping[tuple[str, str], int]
@@ -25,6 +27,8 @@ SIMILAR = 25  # Number of similar images to match with each image, for `--matchi
 NEAREST = 12  # Maximum number of nearby cameras that each camera is additionally paired with.
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the maximum angle between viewing axes for reliable SIFT matches."""
+WORDS, SAMPLED, ITERATIONS = 64, 300, 8
+"""Numbers of visual words, of features per image that determine them, and of k-means iterations."""
 
 Item = TypeVar("Item")
 
@@ -69,14 +73,45 @@ def in_space(poses: Mapping[str, Float64Array], radius: float, known: Pairs) -> 
     return sorted(pairs)
 
 
-def most_similar(names: Sequence[str], similarity: Float64Array) -> Pairs:
-    """Return the sorted pairs of each image with the `SIMILAR` images of the largest `similarity`
+def most_similar(names: Sequence[str], likeness: npt.NDArray[np.floating[Any]]) -> Pairs:
+    """Return the sorted pairs of each image with the `SIMILAR` images of the largest `likeness`
     (n, n)."""
-    np.fill_diagonal(similarity, -np.inf)
-    nearest = np.argsort(-similarity, axis=1, kind="stable")[:, : min(SIMILAR, len(names) - 1)]
+    np.fill_diagonal(likeness, -np.inf)
+    nearest = np.argsort(-likeness, axis=1, kind="stable")[:, : min(SIMILAR, len(names) - 1)]
     return sorted(
         {sorted_pair(names[one], names[other]) for one, row in enumerate(nearest) for other in row}
     )
+
+
+def similarity(features: Sequence[UInt8Array], bar: Any) -> Float32Array:
+    """Return the similarity (n, n) of all pairs of images, from their SIFT features, without
+    matching them. `bar` counts images.
+
+    The similarity is the cosine between VLAD descriptors (Jégou et al. 2010): for each visual word,
+    the normalized sum of the differences between the features of an image and the word. The words
+    are the k-means clusters of features of these images.
+    """
+    random = np.random.default_rng(0)
+    sample = np.concatenate([random.permutation(each)[:SAMPLED] for each in features])
+    words = random.permutation(sample)[:WORDS].astype(np.float32)
+
+    def nearest(found: np.ndarray) -> np.ndarray:
+        scores = found @ words.T - 0.5 * np.square(words).sum(axis=1)
+        # If no image has a feature, there are no words.
+        return scores.argmax(axis=1) if scores.size else np.zeros(len(found), np.intp)
+
+    for _ in range(ITERATIONS):
+        word = nearest(sample)
+        for number in np.unique(word):
+            words[number] = sample[word == number].mean(axis=0)
+    rows = np.zeros((len(features), *words.shape), np.float32)
+    for sums, found in zip(rows, features, strict=True):
+        member = (nearest(found)[:, None] == np.arange(len(words))).astype(np.float32)
+        sums += member.T @ found - member.sum(axis=0)[:, None] * words
+        sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-6)
+        sums /= np.maximum(np.linalg.norm(sums), 1e-6)
+        bar.update(1)
+    return np.tensordot(rows, rows, ((1, 2), (1, 2)))
 
 
 def why_no_walk(names: Sequence[str], counts: Counts) -> str:

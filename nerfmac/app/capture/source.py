@@ -13,7 +13,7 @@ from shlex import quote
 import numpy as np
 from PIL import Image
 
-from nerfmac.app.capture.findings import RefusedError
+from nerfmac.app.capture.findings import RECORD, RefusedError
 from nerfmac.app.capture.video import is_video
 from nerfmac.app.scenes.depth_images import is_depth_map
 from nerfmac.app.scenes.image_search import OTHER_FOLDERS
@@ -23,7 +23,7 @@ from nerfmac.app.scenes.readers import BLENDER_FILES, refuse_known_poses
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common import InputError, counted, log, name_key, walk
 
-RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], "capture.json", "checkpoint.safetensors")
+RESULT_FILES = (FILE_NAME, BLENDER_FILES[0], RECORD, "checkpoint.safetensors")
 """Files in the folders of scenes, captures, and runs. Their images are not photos to capture."""
 SYSTEM = (".", "@", "__")
 """First characters of the names of folders that systems create, such as @eaDir and __MACOSX."""
@@ -72,7 +72,9 @@ class Source:
         """Raise `InputError` if a file contains 360-degree images, if the camera poses of photos
         are known and `estimate` is False, or if a folder without photos contains images in an
         unsupported format, videos, or photos in folders that are not searched."""
-        refuse_panorama_file(self.path)
+        # ffmpeg and Pillow cannot read most files of 360-degree cameras.
+        if self.path.suffix.lower() in PANORAMA_FILES and self.path.is_file():
+            raise _refusal(self.path)
         if self.path.is_dir() and not estimate:
             refuse_known_poses(self.path, self.photos)
         if self.photos:
@@ -196,13 +198,6 @@ def refuse_panoramas(source: Path, images: Sequence[Path]) -> None:
     is_tagged = 2 * sum(map(has_spherical_tag, files)) > len(files)
     if is_tagged or 2 * sum(map(is_panorama, images)) > len(images):
         raise _refusal(source)
-
-
-def refuse_panorama_file(path: Path) -> None:
-    """Raise `RefusedError` if `path` is a file of a 360-degree camera. ffmpeg and Pillow cannot
-    read most of these files."""
-    if path.suffix.lower() in PANORAMA_FILES and path.is_file():
-        raise _refusal(path)
 
 
 def _refusal(path: Path) -> RefusedError:

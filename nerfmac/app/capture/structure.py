@@ -2,9 +2,13 @@
 resumed."""
 
 import shutil
+import subprocess
+import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
 from itertools import combinations, groupby
 from operator import attrgetter
@@ -13,19 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nerfmac.app.capture import focal, pairs
+from nerfmac.app.capture import colmap_process, focal, pairs
 from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.stages import run_stage
-from nerfmac.app.capture.two_views import MATCHES, CameraMap, Matches, Pair, read_matches
+from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_features, read_matches
 from nerfmac.app.capture.verdict import judge, turned
+from nerfmac.app.capture.video import child_process
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
-from nerfmac.common import appearing, duration, log, make_folder, read_json, write_json
+from nerfmac.common import InputError, appearing, duration, log, make_folder, read_json, write_json
 
-WALK = "walk slowly around the subject in good light, and let each image overlap the next one"
 MIN_CAMERAS = 3  # Minimum number of cameras in a model, and of images in a trial.
 MISSING = 0.95
 """If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
@@ -38,6 +41,18 @@ AS_GOOD = 1.1
 ones, if the images do not determine the focal lengths."""
 MIN_REPAIRED = 0.5
 """Minimum fraction of the images that must have a camera after cameras are estimated again."""
+FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
+"""Phrases in COLMAP's log that indicate a full disk."""
+ROOM = 2**20
+"""Free disk space in bytes below which the disk counts as full. The log may then be incomplete."""
+STEPS = {
+    "frames": "selecting frames",
+    "images": "writing images",
+    "features": "extracting features",
+    "matches": "matching",
+    "mapping": "estimating cameras",
+}
+"""Text of the progress bar of each stage, in order. The first stage exists only for videos."""
 
 
 Images = Sequence[CapturedImage]
@@ -78,7 +93,7 @@ class Solver:
         `bar(name, total)` creates a progress bar. The frames of a video are always in the order of
         capture, while the order of photos is deduced from their matches."""
         self.folder, self.images = folder, images
-        self._image_folder, self._bar, self._is_video = image_folder, bar, is_video
+        self._bar, self._is_video = bar, is_video
         self._names = [image.name for image in images]
         masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
@@ -88,6 +103,7 @@ class Solver:
             "lenses": _lenses(images),
             "focal_guess": focal.TYPICAL,
             "fewest": MIN_CAMERAS,
+            **{"only": [], "kept": None, "mapper": "incremental", "held": False},
         }
         self._trial: focal.Trial | None = None
         self._is_mapping = False  # Whether the last step, estimating cameras, has begun.
@@ -125,10 +141,8 @@ class Solver:
     def triangulated(self, cameras: CameraMap, shown: Mapping[str, str]) -> Path:
         """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
         `shown` contains the name of each image in the model."""
-        self._plan |= {"model": "points", "cameras": {}}
-        for name, camera in cameras.items():
-            self._plan["cameras"][name] = [shown[name], *to_colmap(camera)]
-        self.run("points", len(cameras))
+        known = {name: [shown[name], *to_colmap(camera)] for name, camera in cameras.items()}
+        self.run("points", len(cameras), model="points", cameras=known)
         return self.folder / "points"
 
     def _solve_auto(self) -> Structure:
@@ -155,14 +169,13 @@ class Solver:
             reason = f"sequential matching found {ordered.trusted} of {total} cameras"
         # The fallback uses another folder, because its matches must not affect a resumed sequential
         # mapping.
-        fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
+        fallback = copy(self)
+        fallback.folder = self.folder / "more"
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
             with appearing(fallback.folder / DATABASE) as partial:
                 shutil.copyfile(self.folder / DATABASE, partial)
         log.info("matching more pairs, because %s", reason or "sequential matching failed")
-        fallback._seconds_per_pair = self._seconds_per_pair
-        fallback._trial, fallback._is_mapping = self._trial, self._is_mapping
         other = fallback._solve_unordered("similar")
         self._trial = fallback._trial
         if is_walked and is_broken and not self._is_whole(other):
@@ -221,9 +234,10 @@ class Solver:
             chosen = list(combinations(self._names, 2))
         else:
             shown = "comparing images" if self._is_mapping else "matches"
-            self.run("similar", len(self._names), shown)
-            with np.load(self.folder / "similar.npz", allow_pickle=False) as stored:
-                chosen = pairs.most_similar(stored["names"].tolist(), stored["similarity"])
+            features = read_features(self.folder / DATABASE, self._names)
+            with self._bar(shown, len(features)) as bar:
+                likeness = pairs.similarity([*features.values()], bar)
+            chosen = pairs.most_similar([*features], likeness)
         if self._seconds_per_pair is not None:
             about = duration(self._seconds_per_pair * len(chosen))
             log.info("matching up to %d pairs, which takes about %s", len(chosen), about)
@@ -245,16 +259,16 @@ class Solver:
         return second if second.trusted >= first.trusted else first
 
     def _match(self, chosen: list[Pair]) -> None:
-        self._plan["pairs"] = chosen
         began = time.monotonic()
         # The steps never go back: matching after the first mapping is a part of the last step.
-        self.run("matches", len(chosen), "matching more images" if self._is_mapping else "")
+        shown = "matching more images" if self._is_mapping else ""
+        self.run("matches", len(chosen), shown, pairs=chosen)
         self._seconds_per_pair = (time.monotonic() - began) / max(len(chosen), 1)
         self.__dict__.pop("_matches", None)
 
     @cached_property
     def _matches(self) -> Matches:
-        return read_matches(self.folder / MATCHES)
+        return read_matches(self.folder / DATABASE, self._names)
 
     @property
     def _counts(self) -> pairs.Counts:
@@ -299,11 +313,11 @@ class Solver:
             self._trial = self._try_guesses()
         lens = self._trial.lens if self._trial else None
         held = held or bool(self._trial and self._trial.doubt)
-        self._plan |= {"model": to, "only": [], "lens": lens, "kept": kept, "mapper": mapper}
-        self._plan["held"] = held
+        plan = {"model": to, "lens": lens, "kept": kept, "mapper": mapper, "held": held}
         again = "with nearby cameras" if to == "sparse" and (self.folder / "first").is_dir() else ""
         again = "with known focal lengths" if held else again
-        self.run("mapping", len(self.images), again if kept is None else "with fewer matches")
+        again = again if kept is None else "with fewer matches"
+        self.run("mapping", len(self.images), again, **plan)
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
@@ -319,14 +333,12 @@ class Solver:
             return None
         trials: list[focal.Trial] = []
         for guess in focal.GUESSES:
-            self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
-            self._plan |= {"kept": None, "mapper": "incremental", "held": False}
-            self.run("mapping", len(names), f"focal length {guess}")
+            plan = {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0, 1.0]}
+            self.run("mapping", len(names), f"focal length {guess}", **plan)
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
-                found = {"error": summary["error"], "observations": summary["observations"]}
-                found["images"] = max(summary["models"])
-                trials.append(focal.Trial(guess, *summary["lens"], **found))
+                counts = [summary["error"], summary["observations"], max(summary["models"])]
+                trials.append(focal.Trial(guess, *[*summary["lens"], *counts]))
             if focal.is_settled(trials):
                 break
         if not trials:
@@ -343,14 +355,14 @@ class Solver:
         found, is_video = f"only {self._trial.images}" if self._trial else "no two", self._is_video
         return NoCamerasError(
             f"COLMAP found {found} of the {len(self.images)} images that show the same content "
-            f"from clearly different positions: {advice(len(self.images), WALK, is_video=is_video)}"
+            f"from clearly different positions: {advice(len(self.images), is_video=is_video)}"
         )
 
-    def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage in a separate process. `shown` is the label of its progress bar, by default
-        the stage name."""
+    def run(self, stage: str, total: int, shown: str = "", **plan: Any) -> None:
+        """Run a stage in a separate process, with additional keys of its plan. `shown` is the label
+        of its progress bar, by default the stage name."""
         self._is_mapping = self._is_mapping or stage == "mapping"
-        write_json(self.folder / "plan.json", self._plan)
+        write_json(self.folder / "plan.json", self._plan | plan)
         with self._bar(shown or stage, total) as bar:
             run_stage(stage, self.folder, bar)
 
@@ -367,3 +379,46 @@ def _lenses(images: Images) -> list[dict[str, Any]]:
         known = [length, width / 2, height / 2, 0, 0] if length else []
         lenses.append({"images": sorted(image.name for image in group), "parameters": known})
     return lenses
+
+
+def run_stage(stage: str, folder: Path, bar: Any) -> None:
+    """Run a stage in a separate process, and update a progress bar.
+
+    An interruption ends this process. If the stage is run again, it resumes from the stored
+    results. The message of an error contains the last line of COLMAP's log.
+    """
+    # The stage is executed as a file, because importing the package would take an additional
+    # second.
+    command = [sys.executable, "-P", colmap_process.__file__, stage, str(folder)]
+    log_path = folder / f"{stage}.log"
+    pipe = subprocess.PIPE
+    with (
+        log_path.open("w", encoding="utf-8") as log_file,
+        child_process(command, stdin=pipe, stdout=pipe, stderr=log_file, text=True) as process,
+    ):
+        for line in process.stdout:
+            if line.strip().isdigit():
+                bar.update(int(line))
+        code = process.wait()
+    if code != 0:
+        raise _failure(stage, log_path, code)
+
+
+def _failure(stage: str, log_path: Path, code: int) -> InputError:
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
+        last = [line.strip() for line in deque(lines, 40) if line.strip()]
+    has_room = shutil.disk_usage(log_path.parent).free > ROOM
+    if not has_room or any(message in line for message in FULL for line in last):
+        return InputError(
+            f"the disk of {log_path.parent} is full; free some space and run the command again"
+        )
+    reason = last[-1] if last else "no message"
+    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")
+
+
+def step_name(stage: str, *, of_video: bool) -> str:
+    """Return the progress label of a stage, such as "3 of 4: matching". Stages that are not in
+    `STEPS`, such as focal length trials, have the last number."""
+    names = list(STEPS)[0 if of_video else 1 :]
+    number = names.index(stage) + 1 if stage in names else len(names)
+    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"

@@ -13,10 +13,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,7 @@ class Video(NamedTuple):
     """Video file with its properties."""
 
     path: Path
+    stream: str  # ffmpeg's description of the video stream.
     frames: int  # Number of frames that can be decoded.
     seconds: float  # Duration of these frames in seconds.
     says: float  # Duration in seconds according to the header, possibly of the audio.
@@ -63,35 +64,41 @@ def is_video(path: Path) -> bool:
 
 def open_video(path: Path) -> Video:
     """Read the frame count, the duration, and other properties of a video file."""
-    code, messages = _described(path, "-map", "0:v:0", "-c", "copy", "-f", "null", "-")
+    # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
+    command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
+    command += ["-f", "null", "-"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    messages = done.stderr.decode(errors="replace")
     counted = re.findall(r"frame=\s*(\d+)", messages)
-    if code != 0 or not counted or int(counted[-1]) == 0:
+    if done.returncode != 0 or not counted or int(counted[-1]) == 0:
         raise _unreadable(path, messages)
+    stream = next(line for line in messages.splitlines() if "Video:" in line)
     seconds, says = _seconds("time=", messages), _seconds("Duration:", messages)
-    return Video(path, int(counted[-1]), seconds, says, any(message in messages for message in CUT))
+    is_cut = any(message in messages for message in CUT)
+    return Video(path, stream, int(counted[-1]), seconds, says, is_cut)
 
 
 def gray_frames(video: Video) -> Iterator[UInt8Array]:
     """Yield the frames 0, n, 2 n, and so on of a video as gray images, uint8 (h, w), where n is
     `video.step`. The longer side of the images has at most `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
-    selection = _deinterlaced(_stream(video.path)) + chosen + _within(GRAY_SIZE)
+    selection = _deinterlaced(video.stream) + chosen + _within(GRAY_SIZE)
     return _frames(video.path, selection + ":flags=area", "gray", "pgm")
 
 
-def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[UInt8Array]:
+def full_frames(video: Video, numbers: Sequence[int], longest: int) -> Iterator[UInt8Array]:
     """Yield frames of a video, uint8 (h, w, 3). Frames of an HDR or wide-gamut video are converted
     to sRGB. `numbers` is in ascending order, and `longest` is the maximum length of the longer side
     in pixels."""
-    stream = _stream(path)
-    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(stream)}"
-    return _frames(path, _deinterlaced(stream) + selection, "rgb24", "ppm")
+    colors = _tone_map(video.stream)
+    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{colors}"
+    return _frames(video.path, _deinterlaced(video.stream) + selection, "rgb24", "ppm")
 
 
-def report_conversions(path: Path) -> None:
+def report_conversions(video: Video) -> None:
     """Log that interlaced frames are deinterlaced, how anamorphic frames are scaled, and how the
     colors of an HDR or wide-gamut video are converted to sRGB, or that they cannot be."""
-    stream = _stream(path)
+    path, stream = video.path, video.stream
     if _deinterlaced(stream):
         log.info(f"{path} is interlaced; deinterlacing its frames")
     ratio = re.search(r"SAR (\d+:\d+)", stream)
@@ -138,20 +145,6 @@ def _colors(stream: str) -> tuple[str, str]:
     return transfer, found[1] if found and found[1] in WIDE else ""
 
 
-def _stream(path: Path) -> str:
-    """Return ffmpeg's description of the video stream of a file, or "" if there is none."""
-    lines = _described(path)[1].splitlines()
-    return next((line for line in lines if "Video:" in line), "")
-
-
-def _described(path: Path, *options: str) -> tuple[int, str]:
-    """Run ffmpeg for a file, and return its exit code and its messages."""
-    # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
-    command = [ffmpeg(), "-hide_banner", "-i", f"file:{path}", *options]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    return done.returncode, done.stderr.decode(errors="replace")
-
-
 def _has_filters() -> bool:
     filters = ask_ffmpeg(ffmpeg(), "-filters")
     return all(f" {name} " in filters for name in ("zscale", "tonemap"))
@@ -180,15 +173,11 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[UInt
     # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
-    count = 0
+    count, pipe = 0, subprocess.PIPE
     with tempfile.TemporaryFile() as errors:
-        null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
-        # ends ffmpeg.
-        process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
-        stream = process.stdout
-        assert stream is not None
-        try:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": errors}
+        with child_process(command, **streams) as process:
+            stream = process.stdout
             while stream.readline():
                 width, height = map(int, stream.readline().split())
                 stream.readline()
@@ -199,12 +188,21 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[UInt
                 count += 1
                 yield np.frombuffer(content, np.uint8).reshape(shape)
             process.wait()
-        finally:
-            process.kill()
-            process.communicate()
         errors.seek(0)
         if not count:
             raise _unreadable(path, errors.read().decode(errors="replace"))
+
+
+@contextmanager
+def child_process(command: Sequence[str], **options: Any) -> Iterator[Any]:
+    """Context manager that starts a process, a `subprocess.Popen`, and ends it on exit. The process
+    has a group of its own, so that only this process receives Ctrl-C."""
+    process = subprocess.Popen(command, process_group=0, **options)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def ffmpeg() -> str:

@@ -4,7 +4,7 @@ import platform
 from importlib.metadata import version
 
 from nerfmac.app.cli.options import Info
-from nerfmac.app.scenes.images import image_cache_folder
+from nerfmac.app.scenes.cache import image_cache_folder
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes, why_reference
 from nerfmac.backend.build import BuildError, compiler
 from nerfmac.backend.host import cache_folder, processors

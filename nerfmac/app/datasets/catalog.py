@@ -1,7 +1,15 @@
-"""Catalog of public NeRF scenes with their sources, licenses, and checksums.
+"""Catalog of public NeRF scenes with their sources, licenses, and checksums, in `catalog.json`.
 
-The URLs and checksums were copied from other programs that download the same files. A comment at
-each collection specifies the source. If no checksum has been published, the checksum is None.
+The URLs and checksums were copied from other programs that download the same files. If no checksum
+has been published, the checksum is None.
+
+    nerf-synthetic, llff   Address and SHA-256: nerfmirror.py of github.com/yxlao/nerfmirror.
+                           nerfbaselines had the same SHA-256 for the authors' files on Google Drive
+                           (datasets/blender.py before August 2024, datasets/llff.py before
+                           September 2024). Licenses: README.txt in the archive of nerf-synthetic.
+    mipnerf360             Addresses: examples/datasets/download_dataset.py of
+                           github.com/nerfstudio-project/gsplat.
+    instant-ngp            The SHA-256 values were computed from the files of the commit in the URL.
 """
 
 import textwrap
@@ -10,9 +18,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from nerfmac.common import InputError, read_json
+from nerfmac.common import InputError, read_as, read_fields
 
-WIDTH = 80  # Width of the listing in columns.
+WIDTH, LABEL = 80, 11  # Widths of the listing and of its labels in columns.
 
 
 @dataclass(frozen=True)
@@ -59,100 +67,15 @@ class Collection:
             "authors": self.page,
         }
         for name, text in rows.items():
-            first, rest = f"  {name:9}", " " * 11
-            yield from textwrap.wrap(
-                text,
-                WIDTH,
-                initial_indent=first,
-                subsequent_indent=rest,
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            width = WIDTH - LABEL
+            lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+            yield f"  {name}".ljust(LABEL) + lines[0]
+            yield from (" " * LABEL + line for line in lines[1:])
 
 
-_NGP = (
-    "https://raw.githubusercontent.com/NVlabs/instant-ngp/abe236ee00cf90cfca6e36e65c00435d5b21f50a"
-)
-_FOX = Path(__file__).with_name("fox.json")
-_MIRROR = "https://github.com/yxlao/nerfmirror/releases/download/20220618"
-_GOOGLE = "https://storage.googleapis.com/gresearch/refraw360"
-
-
-def _fox() -> tuple[File, ...]:
-    return tuple(
-        File(f"{_NGP}/data/nerf/fox/{path}", path, f"sha256:{digest}")
-        for path, digest in read_json(_FOX).items()
-    )
-
-
-COLLECTIONS = (
-    # Address and SHA-256: nerfmirror.py of github.com/yxlao/nerfmirror. nerfbaselines had the same
-    # SHA-256 for the authors' file on Google Drive (datasets/blender.py before August 2024).
-    # Licenses: the archive's README.txt.
-    Collection(
-        "nerf-synthetic",
-        "objects without surroundings (Mildenhall et al. 2020)",
-        ("chair", "drums", "ficus", "hotdog", "lego", "materials", "mic", "ship"),
-        "about 1.3 GB",
-        "lego CC BY-NC, ship CC BY-SA, drums CC BY; the others CC0",
-        "https://www.matthewtancik.com/nerf",
-        (
-            File(
-                f"{_MIRROR}/nerf_synthetic.zip",
-                "nerf_synthetic.zip",
-                "sha256:f01fd1b4ab045b0d453917346f26f898657bb5bec4834b95fdad1f361826e45e",
-            ),
-        ),
-        "nerf_synthetic",
-    ),
-    # The sources are the same as above. nerfbaselines had the same SHA-256 in datasets/llff.py
-    # before September 2024.
-    Collection(
-        "llff",
-        "forward-facing scenes (Mildenhall et al. 2019)",
-        ("fern", "flower", "fortress", "horns", "leaves", "orchids", "room", "trex"),
-        "1.8 GB",
-        "none stated for the images",
-        "https://bmild.github.io/llff",
-        (
-            File(
-                f"{_MIRROR}/nerf_llff_data.zip",
-                "nerf_llff_data.zip",
-                "sha256:5794b432feaf4f25bcd603addc6ad0270cec588fed6a364b7952001f07466635",
-            ),
-        ),
-        "nerf_llff_data",
-    ),
-    # Addresses: examples/datasets/download_dataset.py of github.com/nerfstudio-project/gsplat.
-    Collection(
-        "mipnerf360",
-        "360 degree scenes (Barron et al. 2022)",
-        ("bicycle", "bonsai", "counter", "garden", "kitchen", "room", "stump"),
-        "12.5 GB",
-        "none stated",
-        "https://jonbarron.info/mipnerf360",
-        (File(f"{_GOOGLE}/360_v2.zip", "360_v2.zip", None),),
-    ),
-    Collection(
-        "mipnerf360-extra",
-        "two more scenes of the same paper",
-        ("flowers", "treehill"),
-        "not stated",
-        "none stated",
-        "https://jonbarron.info/mipnerf360",
-        (File(f"{_GOOGLE}/360_extra_scenes.zip", "360_extra_scenes.zip", None),),
-    ),
-    # The SHA-256 values were computed from the files of the commit in the URL.
-    Collection(
-        "instant-ngp",
-        "a stuffed fox, recorded with a phone (Müller et al. 2022)",
-        ("fox",),
-        "18 MB",
-        "NVIDIA's Source Code License: for research or evaluation only",
-        "https://github.com/NVlabs/instant-ngp",
-        _fox(),
-        None,
-    ),
+COLLECTIONS = tuple(
+    read_as(Collection, entry)
+    for entry in read_fields(Path(__file__).with_name("catalog.json")).objects("collections")
 )
 
 

@@ -112,7 +112,8 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     """Report impossible fields of view and principal points, implausible distortion, and non-square
     pixels, with the name of the first image that has them."""
     impossible, bent, stretched = [], [], []
-    for name, lens in _unique(names, lenses):
+    first = {lens: name for name, lens in zip(reversed(names), reversed(lenses), strict=True)}
+    for name, lens in sorted((name, lens) for lens, name in first.items()):
         angle = degrees(lens.width / lens.fl_x)
         if not lens.is_fisheye:
             angle = degrees(2 * atan(0.5 * lens.width / lens.fl_x))
@@ -158,12 +159,6 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
     toward = target - eyes
     toward /= np.maximum(np.linalg.norm(toward, axis=1, keepdims=True), 1e-12)
     return np.degrees(np.arccos(np.clip((toward * axes).sum(axis=1), -1, 1)))
-
-
-def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Lens]]:
-    """Return each set of intrinsics once, with the name of its first image."""
-    first = {lens: name for name, lens in zip(reversed(names), reversed(lenses), strict=True)}
-    return sorted((name, lens) for lens, name in first.items())
 
 
 def _corner_shift(lens: Lens) -> float:

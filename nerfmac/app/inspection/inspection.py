@@ -12,12 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured, stored_verdict
 from nerfmac.app.inspection.cameras import axis_findings, camera_findings, lens_findings
-from nerfmac.app.inspection.depth import depth_report
-from nerfmac.app.inspection.images import image_findings, measure_images, shown_names, summed_up
+from nerfmac.app.inspection.images import depth_report, image_findings, measure_images, shown_names
 from nerfmac.app.inspection.matching import match_scene
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene, scene_image
@@ -103,16 +101,10 @@ def inspect_scene(
     names = shown_names(scene, unique)
     for part in filter(None, scene.splits.values()):
         check_count([frame.camera for frame in part])
-    with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
-        measures = measure_images(unique, bar)
-    kept = zip(names, (image.is_kept for image in measures), strict=True)
+    measures = measure_images(unique, progress=progress)
     cameras = [frame.camera for frame in unique]
     findings = [
         *image_findings(names, measures),
-        *summed_up(
-            [f"{name} is excluded by its mask" for name, is_kept in kept if not is_kept],
-            "are excluded completely by their masks, in which black marks excluded pixels",
-        ),
         *camera_findings(names, cameras, scene.up),
         *axis_findings(cameras, scene.points),
         *_pose_findings(scene),

@@ -15,15 +15,14 @@ import numpy as np
 from PIL import Image
 from tqdm.auto import tqdm
 
-from nerfmac.app.capture.capture import need_pycolmap
+from nerfmac.app.capture import two_views
+from nerfmac.app.capture.capture import copy_model, need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
-from nerfmac.app.capture.scene_files import copy_model
-from nerfmac.app.capture.stages import STEPS
-from nerfmac.app.capture.structure import Solver
+from nerfmac.app.capture.structure import STEPS, Solver
 from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, tolerance
 from nerfmac.app.inspection.images import shown_names, summed_up
-from nerfmac.app.inspection.pose_readings import all_readings, errors_of, fitted_intrinsics, rays_of
+from nerfmac.app.inspection.pose_readings import SURE, all_readings, fitted_intrinsics, sampled
 from nerfmac.app.scenes import Frame, Scene
 from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
 from nerfmac.app.scenes.readers.colmap_model import read_model
@@ -76,7 +75,12 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
             be written to the scene folder.
     """
     need_pycolmap()
-    target = _points_folder(scene) if keep_points else None
+    target = None
+    if keep_points:
+        if scene.path is None or scene.tracks is not None:
+            state = "is in memory" if scene.path is None else "has sparse points already"
+            raise InputError(f"cannot keep points: {scene.name} {state}; omit --keep-points")
+        target = (scene.path if scene.path.is_dir() else scene.path.parent) / MATCHED_POINTS
     frames = list(dict.fromkeys(frame for some in scene.splits.values() for frame in some))
     shown = dict(zip(frames, shown_names(scene, frames), strict=True))
     frames.sort(key=lambda frame: shown[frame])
@@ -94,14 +98,6 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
         count = len(read_model(target).points)
     facts.append(f"kept       {count} sparse points in {target}, which training will use")
     return facts, findings
-
-
-def _points_folder(scene: Scene) -> Path:
-    """Return the folder for the triangulated points of a scene."""
-    if scene.path is None or scene.tracks is not None:
-        state = "is in memory" if scene.path is None else "has sparse points already"
-        raise InputError(f"cannot keep points: {scene.name} {state}; omit --keep-points")
-    return (scene.path if scene.path.is_dir() else scene.path.parent) / MATCHED_POINTS
 
 
 def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solver:
@@ -160,8 +156,8 @@ def compare_poses(
     poses = np.stack([cameras[name].pose for name in lenses]).astype(np.float64)
     eyes = placement.to_file(poses[:, :, 3])  # The readings are those of the scene files.
     poses = np.concatenate([placement.rotation.T @ poses[:, :, :3], eyes[..., None]], axis=2)
-    rays = rays_of(matches, lenses)
-    found = errors_of(rays, poses)[:, 0]
+    rays = two_views.rays_of(sampled(matches), lenses)
+    found = two_views.errors_of(rays, poses, sure=SURE)[:, 0]
     behind, error = float(np.isinf(found).mean()), float(np.median(found))
     shown = f"the median epipolar error is {error:.2f} pixels"
     if behind > MANY_BEHIND:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerfmac.app.capture.two_views import MIN_TOLERANCE, Matches, directions
-from nerfmac.common import Float64Array, Int64Array, counted
-from nerfmac.geometry import Camera, Lens
+from nerfmac.app.capture.two_views import Matches, Rays, errors_of, rays_of
+from nerfmac.common import Float64Array, counted
+from nerfmac.geometry import Lens
 
 SAMPLED_PAIRS, SAMPLED_MATCHES = 80, 40
 """Approximate numbers of pairs, and of matches of each pair, that are compared with cameras."""
@@ -28,57 +28,16 @@ AXES = np.array(
 )
 """All 48 matrices (3, 3) that permute and negate axes. The first one is the identity."""
 OPENCV = np.diag([1.0, -1.0, -1.0])
-SHORTEST = 1e-9  # Distance between two cameras below which rays must be parallel.
 SURE = 3.0
 """Rays intersect behind a camera only if their angle is larger than this multiple of the error."""
 ROUNDS = 12  # Iterations of fitting intrinsics.
 STEP = 1e-4  # Step of the numeric derivatives.
 
 
-class Rays(NamedTuple):
-    """Viewing rays of matches in camera coordinates with OpenGL axes: unit directions (m, 3) in
-    both images, the indices (m,) of the images, and focal lengths (m,) in pixels."""
-
-    first: Float64Array
-    second: Float64Array
-    images: tuple[Int64Array, Int64Array]
-    focal: Float64Array
-
-
-def rays_of(matches: Matches, lenses: Mapping[str, Lens]) -> Rays:
-    """Return the rays of a sample of the matches. Images are numbered in the order of `lenses`."""
+def sampled(matches: Matches) -> Matches:
+    """Return a sample of the matches."""
     pairs = sorted(matches)[:: max(len(matches) // SAMPLED_PAIRS, 1)]
-    sampled = {p: matches[p][:: max(len(matches[p]) // SAMPLED_MATCHES, 1)] for p in pairs}
-    cameras = {name: Camera(lens, np.eye(3, 4)) for name, lens in lenses.items()}
-    counts = [len(some) for some in sampled.values()]
-    number = {name: index for index, name in enumerate(lenses)}
-    one, other = (np.repeat([number[pair[side]] for pair in pairs], counts) for side in (0, 1))
-    focal = np.array([lens.fl_x for lens in lenses.values()])[one]
-    return Rays(*directions(sampled, pairs, cameras), (one, other), focal)
-
-
-def errors_of(rays: Rays, poses: Float64Array, axes: Float64Array = AXES[:1]) -> Float64Array:
-    """Return the epipolar error (m, a) of each match in pixels, for camera-to-world `poses`
-    (n, 3, 4) whose positions are multiplied by each of the matrices `axes` (a, 3, 3). The error is
-    infinite if the rays intersect behind a camera."""
-    one, other = (poses[index] for index in rays.images)
-    first = np.einsum("mij,mj->mi", one[:, :, :3], rays.first)
-    second = np.einsum("mij,mj->mi", other[:, :, :3], rays.second)
-    between, normal = other[:, :, 3] - one[:, :, 3], np.cross(first, second)
-    # Products of the turned vectors between the cameras with the rays and with their normal.
-    turns = axes.reshape(len(axes), 9).T
-    along_first, along_second, volume = (
-        np.einsum("mi,mj->mij", ray, between).reshape(-1, 9) @ turns
-        for ray in (first, second, normal)
-    )
-    distance, angle = ((np.linalg.norm(v, axis=1)[:, None]) for v in (between, normal))
-    nearest = np.square(distance) - np.maximum(np.square(along_first), np.square(along_second))
-    sine = np.abs(volume) / np.sqrt(np.maximum(nearest, SHORTEST**2))
-    focal, cosine = rays.focal[:, None], (first * second).sum(1)[:, None]
-    error = focal * np.arcsin(np.minimum(np.where(distance > SHORTEST, sine, angle), 1.0))
-    is_behind = (along_first <= cosine * along_second) | (cosine * along_first <= along_second)
-    is_certain = focal * angle > np.maximum(MIN_TOLERANCE, SURE * error)
-    return np.where(is_behind & is_certain & (distance > SHORTEST), np.inf, error)
+    return {pair: matches[pair][:: max(len(matches[pair]) // SAMPLED_MATCHES, 1)] for pair in pairs}
 
 
 class Reading(NamedTuple):
@@ -100,7 +59,7 @@ def all_readings(rays: Rays, poses: Float64Array, names: Sequence[str]) -> list[
         for rotations, eyes, form in _forms(poses[order]):
             for turn in AXES:
                 turned = np.concatenate([rotations @ turn, eyes[..., None]], axis=2)
-                errors = np.median(errors_of(rays, turned, AXES), axis=0)
+                errors = np.median(errors_of(rays, turned, AXES, SURE), axis=0)
                 for axes, error in zip(AXES, errors.tolist(), strict=True):
                     parts = [form, _camera_axes(turn), _position_axes(axes), told]
                     found.append((len([*filter(None, parts)]), parts, error))
@@ -178,15 +137,15 @@ def fitted_intrinsics(
 ) -> Intrinsics:
     """Return the intrinsics with the smallest errors, found by Gauss-Newton with a robust weight.
     `free` contains the indices of the changes that may differ from 0."""
-    axes = np.eye(4)[list(free)]
+    axes, few = np.eye(4)[list(free)], sampled(matches)
 
     def changes(vector: Float64Array) -> Intrinsics:
         focal, k1, x, y = (vector @ axes).tolist()
         return Intrinsics(float(np.exp(focal)), k1, x, y)
 
     def errors(vector: Float64Array) -> Float64Array:
-        rays = rays_of(matches, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
-        return np.minimum(errors_of(rays, poses)[:, 0], 1e3)
+        rays = rays_of(few, {n: changes(vector).applied(lens) for n, lens in lenses.items()})
+        return np.minimum(errors_of(rays, poses, sure=SURE)[:, 0], 1e3)
 
     vector = best = np.zeros(len(axes))
     smallest = size = errors(vector)

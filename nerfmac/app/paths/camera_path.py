@@ -1,22 +1,139 @@
-"""`CameraPath`, a smooth path through keyframes that can be saved as a JSON file."""
+"""`CameraPath`, a smooth path through keyframes, and its JSON formats in nerfmac, nerfstudio, and
+instant-ngp.
+
+nerfmac's format contains `schema`, `closed`, and `keyframes` with the fields of `Keyframe`.
+
+nerfstudio's camera_path.json, as written by its viewer and read by `ns-render camera-path`:
+
+    camera_path    every frame: camera_to_world, 4 rows of 4 numbers or a list of 16 numbers, with
+                   OpenGL axes as in this package; fov, vertical, in degrees; aspect
+    keyframes      the keyframes that its viewer edits: the same with `matrix`
+    fps, seconds, is_cycle, render_width, render_height
+
+nerfmac reads the frames instead of the keyframes, so the path is exactly the path that nerfstudio
+renders. Positions are in the scene coordinates of nerfstudio. `run.load_path` transforms them to
+the scene coordinates of a run.
+
+instant-ngp's base_cam.json:
+
+    path    the keyframes: R, a quaternion x, y, z, w of the camera-to-scene rotation; T, the
+            position; fov, vertical, in degrees; scale, slice, aperture_size, which are not used
+    loop    whether the path is closed; absent in older files
+    time    the time that the window of instant-ngp shows
+
+The first, second, and third scene axes of instant-ngp are the axes y, z, and x of nerfmac. Cameras
+of instant-ngp look along +z, with y down. Keyframes are equally spaced in time. The path in
+instant-ngp is a B-spline that passes near the keyframes. In nerfmac, the path passes through the
+keyframes.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from nerfmac.app.paths.curve import Curve, Timing, matrices, quaternions
-from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
-from nerfmac.app.paths.keyframe import Keyframe, even_size
-from nerfmac.common import Float64Array, InputError, checks, read_fields, user_path, write_json
-from nerfmac.geometry import Camera
+from nerfmac.common import (
+    Fields,
+    Float64Array,
+    InputError,
+    checks,
+    prefix_errors,
+    read_fields,
+    user_path,
+    write_json,
+)
+from nerfmac.geometry import Camera, Lens, focal_length
 
+RIGID_WITHIN = 1e-3  # Tolerance of |R^T R - I| for rotations R, for rounded numbers.
+MAX_SECONDS = 3600.0  # Maximum time in seconds between two keyframes.
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")  # Formats that `save` can write.
 DEFAULT_SECONDS = 5.0  # Default duration in seconds of a path without timed keyframes.
+SCHEMA = 1  # Version of nerfmac's format.
+PERSPECTIVE = "perspective"  # The only supported `camera_type` of nerfstudio files.
+NGP_AXES = [1, 2, 0]  # Scene axes of nerfmac that are instant-ngp's first, second, and third.
+NGP_FLIP = np.array([1.0, -1.0, -1.0])  # Camera axes of instant-ngp: y down, z forward.
+NGP_SECONDS = 1.0  # Assumed time between two keyframes. The files contain no times.
+UNIT_WITHIN = 1e-2  # Tolerance of the length of a quaternion, for rounded numbers.
+
+
+def vertical_fov(lens: Lens) -> float:
+    """Return the vertical field of view in radians, ignoring distortion."""
+    return 2.0 * math.atan(lens.tangents[1])
+
+
+def even_size(size: tuple[int, int]) -> tuple[int, int]:
+    """Return a width and height in pixels, at least 2, rounded down to even numbers for videos."""
+    for name, side in zip(("width", "height"), size, strict=True):
+        checks.number(name, side, low=2, whole=True)
+    return size[0] // 2 * 2, size[1] // 2 * 2
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframe:
+    """Camera pose and field of view on a camera path, with the time of the camera at this pose.
+
+    Attributes:
+        pose: Camera-to-scene pose, float64 (3, 4).
+        fov: Vertical field of view in radians, between 0 and pi.
+        seconds: Time in seconds since the previous keyframe, above 0 and up to 3600. If None, the
+            camera moves at the mean speed of the segments with a duration. For the first keyframe
+            of an open path, this attribute is ignored.
+        ease: Whether the camera slows down before this keyframe, stops, and speeds up again.
+
+    Raises:
+        InputError: If a value is out of range, or the pose is not a finite rotation and position.
+    """
+
+    pose: npt.NDArray[np.floating[Any]]
+    fov: float
+    seconds: float | None = None
+    ease: bool = False
+
+    def __post_init__(self) -> None:
+        pose = checks.finite("pose", self.pose, (3, 4))
+        rotation = pose[:, :3]
+        error = np.abs(rotation.T @ rotation - np.eye(3)).max()
+        if error > RIGID_WITHIN or np.linalg.det(rotation) < 0.0:
+            raise InputError(
+                f"pose must be a rotation and a translation, but its 3x3 part is not orthogonal "
+                f"(error {error:.3g}) or has determinant -1"
+            )
+        pose.setflags(write=False)
+        object.__setattr__(self, "pose", pose)
+        focal_length("fov", self.fov, 1)
+        object.__setattr__(self, "fov", float(self.fov))
+        if self.seconds is not None:
+            checks.number("seconds", self.seconds, high=MAX_SECONDS)
+            if self.seconds <= 0.0:
+                raise InputError(
+                    f"seconds is {self.seconds:g}; expected a value above 0 and up to "
+                    f"{MAX_SECONDS:g}"
+                )
+            object.__setattr__(self, "seconds", float(self.seconds))
+
+    def camera(self, width: int, height: int) -> Camera:
+        """Return an undistorted camera with square pixels.
+
+        Args:
+            width: Image width in pixels.
+            height: Image height in pixels.
+
+        Returns:
+            Camera in the coordinates of the keyframe.
+        """
+        checks.number("width", width, low=1, whole=True)
+        checks.number("height", height, low=1, whole=True)
+        focal = focal_length("fov", self.fov, height)
+        lens = Lens(width, height, focal, focal, width / 2, height / 2)
+        return Camera(lens, self.pose.astype(np.float32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,13 +295,15 @@ class CameraPath:
             raise InputError("the camera path has no keyframes to save; add one first")
         checks.choice("kind", kind, KINDS)
         if kind == "nerfmac":
-            values = nerfmac_values(self.keyframes, self.closed)
+            entries = [_own_entry(keyframe) for keyframe in self.keyframes]
+            values = {"schema": SCHEMA, "closed": self.closed, "keyframes": entries}
         elif kind == "instant-ngp":
-            values = ngp_values(self.keyframes, self.closed)
+            entries = [_ngp_entry(keyframe) for keyframe in self.keyframes]
+            values = {"loop": self.closed, "time": 0.0, "path": entries}
         else:
             checks.number("fps", fps, low=1.0)
             frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
-            values = nerfstudio_values(self._frames(frames), self.closed, fps, size)
+            values = _nerfstudio_values(self._frames(frames), self.closed, fps, size)
         write_json(user_path(path), values)
 
     @classmethod
@@ -200,7 +319,7 @@ class CameraPath:
         Raises:
             InputError: If the file is invalid; the message contains the field.
         """
-        return cls(*read_path(read_fields(user_path(path))))
+        return read_path(read_fields(user_path(path)))
 
     def _spliced(self, index: int, *new: Keyframe) -> CameraPath:
         if not self.keyframes:
@@ -228,3 +347,101 @@ class CameraPath:
         poses = np.stack([keyframe.pose for keyframe in self.keyframes])
         fov = np.array([keyframe.fov for keyframe in self.keyframes], np.float64)
         return Curve(poses[:, :, 3], quaternions(poses[:, :, :3]), fov, self.closed)
+
+
+def read_path(file: Fields) -> CameraPath:
+    """Read a camera path in any of the three formats."""
+    if "camera_path" in file:
+        return _read_nerfstudio(file)
+    if "path" in file:
+        keyframes = [_ngp_keyframe(fields) for fields in file.objects("path")]
+        return CameraPath(keyframes, file.flag("loop", False))
+    file.allow_only("schema", "closed", "keyframes")
+    if file.number("schema") != SCHEMA:
+        raise file.wrong("schema", f"{SCHEMA}, the only version that this nerfmac supports")
+    closed = file.flag("closed")
+    return CameraPath([_own_keyframe(fields) for fields in file.objects("keyframes")], closed)
+
+
+def _nerfstudio_values(
+    frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
+) -> dict[str, Any]:
+    """Return the JSON values of every frame of a path in nerfstudio's format."""
+    lenses = [{"fov": math.degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
+    poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
+    pairs = list(zip(poses, lenses, strict=True))
+    return {
+        "camera_type": PERSPECTIVE,
+        "render_width": size[0],
+        "render_height": size[1],
+        "fps": fps,
+        "seconds": len(frames) / fps,
+        "is_cycle": closed,
+        "smoothness_value": 0.0,
+        "keyframes": [{"matrix": pose, **lens} for pose, lens in pairs],
+        "camera_path": [{"camera_to_world": pose, **lens} for pose, lens in pairs],
+    }
+
+
+def _own_keyframe(fields: Fields) -> Keyframe:
+    fields.allow_only("pose", "fov", "seconds", "ease")
+    pose, fov = np.array(fields.table("pose", (3,), 4)), fields.number("fov")
+    seconds = fields.number("seconds") if "seconds" in fields else None
+    ease = fields.flag("ease", False)
+    with prefix_errors(fields.where):
+        return Keyframe(pose, fov, seconds, ease)
+
+
+def _own_entry(keyframe: Keyframe) -> dict[str, Any]:
+    given = {"seconds": keyframe.seconds, "ease": keyframe.ease}
+    given = {key: value for key, value in given.items() if value}  # The others are the defaults.
+    return {"pose": keyframe.pose.tolist(), "fov": keyframe.fov, **given}
+
+
+def _read_nerfstudio(file: Fields) -> CameraPath:
+    if "camera_type" in file and file.text("camera_type") != PERSPECTIVE:
+        raise file.wrong("camera_type", f'"{PERSPECTIVE}"')
+    frames = file.objects("camera_path")
+    closed = file.flag("is_cycle", False)
+    intervals = len(frames) if closed else max(len(frames) - 1, 1)
+    fps = file.number("fps", above=0) if "fps" in file else None
+    seconds = file.number("seconds", len(frames) / (fps or 24.0), above=0) / intervals
+    has_size = "render_width" in file and "render_height" in file
+    size = (file.count("render_width"), file.count("render_height")) if has_size else None
+    keyframes = []
+    for frame in frames:
+        pose = _matrix(frame, "camera_to_world")[:3]
+        fov = math.radians(frame.number("fov"))
+        with prefix_errors(frame.where):
+            keyframes.append(Keyframe(pose, fov, seconds))
+    return CameraPath(keyframes, closed, fps, size)
+
+
+def _matrix(frame: Fields, key: str) -> Float64Array:
+    """Return a matrix of 4 columns, written as rows or as a list of 16 numbers."""
+    value = frame.values.get(key)
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return np.array(frame.table(key, (3, 4), 4))
+    return np.array(frame.numbers(key, 16)).reshape(4, 4)
+
+
+def _ngp_keyframe(fields: Fields) -> Keyframe:
+    x, y, z, w = fields.numbers("R", 4)
+    quaternion = np.array([[w, x, y, z]])
+    length = float(np.linalg.norm(quaternion))
+    if abs(length - 1.0) > UNIT_WITHIN:
+        raise fields.wrong("R", "a quaternion of length one")
+    rotation = matrices(quaternion / length)[0] * NGP_FLIP
+    pose: Float64Array = np.empty((3, 4))
+    pose[NGP_AXES] = np.c_[rotation, np.array(fields.numbers("T", 3))]
+    fov = math.radians(fields.number("fov"))
+    with prefix_errors(fields.where):
+        return Keyframe(pose, fov, NGP_SECONDS)
+
+
+def _ngp_entry(keyframe: Keyframe) -> dict[str, Any]:
+    pose = keyframe.pose[NGP_AXES]
+    w, x, y, z = quaternions((pose[:, :3] * NGP_FLIP)[None])[0].tolist()
+    used = {"R": [x, y, z, w], "T": pose[:, 3].tolist(), "fov": math.degrees(keyframe.fov)}
+    unused = {"scale": 1.0, "slice": 0.0, "aperture_size": 0.0, "glow_mode": 0}
+    return {**used, **unused, "glow_y_cutoff": 0.0}

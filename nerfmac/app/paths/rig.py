@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.keyframe import even_size
+from nerfmac.app.paths.camera_path import even_size
 from nerfmac.common import BoolArray, Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Lens, Sphere, nearest_to_axes
 from nerfmac.rendering.renderer import Renderer

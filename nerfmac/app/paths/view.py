@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.keyframe import Keyframe, vertical_fov
+from nerfmac.app.paths.camera_path import Keyframe, vertical_fov
 from nerfmac.app.paths.rig import best_framed, center_of
 from nerfmac.common import Float64Array, InputError, checks
 from nerfmac.geometry import Camera, Sphere, focal_length

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.paths import CameraPath
-from nerfmac.app.paths.formats import read_path
+from nerfmac.app.paths.camera_path import CameraPath, read_path
 from nerfmac.app.run.run import Run
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.transforms import TRANSFORMS, read_studio_space
@@ -63,7 +62,7 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
     """
     file = user_path(file)
     fields = read_fields(file)
-    path = CameraPath(*read_path(fields))
+    path = read_path(fields)
     if "camera_path" not in fields:
         if transforms is not None:
             raise InputError(

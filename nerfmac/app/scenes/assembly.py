@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from nerfmac.app.scenes.depth_images import AS_STORED
-from nerfmac.app.scenes.images import is_cut_out
+from nerfmac.app.scenes.images import are_cut_out
 from nerfmac.app.scenes.masks import masks_of_images, without_masks
 from nerfmac.app.scenes.measured_depth import MEASURED_WITHIN, measured_points, with_depth
 from nerfmac.app.scenes.orientation import oriented
@@ -159,7 +159,7 @@ def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
     poses = [image.pose for image in images]
     placement = parsed.placement or fit(
         poses,
-        _are_cut_out(parsed.images),
+        are_cut_out([image.photo.path for image in parsed.images if image.photo.has_alpha]),
         parsed.source,
         points=parsed.points,
         tangents=[image.lens.tangents for image in images],
@@ -167,15 +167,6 @@ def _placed(parsed: ParsedScene, options: SceneOptions) -> Placement:
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
     return placement.mirrored() if np.linalg.det(first.pose[:, :3]) < 0 else placement
-
-
-def _are_cut_out(images: Images) -> bool:
-    """Return whether the images show an object that is cut out with an alpha channel. Only three
-    images with alpha are checked. An alpha channel is not sufficient, because some programs write
-    opaque alpha to every image."""
-    alpha = [image.photo.path for image in images if image.photo.has_alpha]
-    checked = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
-    return any(map(is_cut_out, checked))
 
 
 def _split(parsed: ParsedScene, options: SceneOptions) -> Splits:

@@ -31,66 +31,57 @@ class ImageSearch:
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
         self.folder, self._roots, self._tail = folder, (*roots, folder), tail
         self._as_named: list[Path] = []
-        self._skipped = 0  # Number of images in an unsupported format in the last search.
 
     def existing(self, names: Sequence[str], where: str) -> dict[int, Path]:
-        """Return the path of each image that exists, keyed by the index of its name, and log a
-        warning about missing images. `where` is the scene file, for messages."""
-        found = self.find_all(names, where)
-        there = {index: path for index, path in enumerate(found) if path}
-        missing = len(names) - len(there) - self._skipped
-        gone = [names[index] for index, path in enumerate(found) if not path]
-        paths = {name: self.folder / name.replace("\\", "/") for name in gone}
-        if outside := [name for name in gone if leads_out(paths[name], self.folder)]:
-            advice = (
-                f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "
-                "folder, and nerfmac reads such images only through a symbolic link in the folder: "
-                f"run `{self._link(outside[0])}`"
-            )
-        if not there:
-            raise InputError(
-                f"none of the {len(names)} images of {where} exist in {self.folder}; "
-                + (advice if outside else f"the first one is {names[0]!r}; copy the images there")
-            )
-        if missing:
-            count = f"{missing} of {len(names)} images of {where} do not exist"
-            log.warning(f"{count}; using the other {len(there)}{f'; {advice}' if outside else ''}")
-        return there
-
-    def _link(self, name: str) -> str:
-        """Return the command that links the folder of an image in the scene folder."""
-        target = Path(os.path.normpath(self.folder.absolute() / name)).parent
-        return f"ln -s {quote(str(target))} {quote(str(self.folder / target.name))}"
-
-    def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """Return the path of each image, or None if the image does not exist, and log a warning
-        about images that are found at another path. `where` is the scene file, for messages."""
-        found = [self._named(name) for name in names]
-        named = {index: path for index, path in enumerate(found) if path}
-        unread = {i: path for i, path in named.items() if images.is_unsupported(path.name)}
-        found = [None if index in unread else path for index, path in enumerate(found)]
-        self._as_named += filter(None, found)
-        taken = {*filter(None, found)}
-        elsewhere = {}
+        """Return the path of each image that exists, keyed by the index of its name, and log
+        warnings about images that are missing, or found at another path. `where` is the scene file,
+        for messages."""
+        named = {index: path for index, name in enumerate(names) if (path := self._named(name))}
+        there = {i: path for i, path in named.items() if not images.is_unsupported(path.name)}
+        self._as_named += there.values()
+        elsewhere, taken = {}, {*there.values()}
         for index, name in enumerate(names):
-            if found[index] is None and (path := self._by_its_end(name, taken)):
+            if index not in there and (path := self._by_its_end(name, taken)):
                 elsewhere[index] = path
                 taken.add(path)
         for index in self._unlike_the_others(elsewhere, names, where) if elsewhere else ():
             del elsewhere[index]
-        for index, path in elsewhere.items():
-            found[index] = path
-        skipped = [path for index, path in unread.items() if found[index] is None]
-        if skipped and not any(found):
+        found = dict(sorted({**there, **elsewhere}.items()))
+        skipped = [path for index, path in named.items() if index not in found]
+        if skipped and not found:
             raise images.unsupported(skipped[0], len(skipped))
         if skipped:
             log.warning("%s; skipping them", images.unsupported(skipped[0], len(skipped)))
-        self._skipped = len(skipped)
         if elsewhere:
             first, path = next(iter(elsewhere.items()))
             moved = f"{len(elsewhere)} of {len(names)} images are not at the path in {where}"
             log.warning(f"{moved} and were found by file name: using {path} for {names[first]!r}")
+        self._report_missing(found, names, len(skipped), where)
         return found
+
+    def _report_missing(
+        self, found: Mapping[int, Path], names: Sequence[str], skipped: int, where: str
+    ) -> None:
+        """Log a warning about missing images, or raise `InputError` if all images are missing."""
+        gone = [name for index, name in enumerate(names) if index not in found]
+        paths = {name: self.folder / name.replace("\\", "/") for name in gone}
+        advice = ""
+        if outside := [name for name in gone if leads_out(paths[name], self.folder)]:
+            target = Path(os.path.normpath(self.folder.absolute() / outside[0])).parent
+            link = f"ln -s {quote(str(target))} {quote(str(self.folder / target.name))}"
+            advice = (
+                f"the paths of {len(outside)} of them, such as {outside[0]!r}, lead out of this "
+                "folder, and nerfmac reads such images only through a symbolic link in the folder: "
+                f"run `{link}`"
+            )
+        if not found:
+            raise InputError(
+                f"none of the {len(names)} images of {where} exist in {self.folder}; "
+                + (advice or f"the first one is {names[0]!r}; copy the images there")
+            )
+        if missing := len(gone) - skipped:
+            count = f"{missing} of {len(names)} images of {where} do not exist"
+            log.warning(f"{count}; using the other {len(found)}{'; ' * bool(advice)}{advice}")
 
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str

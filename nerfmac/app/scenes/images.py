@@ -1,30 +1,27 @@
-"""Reading of image headers and of pixels as uint8 RGB or RGBA.
+"""Reading of image headers and of pixels as uint8 RGB or RGBA in sRGB.
+
+Pixels are converted with the ICC profiles that image files contain. Photos of phones and cameras
+often have the profile Display P3 or Adobe RGB.
 
 Sizes and pixels are upright, after applying the EXIF orientation, unless stated otherwise. Alpha is
 straight (not premultiplied).
-
-Downscaled images are stored in a disk cache, so that large photos are decoded only once. The file
-name is a digest of the photo's path, size, and modification time and of the downscaling factor.
-Users may delete all cached files.
 """
 
-import hashlib
-import json
-import os
+import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageCms
 
-from nerfmac.app.scenes.color_profiles import GRAY_MODES, has_alpha, in_srgb
-from nerfmac.backend.host import cache_folder
-from nerfmac.common import BoolArray, InputError, UInt8Array, appearing, log, make_folder, needed
+from nerfmac.app.scenes.cache import cached_path, read_cached, write_cached
+from nerfmac.common import BoolArray, InputError, UInt8Array, log, needed
 
 HEIF = (".heic", ".heif")
 """File extensions of HEIF images, as from an iPhone, which require the extra `capture`."""
@@ -150,12 +147,16 @@ def same_aspect(size: tuple[int, int], other: tuple[int, int]) -> bool:
     return abs(other[0] * size[1] - other[1] * size[0]) <= sum(size)
 
 
-def is_cut_out(path: Path) -> bool:
-    """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
-    with opened(path) as image:
-        if not has_alpha(image):
-            return False
-        return bool(np.asarray(image.convert("RGBA"))[..., 3].min() < OPAQUE)
+def are_cut_out(paths: Sequence[Path]) -> bool:
+    """Decode the first, the middle, and the last image, and return whether the alpha of any pixel
+    is below OPAQUE, as of an object that is cut out. An alpha channel is not sufficient, because
+    some programs write opaque alpha to every image."""
+    for path in {*paths[:1], *paths[len(paths) // 2 :][:1], *paths[-1:]}:
+        with opened(path) as image:
+            alpha = image.convert("RGBA").getchannel("A") if has_alpha(image) else None
+            if alpha is not None and np.asarray(alpha).min() < OPAQUE:
+                return True
+    return False
 
 
 def decode(
@@ -170,12 +171,12 @@ def decode(
             the top left corner; incomplete blocks are dropped.
         upright: Whether to apply the EXIF orientation.
     """
-    cached = _cached_path(image, reduce, upright)
-    pixels = None if cached is None else _read(cached)
+    cached = cached_path(image, reduce, upright)
+    pixels = None if cached is None else read_cached(cached)
     if pixels is None:
         pixels = decode_reduced(image, name, reduce, upright=upright)
         if cached is not None:
-            _write(cached, pixels)
+            write_cached(cached, pixels)
     if pixels.shape[2] > channels:
         found = f"image {name} has an alpha channel, but the other images have none"
         raise InputError(f"{found}; convert it to RGB")
@@ -280,72 +281,137 @@ def _decode_file(path: Path, upright: bool, side: int | None = None) -> UInt8Arr
             image.draft("RGB", (side, side))  # JPEG files are decoded at a reduced size.
         pixels = in_srgb(image, path)
         pixels = pixels if transpose is None else pixels.transpose(transpose)
-        return np.asarray(pixels) if side is None else _reduced(pixels, side)
+        if side is not None:
+            pixels.thumbnail((side, side))
+        return np.asarray(pixels)
 
 
 def decode_thumbnail(image: Path | UInt8Array, side: int, *, upright: bool = True) -> UInt8Array:
     """Decode an image, reduced to at most `side` pixels per side, to uint8 (h, w, 3 or 4)."""
     if isinstance(image, Path):
         return _decode_file(image, upright, side)
-    return _reduced(Image.fromarray(image), side)
+    pixels = Image.fromarray(image)
+    pixels.thumbnail((side, side))
+    return np.asarray(pixels)
 
 
-def _reduced(image: Image.Image, side: int) -> UInt8Array:
-    image.thumbnail((side, side))
-    return np.asarray(image)
+ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
+GRAY_MODES = ("1", "L", "LA", "La")
+COLOR_SPACE_TAG, INTEROPERABILITY_IFD, ADOBE_RGB = 0xA001, 0xA005, (2, "R03")
+"""EXIF tags of the color space, and their values for Adobe RGB (DCF 2.0)."""
+SRGB_GAMMA, GAMMA_WITHIN = 1 / 2.2, 0.02
+"""Value of the PNG chunk gAMA for sRGB, and its maximum rounding error."""
+SRGB_CODES = (1, 2)  # Codes of the color primaries of sRGB, and of unspecified ones (ITU-T H.273).
+EXIF_FORMATS = ("JPEG", "MPO", "TIFF", "WEBP")
+MAX_ROUNDING = 3  # Maximum difference, of 0 to 255, between colors of two profiles of sRGB.
+UNUSABLE = (ImageCms.PyCMSError, OSError, ValueError, TypeError)
+
+_warned: set[tuple[str, Path]] = set()  # Problems that have been logged, with their folders.
 
 
-MAX_BYTES = 4 * 2**30  # Maximum size of the cache in bytes.
-MIN_BYTES = 2**18  # Photos whose files have fewer bytes are decoded fast enough without the cache.
-METHOD = "mean of blocks of sRGB values"
-"""Part of the cache keys. Change this name if the downscaling method changes pixels."""
+def has_alpha(image: Image.Image) -> bool:
+    """Return whether an image has an alpha channel or a transparent color."""
+    return image.mode in ALPHA_MODES or "transparency" in image.info
 
 
-def image_cache_folder() -> Path:
-    """Return the cache folder for downscaled images."""
-    return cache_folder() / "images"
+def is_srgb(image: Image.Image) -> bool:
+    """Return whether an image has no ICC profile, or a profile that does not change sRGB colors."""
+    content = image.info.get("icc_profile")
+    return not content or _keeps_srgb(content)
 
 
-def trim(max_bytes: int = MAX_BYTES) -> None:
-    """Remove the least recently used images until the cache has at most `max_bytes` bytes."""
-    with suppress(OSError):  # Another process may trim the cache at the same time.
-        files = [(path.stat(), path) for path in image_cache_folder().glob("*.png")]
-        files.sort(key=lambda file: file[0].st_mtime_ns, reverse=True)
-        total = 0
-        for about, path in files:
-            total += about.st_size
-            if total > max_bytes:
-                path.unlink(missing_ok=True)
-
-
-def _cached_path(image: Path | UInt8Array, reduce: int, upright: bool) -> Path | None:
-    """Return the file of an image in the cache, or None if the image is not cached."""
-    if reduce == 1 or not isinstance(image, Path) or not image.is_file():
-        return None
-    about = image.stat()
-    if about.st_size < MIN_BYTES:
-        return None
-    key = str(image.resolve()), about.st_size, about.st_mtime_ns, METHOD, reduce, upright
-    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
-    return image_cache_folder() / f"{name}.png"
-
-
-def _read(cached: Path) -> UInt8Array | None:
+@lru_cache(maxsize=16)
+def _keeps_srgb(content: bytes) -> bool:
+    """Return whether the conversion of colors and grays from an ICC profile to sRGB only has
+    rounding errors. The names of profiles are not reliable."""
     try:
-        with Image.open(cached) as image:
-            if image.mode not in ("RGB", "RGBA"):
-                return None
-            pixels = np.asarray(image)
-        os.utime(cached)  # Marks the file as recently used.
-        return pixels
-    except UNREADABLE:
-        return None
+        profile = ImageCms.ImageCmsProfile(io.BytesIO(content))
+        if profile.profile.xcolor_space.strip() == "GRAY":
+            probe = Image.fromarray(np.arange(256, dtype=np.uint8)[None])
+        else:
+            probe = Image.fromarray(np.mgrid[:9, :9, :9].reshape(3, 1, -1).T.astype(np.uint8) * 31)
+        change = np.asarray(probe.convert("RGB"), int) - np.asarray(_transformed(probe, profile))
+        return int(np.abs(change).max()) <= MAX_ROUNDING
+    except UNUSABLE:
+        return False
 
 
-def _write(cached: Path, pixels: UInt8Array) -> None:
+def in_srgb(image: Image.Image, path: Path) -> Image.Image:
+    """Return an image in the mode RGB, or RGBA if it has an alpha channel, converted from its ICC
+    profile to sRGB. If its color space is known but cannot be converted, log a warning, once for
+    each folder. `path` is the image file, for this message."""
+    if is_srgb(image):
+        if problem := _other_space(image):
+            _warn(problem, path)
+        return _plain(image)
     try:
-        make_folder(cached.parent)
-        with appearing(cached) as partial:
-            Image.fromarray(pixels).save(partial, "PNG", compress_level=1)
-    except (InputError, OSError) as error:
-        log.debug("cannot cache a downscaled image: %s", error)
+        profile = ImageCms.ImageCmsProfile(io.BytesIO(image.info["icc_profile"]))
+        space = profile.profile.xcolor_space.strip()
+        if space == "RGB" and image.mode != "CMYK":
+            return _transformed(_plain(image), profile)
+        if space == "CMYK" and image.mode == "CMYK":
+            return _transformed(image, profile)
+        if space == "GRAY" and (image.mode in GRAY_MODES or image.mode.startswith("I")):
+            plain = _plain(image)
+            gray = _transformed(plain.getchannel("R"), profile)
+            if plain.mode == "RGBA":
+                gray.putalpha(plain.getchannel("A"))
+            return gray
+        problem = f"an ICC profile for {space} although its pixels are {image.mode}"
+    except UNUSABLE as error:
+        problem = f"an ICC profile that cannot be used ({error})"
+    _warn(problem, path)
+    return _plain(image)
+
+
+def _transformed(image: Image.Image, profile: ImageCms.ImageCmsProfile) -> Image.Image:
+    result = ImageCms.profileToProfile(
+        image,
+        profile,
+        ImageCms.createProfile("sRGB"),
+        renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
+        outputMode="RGBA" if image.mode == "RGBA" else "RGB",
+        flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,
+    )
+    assert result is not None  # The result is None only for a conversion in place.
+    result.info.pop("icc_profile", None)
+    return result
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """Return the image as RGB or RGBA, without a conversion of its color space."""
+    if image.mode.startswith("I"):
+        # Pillow's conversion clips at 255, so almost every pixel would become white.
+        gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
+        return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")
+    mode = "RGBA" if has_alpha(image) else "RGB"
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _other_space(image: Image.Image) -> str:
+    """Describe the color space of an image without an ICC profile, or return "" for sRGB."""
+    if image.mode == "CMYK":
+        return "CMYK pixels without an ICC profile"
+    gamma = image.info.get("gamma", SRGB_GAMMA)
+    if "srgb" not in image.info and abs(gamma - SRGB_GAMMA) > GAMMA_WITHIN:
+        return f"the gamma {gamma:g} instead of {SRGB_GAMMA:.3g}"
+    codes = image.info.get("nclx_profile") or {}
+    if not image.info.get("icc_profile") and codes.get("color_primaries", 1) not in SRGB_CODES:
+        return f"the color primaries {codes['color_primaries']} of ITU-T H.273"
+    if image.format in EXIF_FORMATS and not image.info.get("icc_profile"):
+        exif = image.getexif()
+        spaces = [exif.get_ifd(0x8769).get(COLOR_SPACE_TAG)]
+        with suppress(KeyError):  # Pillow before 13 raises it if the directory is missing.
+            spaces.append(exif.get_ifd(INTEROPERABILITY_IFD).get(1))
+        if any(space in ADOBE_RGB for space in spaces):
+            return "the color space Adobe RGB in its EXIF data but no ICC profile"
+    return ""
+
+
+def _warn(problem: str, path: Path) -> None:
+    if (problem, path.parent) not in _warned:
+        _warned.add((problem, path.parent))
+        log.warning(
+            f"the image {path} has {problem}; its colors are read as sRGB and may be wrong: "
+            "convert the images to sRGB"
+        )

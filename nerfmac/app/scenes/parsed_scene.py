@@ -1,13 +1,21 @@
-"""`ParsedScene`, the contents of scene files that a reader returns."""
+"""`ParsedScene`, the contents of scene files that a reader returns, and the numbers and poses in
+these files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import numpy as np
+
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.images import Photo, same_aspect
-from nerfmac.common import Float64Array, InputError
+from nerfmac.common import LARGEST, Float64Array, InputError
 from nerfmac.geometry import Direction, Lens, Placement, Tracks
+
+RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
+OPENCV = np.array([1.0, -1.0, -1.0, 1.0])
+"""Factors of the columns of a pose that replace OpenCV camera axes (y down, z forward) by OpenGL
+camera axes, or the reverse."""
 
 
 class PosedImage(NamedTuple):
@@ -88,3 +96,59 @@ class ParsedScene(NamedTuple):
     is_metric: bool = True
     unused: Sequence[Path] = ()
     is_reported: bool = False  # Whether the images without a camera have been reported already.
+
+
+def read_numbers(path: Path) -> Float64Array:
+    """Return all numbers (n,) in a text file, row by row."""
+    try:
+        return finite_numbers(path.read_text().replace(",", " ").split(), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a text file of numbers: {error}") from error
+
+
+def finite_numbers(words: list[str], path: Path) -> Float64Array:
+    """Convert words in a file to finite numbers (n,)."""
+    try:
+        numbers = np.array(words, np.float64)
+    except ValueError as error:
+        raise InputError(f"{path} is not a text file of numbers: {error}") from error
+    if not (np.abs(numbers) <= LARGEST).all():
+        raise InputError(f"{path} contains a number that is not finite")
+    return numbers
+
+
+def rigid(matrix: Float64Array, where: str, *, mirrored: bool = False) -> Float64Array:
+    """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation. If `mirrored` is True,
+    the determinant of the rotation must be -1 instead of 1. `where` is the position in the file,
+    for the error message."""
+    rotation = matrix[:, :3]
+    error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
+    if error > RIGID_WITHIN:
+        found = f"the error of its columns from unit length and right angles is {error:.3g}"
+        raise InputError(f"{where} is not rigid: {found}; expected a rotation and a position")
+    if bool(np.linalg.det(rotation) < 0) != mirrored:
+        raise InputError(f"{where} is a reflection; expected a rotation with determinant 1")
+    left, _, right = np.linalg.svd(rotation)
+    return np.concatenate([left @ right, matrix[:, 3:]], axis=1)
+
+
+def rotation_of(quaternion: Sequence[float], where: str) -> Float64Array:
+    """Convert a quaternion (w, x, y, z) of any positive length to a rotation matrix (3, 3)."""
+    w, x, y, z = quaternion
+    length = w * w + x * x + y * y + z * z
+    if not 1e-12 < length < LARGEST:
+        raise InputError(f"{where} has the quaternion {list(quaternion)}, which is not a rotation")
+    s = 2.0 / length
+    rotation = [
+        [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
+        [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
+        [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
+    ]
+    return np.array(rotation)
+
+
+def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Float64Array:
+    """Return the pose (3, 4) with a position and a quaternion (x, y, z, w), as phones and robots
+    write it."""
+    x, y, z, w = quaternion
+    return np.column_stack([rotation_of((w, x, y, z), where), position])

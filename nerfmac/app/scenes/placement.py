@@ -1,5 +1,5 @@
-"""Placement of a scene: rotations and poses in the coordinates of scene files, the up direction,
-fitting of a `Placement` to the cameras and sparse points, the near plane, and the subject.
+"""Placement of a scene: the up direction, fitting of a `Placement` to the cameras and sparse
+points, and the subject.
 
 Files with `aabb_scale`, `scale`, or `offset` are placed as in instant-ngp. For other files, such as
 nerfstudio's, a placement is fitted to the cameras and sparse points. Medians are computed over
@@ -16,54 +16,13 @@ from math import floor, log10
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common import LARGEST, BoolArray, Float64Array, InputError, log
+from nerfmac.common import BoolArray, Float64Array, log
 from nerfmac.geometry import Camera, Direction, Placement, Sphere, in_image, nearest_to_axes
 
-RIGID_WITHIN = 1e-2  # Maximum entry of |R^T R - I| that counts as a rounding error of a rotation R.
-OPENCV = np.array([1.0, -1.0, -1.0, 1.0])
-"""Factors of the columns of a pose that replace OpenCV camera axes (y down, z forward) by OpenGL
-camera axes, or the reverse."""
 UP = (0.0, 0.0, 1.0)  # Default up direction, as in nerfstudio and Blender.
 MIN_AGREEMENT = 0.1  # Minimum length of the mean up axis of cameras with a common up direction.
 UP_AXIS_WEIGHT = 0.01
 """Weight of the mean up axis in `estimated_up`, relative to the weight 1 of the right axes."""
-
-
-def rigid(matrix: Float64Array, where: str, *, mirrored: bool = False) -> Float64Array:
-    """Return the pose `matrix` (3, 4) with an exactly orthonormal rotation. If `mirrored` is True,
-    the determinant of the rotation must be -1 instead of 1. `where` is the position in the file,
-    for the error message."""
-    rotation = matrix[:, :3]
-    error = float(np.abs(rotation.T @ rotation - np.eye(3)).max())
-    if error > RIGID_WITHIN:
-        found = f"the error of its columns from unit length and right angles is {error:.3g}"
-        raise InputError(f"{where} is not rigid: {found}; expected a rotation and a position")
-    if bool(np.linalg.det(rotation) < 0) != mirrored:
-        raise InputError(f"{where} is a reflection; expected a rotation with determinant 1")
-    left, _, right = np.linalg.svd(rotation)
-    return np.concatenate([left @ right, matrix[:, 3:]], axis=1)
-
-
-def rotation_of(quaternion: Sequence[float], where: str) -> Float64Array:
-    """Convert a quaternion (w, x, y, z) of any positive length to a rotation matrix (3, 3)."""
-    w, x, y, z = quaternion
-    length = w * w + x * x + y * y + z * z
-    if not 1e-12 < length < LARGEST:
-        raise InputError(f"{where} has the quaternion {list(quaternion)}, which is not a rotation")
-    s = 2.0 / length
-    rotation = [
-        [1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)],
-        [s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)],
-        [s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)],
-    ]
-    return np.array(rotation)
-
-
-def pose_of(position: Sequence[float], quaternion: Sequence[float], where: str) -> Float64Array:
-    """Return the pose (3, 4) with a position and a quaternion (x, y, z, w), as phones and robots
-    write it."""
-    x, y, z, w = quaternion
-    return np.column_stack([rotation_of((w, x, y, z), where), position])
 
 
 def unit(vector: npt.ArrayLike) -> Direction:

@@ -20,8 +20,9 @@ import numpy.typing as npt
 from PIL import Image
 from tqdm.auto import tqdm
 
+from nerfmac.app.scenes.cache import trim
 from nerfmac.app.scenes.depth_images import AS_STORED, DepthImage, DepthReading
-from nerfmac.app.scenes.images import decode, decode_mask, same_aspect, trim
+from nerfmac.app.scenes.images import decode, decode_mask, same_aspect
 from nerfmac.app.scenes.placement import find_subject
 from nerfmac.common import InputError, checks, delayed_progress, refuse_forked
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, UInt8Array

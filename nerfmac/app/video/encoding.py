@@ -1,4 +1,5 @@
-"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF.
+"""Encoding of frames, uint8 (h, w, 3) sRGB, to H.264 in MP4, VP9 in WebM, or an animated GIF, and
+of single frames to PNG and OpenEXR files.
 
 ffmpeg encodes frames one at a time in a separate process. The pixel format is 4:2:0, the only
 format that all players support, and requires an even width and height. The file specifies the color
@@ -28,9 +29,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from PIL import Image
 
-from nerfmac.app.capture.video import ask_ffmpeg, ffmpeg
+from nerfmac.app.capture.video import ask_ffmpeg, child_process, ffmpeg
+from nerfmac.app.scenes.images import opened
+from nerfmac.app.video.frames import FrameValues
 from nerfmac.common import InputError, appearing, checks, interval, log
+from nerfmac.config.rendering import RenderOptions
 
 Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
@@ -142,12 +147,23 @@ def _encoder_for(path: Path, width: int, height: int, fps: float) -> tuple[str, 
 def _encodes(program: str, codec: str, *options: str) -> bool:
     """Return whether ffmpeg can encode two black frames, and log why it cannot."""
     width, height = map(int, options[options.index("-s") + 1].split("x"))
-    command, frames = [program, *options, "-f", "null", "-"], bytes(2 * 3 * width * height)
-    done = subprocess.run(command, input=frames, capture_output=True, check=False)
-    if done.returncode != 0:
-        cause = first_line(done.stderr) or f"exit code {done.returncode}"
+    cause = _fault([program, *options, "-f", "null", "-"], bytes(2 * 3 * width * height))
+    if cause:
         log.info("%s cannot encode %dx%d pixels (%s); using libx264", codec, width, height, cause)
-    return done.returncode == 0
+    return not cause
+
+
+def _fault(command: list[str], frames: bytes) -> str:
+    """Run ffmpeg with raw frames as input, and return why it failed, or "" if it did not."""
+    done = subprocess.run(command, input=frames, capture_output=True, check=False)
+    return _cause(done.returncode, done.stderr) if done.returncode else ""
+
+
+def _cause(code: int, log: bytes) -> str:
+    """Return the first line of ffmpeg's log, the cause of an error, without the component name, or
+    its exit code if the log is empty."""
+    lines = log.decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+    return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def encoder(codec: str) -> str:
@@ -160,7 +176,7 @@ def encoder(codec: str) -> str:
     return program
 
 
-def alpha_options(program: str) -> tuple[str, ...]:
+def _alpha_options(program: str) -> tuple[str, ...]:
     """Return the ffmpeg options for images with premultiplied alpha. By default, newer versions of
     ffmpeg, such as 9.0, multiply the colors of EXR files by alpha. Older versions, such as 7.0, do
     not multiply the colors and do not have the option."""
@@ -169,16 +185,10 @@ def alpha_options(program: str) -> tuple[str, ...]:
     return "-vf", "setparams=alpha_mode=premultiplied"
 
 
-def file_url(path: Path) -> str:
+def _file_url(path: Path) -> str:
     """Return a path with the prefix `file:`. Without it, ffmpeg interprets a colon as the
     end of a protocol and a leading minus as an option."""
     return f"file:{path}"
-
-
-def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, the cause of an error, without the component name."""
-    lines = log.decode(errors="replace").strip().splitlines() or [""]
-    return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
 
 def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
@@ -215,19 +225,15 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     complete. An exception stops ffmpeg."""
     program, codec = _encoder_for(path, width, height, fps)
     options = _options(path.suffix.lower(), codec, width, height, fps)
-    command = [program, *options, file_url(path)]
-    with tempfile.TemporaryFile() as log:
-        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
-        # stops ffmpeg.
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0
-        )
-        pipe = process.stdin
-        assert pipe is not None
+    command = [program, *options, _file_url(path)]
+    with (
+        tempfile.TemporaryFile() as log,
+        child_process(command, stdin=subprocess.PIPE, stdout=log, stderr=log) as process,
+    ):
 
         def send(frame: np.ndarray) -> None:
             with suppress(BrokenPipeError):
-                pipe.write(np.ascontiguousarray(frame).data)
+                process.stdin.write(np.ascontiguousarray(frame).data)
                 return
             finish()  # ffmpeg has stopped, and its exit code and log contain the cause.
 
@@ -235,17 +241,57 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             process.communicate()
             if process.returncode != 0:
                 log.seek(0)
-                cause = first_line(log.read()) or f"exit code {process.returncode}"
                 _failed.add(codec)
+                cause = _cause(process.returncode, log.read())
                 message = f"cannot write the video; ffmpeg reports: {cause}"
                 raise (HardwareError if codec in HARDWARE.values() else InputError)(message)
 
-        try:
-            yield send
-            finish()
-        finally:
-            process.kill()
-            process.communicate()
+        yield send
+        finish()
+
+
+FAST = 1  # zlib compression level of frames that are stored until their video is complete.
+EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
+"""Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of
+channels."""
+
+
+def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
+    """Write a uint8 image (h, w, 3), or (h, w, 4) with alpha, with a zlib compression level."""
+    with appearing(path) as partial:
+        Image.fromarray(frame).save(partial, compress_level=effort)
+
+
+def read_png(path: Path) -> np.ndarray:
+    """Read an image that `save_png` has written."""
+    with opened(path, ("PNG",)) as image:
+        return np.asarray(image)
+
+
+def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
+    """Write the values of a frame to an OpenEXR file."""
+    values, opacity = frame.values, frame.opacity[..., None]
+    if options.output == "rgb":
+        values = _linear(values)
+        if options.background_color is None:
+            values = np.concatenate([values * opacity, opacity], axis=2)
+    height, width = values.shape[:2]
+    values = values.reshape(height, width, -1)
+    order, layout = EXR_LAYOUTS[values.shape[2]]
+    planes = values[..., order].transpose(2, 0, 1)
+    source = ["-f", "rawvideo", "-pix_fmt", layout, "-s", f"{width}x{height}", "-i", "-"]
+    codec = ["-c:v", "exr", "-format", "float", "-compression", "zip16", "-pix_fmt", layout]
+    program = encoder("exr")
+    alpha = _alpha_options(program) if values.shape[2] == 4 else ()
+    with appearing(path) as partial:
+        command = [program, "-y", "-v", "error", *source, *alpha, *codec, _file_url(partial)]
+        if cause := _fault(command, planes.astype("<f4").tobytes()):
+            raise InputError(f"cannot write {path}; ffmpeg reports: {cause}")
+
+
+def _linear(values: np.ndarray) -> np.ndarray:
+    """Convert sRGB to linear light in host memory, as `geometry.color.srgb_to_linear`."""
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}  # stereo_mode in the box st3d.
@@ -276,40 +322,30 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
         shutil.copyfileobj(video, marked)
 
 
-def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """Add boxes to the sample entry of an MP4 index (moov), and adjust sizes and chunk offsets."""
-    parents = _offsets(index, list(SAMPLE_ENTRY))
-    # The first inner box, avcC, is required for decoding. Optional boxes follow.
-    first = parents[-1] + SAMPLE_ENTRY["avc1"]
-    here = first + _header(index, first)[0]
-    changed = bytearray(index[:here] + boxes + index[here:])
-    for parent in parents:
-        struct.pack_into(">I", changed, parent, _header(index, parent)[0] + len(boxes))
-    for name, layout in CHUNK_OFFSETS.items():
-        for box in _offsets(changed, ["moov", "trak", "mdia", "minf", "stbl", name])[5:]:
-            (count,) = struct.unpack_from(">I", changed, box + 12)
-            offsets = struct.unpack_from(f">{count}{layout}", changed, box + 16)
-            moved = (offset + len(boxes) for offset in offsets)
-            struct.pack_into(f">{count}{layout}", changed, box + 16, *moved)
-    return bytes(changed)
+def _with_boxes(box: bytes, boxes: bytes) -> bytes:
+    """Add `boxes` to the sample entry in an MP4 box, such as the index (moov), and increase chunk
+    offsets by the length of `boxes`."""
+    kind = _header(box, 0)[1]
+    if kind in CHUNK_OFFSETS:
+        (count,) = struct.unpack_from(">I", box, 12)
+        layout = f">{count}{CHUNK_OFFSETS[kind]}"
+        moved = (offset + len(boxes) for offset in struct.unpack_from(layout, box, 16))
+        return box[:16] + struct.pack(layout, *moved)
+    if kind not in SAMPLE_ENTRY:
+        return box
+    at = SAMPLE_ENTRY[kind]
+    parts = [box[8:at]]
+    while at < len(box):
+        inner = box[at : at + _header(box, at)[0]]
+        parts.append(_with_boxes(inner, boxes))
+        at += len(inner)
+    if kind == "avc1":
+        # The first inner box, avcC, is required for decoding. Optional boxes follow.
+        parts.insert(2, boxes)
+    return _box(kind, b"".join(parts))
 
 
-def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
-    """Return the offsets in bytes of nested boxes, outermost first, up to a missing box."""
-    offsets: list[int] = []
-    offset, end = 0, len(data)
-    for name in names:
-        while offset < end and _header(data, offset)[1] != name:
-            offset += _header(data, offset)[0]
-        if offset >= end:
-            break
-        offsets.append(offset)
-        end = offset + _header(data, offset)[0]
-        offset += SAMPLE_ENTRY.get(name, 8)
-    return offsets
-
-
-def _header(data: bytes | bytearray, offset: int) -> tuple[int, str]:
+def _header(data: bytes, offset: int) -> tuple[int, str]:
     """Return the size in bytes and the name of the box at `offset`."""
     size, name = struct.unpack_from(">I4s", data, offset)
     return size, name.decode("latin-1")

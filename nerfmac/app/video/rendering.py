@@ -1,37 +1,53 @@
 """`render_video` renders a run to a video or to numbered files in a folder. `video_seconds`
-estimates the rendering time, and `video_size` returns the default frame size."""
+estimates the rendering time, and `video_size` returns the default frame size.
+
+    frame_00000.png    uint8 sRGB, with straight alpha if the background is transparent
+    frame_00000.exr    float32: depth and opacity as Y; normals or linear colors as R, G, and B;
+                       alpha as A, by which the colors are multiplied
+    series.json        everything that the frames depend on; the same in a resumed video
+
+A file is created only when it is complete, so an interrupted series contains only complete frames.
+"""
 
 import json
 import math
 import os
 import shutil
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
-from nerfmac.app.video import encoding, series
-from nerfmac.app.video.encoding import VIDEOS, check_video, encoder, in_background, write_video
+from nerfmac.app.video import encoding
 from nerfmac.app.video.frames import CameraSamples, SideBySide
 from nerfmac.backend import current_device
-from nerfmac.common import InputError, check_replaceable, duration, locked, log, user_path
+from nerfmac.common import (
+    InputError,
+    check_replaceable,
+    duration,
+    locked,
+    log,
+    make_folder,
+    read_json,
+    user_path,
+    write_json,
+)
 from nerfmac.common.awake import awake
 from nerfmac.config.rendering import DEFAULT_FPS, RenderOptions, VideoOptions
 from nerfmac.geometry import Camera, Lens
 
+RECORD = "series.json"
 CPU_SIDE = 720
 """Longer side of the frames of a video on a CPU in pixels, unless the photos are smaller."""
 LONG = 300.0  # Rendering time in seconds above which a smaller size is offered.
 OFFERED = 180.0  # Approximate rendering time in seconds with the offered size.
 MIN_SIDE = 64  # Minimum of the longer side in pixels that is offered.
-
-Shown = TypeVar("Shown")
 
 
 @awake()
@@ -76,14 +92,14 @@ def render_video(
     out, runs = user_path(out), [run] if isinstance(run, Run) else run
     options, video = options or RenderOptions(), video or VideoOptions()
     if video.format == "exr":
-        encoder("exr")  # Raises if ffmpeg cannot encode EXR files.
+        encoding.encoder("exr")  # Raises if ffmpeg cannot encode EXR files.
     frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
     if not frames:
         raise InputError(f"there are no frames to render to {out}; pass at least one camera")
-    is_video, fps = out.suffix.lower() in VIDEOS, video.fps or DEFAULT_FPS
+    is_video, fps = out.suffix.lower() in encoding.VIDEOS, video.fps or DEFAULT_FPS
     options = options.over(runs[0].scene.backdrop)
     if is_video:
-        check_video(out, fps)
+        encoding.check_video(out, fps)
         if options.background_color is None:
             raise InputError(
                 f"{out} is a video, which cannot be transparent; pass a folder for PNG or EXR "
@@ -102,13 +118,13 @@ def render_video(
     if not is_video:
         if video.overwrite and not video.resume:
             _remove_series(out)
-        series.begin(out, made_by, resume=video.resume)
+        begin_series(out, made_by, resume=video.resume)
         _write_files(out, joined, frames, video.format, progress)
         return
 
     def write() -> None:
         with _images(out, joined, frames, record, video.overwrite, progress) as images:
-            write_video(out, images, fps, options.projection, options.stereo)
+            encoding.write_video(out, images, fps, options.projection, options.stereo)
 
     # Before a frame is rendered, a Mac's encoder is tried. It may still fail later, so the frames
     # are stored for the CPU's encoder.
@@ -139,13 +155,13 @@ def _images(
             yield rendered
         return
     folder = out.with_name(f"{out.name}.frames")
-    if overwrite and series.is_other(folder, made_by):
+    if overwrite and changed_key(folder, made_by):
         _remove_series(folder)
-    series.begin(folder, made_by, resume=True)
+    begin_series(folder, made_by, resume=True)
     with locked(folder):
-        missing = series.missing(folder, len(frames), "png")
+        missing = missing_frames(folder, len(frames), "png")
         with closing(_rendered(out, joined, frames, missing, progress)) as rendered:
-            yield series.resumed(folder, len(frames), missing, rendered)
+            yield resumed_series(folder, len(frames), missing, rendered)
         _remove_series(folder)  # This function removes the record last, so that resuming works.
         shutil.rmtree(folder)
 
@@ -163,7 +179,7 @@ def check_output(out: Path, video: VideoOptions) -> None:
             f"cannot write {out}: there is no permission to write in {out.absolute().parent}; "
             "choose another place with --out"
         )
-    if out.suffix.lower() in VIDEOS:
+    if out.suffix.lower() in encoding.VIDEOS:
         check_replaceable(out, overwrite=video.overwrite)
     elif out.is_file():
         raise InputError(f"{out} is a file; expected a video file or a folder")
@@ -176,7 +192,7 @@ def check_output(out: Path, video: VideoOptions) -> None:
 
 def _remove_series(folder: Path) -> None:
     if folder.is_dir():
-        for path in [*folder.glob("frame_*.*"), *folder.glob(series.RECORD)]:
+        for path in [*folder.glob("frame_*.*"), *folder.glob(RECORD)]:
             path.unlink()
 
 
@@ -202,25 +218,19 @@ def _write_files(
     folder: Path, joined: SideBySide, frames: Sequence[CameraSamples], form: str, progress: bool
 ) -> None:
     """Render the frames that are missing in `folder` and write their files."""
-    numbers = series.missing(folder, len(frames), form)
-    if progress:
-        announce(folder, joined, [frames[number] for number in numbers])
-    first = joined.renderers[0]
+    numbers = missing_frames(folder, len(frames), form)
 
     def save(item: tuple[int, Any]) -> None:
         number, frame = item
-        path = series.name_of(folder, number, form)
+        path = frame_path(folder, number, form)
         if form == "png":
-            series.save_png(path, frame)
+            encoding.save_png(path, frame)
         else:
-            series.save_exr(path, first.options, frame)
+            encoding.save_exr(path, joined.renderers[0].options, frame)
 
-    rendered: Iterator[Any] = joined.images(frames, numbers)
-    if form != "png":
-        rendered = first.values([frames[number] for number in numbers])
-    done = len(frames) - len(numbers)
-    with closing(_bar(rendered, len(frames), progress, done)) as bar, in_background(save) as submit:
-        for item in zip(numbers, bar, strict=True):
+    rendering = _rendered(folder, joined, frames, numbers, progress, form)
+    with closing(rendering) as rendered, encoding.in_background(save) as submit:
+        for item in zip(numbers, rendered, strict=True):
             submit(item)
 
 
@@ -230,21 +240,78 @@ def _rendered(
     frames: Sequence[CameraSamples],
     numbers: Sequence[int],
     progress: bool,
-) -> Generator[np.ndarray]:
-    """Yield the images of the frames with the given numbers. The progress bar counts only these
-    frames as rendered, because stored frames are read much faster."""
+    form: str = "png",
+) -> Generator[Any]:
+    """Yield the images of the frames with the given numbers, or their values for EXR files. The
+    progress bar counts only these frames as rendered, because stored frames are read much faster.
+    Closing the generator ends the line of the bar, so that an error is printed on a new line."""
+    chosen = [frames[number] for number in numbers]
     if progress:
-        announce(out, joined, [frames[number] for number in numbers])
-    images = joined.images(frames, numbers)
-    yield from _bar(images, len(frames), progress, len(frames) - len(numbers))
+        announce(out, joined, chosen)
+    rendered: Iterator[Any] = joined.images(frames, numbers)
+    if form != "png":
+        rendered = joined.renderers[0].values(chosen)
+    total, done = len(frames), len(frames) - len(numbers)
+    about: dict[str, Any] = {"initial": done, "unit": "frame", "smoothing": 0.0}
+    yield from tqdm(rendered, "frames", total, disable=not progress, **about)
 
 
-def _bar(items: Iterator[Shown], total: int, progress: bool, done: int = 0) -> Generator[Shown]:
-    """Yield items, and show a progress bar that starts at `done` of `total` frames. Closing the
-    generator ends the line of the bar, so that an error is printed on a new line."""
-    yield from tqdm(
-        items, "frames", total, initial=done, unit="frame", disable=not progress, smoothing=0.0
-    )
+def frame_path(folder: Path, index: int, extension: str) -> Path:
+    """Return the file path of the frame with an `index`, starting at 0."""
+    return folder / f"frame_{index:05}.{extension}"
+
+
+def begin_series(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
+    """Create a folder for a series with the record `made_by`, or resume the series in a folder."""
+    record = folder / RECORD
+    if not (resume and record.is_file()):
+        make_folder(folder)
+        if any(folder.glob("frame_*.*")):
+            raise InputError(
+                f"the folder {folder} already contains frames; choose another folder or remove them"
+            )
+        try:
+            write_json(record, made_by)
+        except BaseException:
+            with suppress(OSError):
+                folder.rmdir()  # Only succeeds if it contains no other files.
+            raise
+        return
+    if name := changed_key(folder, made_by):
+        raise InputError(
+            f"{folder} contains frames that were rendered with another {name}; use the same "
+            "arguments, choose another output, or start again with --overwrite"
+        )
+
+
+def changed_key(folder: Path, made_by: dict[str, Any]) -> str:
+    """Return the first key with different values in `made_by` and in the record in `folder`. If
+    there is none or the folder has no record, the string is empty."""
+    record = folder / RECORD
+    old = read_json(record) if record.is_file() else made_by
+    known = old if isinstance(old, dict) else {}
+    return next((name for name in made_by if known.get(name) != made_by[name]), "")
+
+
+def missing_frames(folder: Path, count: int, extension: str) -> list[int]:
+    """Return the indices, from 0 to `count` - 1, of the frames without a file."""
+    return [index for index in range(count) if not frame_path(folder, index, extension).is_file()]
+
+
+def resumed_series(
+    folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yield all images of a series in order. Images with the indices `missing_ones` are taken from
+    `rendered` and saved. The others are read from the folder."""
+    lacking = set(missing_ones)
+    for index in range(count):
+        path = frame_path(folder, index, "png")
+        if index in lacking:
+            image = next(rendered)
+            encoding.save_png(path, image, encoding.FAST)
+        else:
+            image = encoding.read_png(path)
+        yield image
 
 
 def video_size(lens: Lens) -> tuple[int, int]:

@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.paths import DEFAULT_SECONDS, MOVES, SPLITS, CameraPath, Keyframe, orbit, tour
-from nerfmac.app.paths.keyframe import vertical_fov
+from nerfmac.app.paths import (
+    DEFAULT_SECONDS,
+    MOVES,
+    SPLITS,
+    CameraPath,
+    Keyframe,
+    orbit,
+    tour,
+    vertical_fov,
+)
 from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video

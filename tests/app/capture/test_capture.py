@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nerfmac import CaptureOptions, InputError, load_scene
-from nerfmac.app.capture import capture, capture_scene, captured, inputs, stages, stored_verdict
+from nerfmac.app.capture import capture, capture_scene, captured, inputs, stored_verdict, structure
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.source import Source
 from nerfmac.app.capture.structure import Solver
@@ -204,7 +204,7 @@ def stage_is(monkeypatch, program):
         processes.append(start([sys.executable, "-c", program], **how))
         return processes[-1]
 
-    monkeypatch.setattr(stages.subprocess, "Popen", started)
+    monkeypatch.setattr(structure.subprocess, "Popen", started)
     return processes
 
 
@@ -212,7 +212,7 @@ def test_a_stage_that_fails_is_an_error_with_its_last_words(tmp_path):
     with pytest.raises(
         InputError, match=r"stage nonsense failed with code 1: FileNotFoundError: .*; log: "
     ):
-        stages.run_stage("nonsense", tmp_path, None)
+        structure.run_stage("nonsense", tmp_path, None)
 
 
 def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):

@@ -15,7 +15,7 @@ from nerfmac.app.capture.focal import (
     choose_trial,
     is_settled,
 )
-from nerfmac.app.capture.video import full_frames, report_conversions
+from nerfmac.app.capture.video import full_frames, open_video, report_conversions
 
 RIGHT = Trial(1.2, 1.14, 0.0, 0.0, 1.0, error=0.34, observations=4000, images=16)
 """Result for a guess near the focal length."""
@@ -85,8 +85,8 @@ def test_an_hdr_video_is_tone_mapped_to_srgb(tmp_path, colors, transfer, name, c
     caplog.set_level("INFO", "nerfmac")
     path = tmp_path / "clip.mkv"
     write_video(path, colors, transfer)
-    report_conversions(path)
-    first, second = full_frames(path, [0, 1], 640)
+    report_conversions(open_video(path))
+    first, second = full_frames(open_video(path), [0, 1], 640)
     np.testing.assert_array_equal(first, second)
     assert chroma(first) == pytest.approx(chroma(colors), rel=0.2)
     assert np.abs(first.astype(int) - colors).mean() < 12
@@ -107,8 +107,8 @@ def test_a_wide_gamut_video_is_converted_to_srgb(tmp_path, colors, primaries, ma
     command += ["-color_trc", "bt709", "-color_primaries", primaries]
     command += ["-colorspace", matrix, "-color_range", "tv", path]
     subprocess.run(command, input=colors.tobytes(), check=True)
-    report_conversions(path)
-    (frame,) = full_frames(path, [0], 640)
+    report_conversions(open_video(path))
+    (frame,) = full_frames(open_video(path), [0], 640)
     assert np.abs(frame.astype(int) - colors).mean() < 2
     assert caplog.messages == [
         f"{path} is a wide-gamut video ({name}); converting its frames to sRGB"
@@ -121,7 +121,7 @@ def test_a_usual_video_is_left_as_it_is(tmp_path, colors, caplog):
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", "{}x{}".format(*SIZE), "-i", "-"]
     command = [get_ffmpeg_exe(), "-v", "error", *source, "-pix_fmt", "gbrp", "-c:v", "ffv1", path]
     subprocess.run(command, input=colors.tobytes(), check=True)
-    report_conversions(path)
-    (frame,) = full_frames(path, [0], 640)
+    report_conversions(open_video(path))
+    (frame,) = full_frames(open_video(path), [0], 640)
     np.testing.assert_array_equal(frame, colors)
     assert caplog.messages == []

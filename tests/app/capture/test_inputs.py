@@ -10,6 +10,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import choose_frames, take_frames, take_images
+from nerfmac.app.capture.video import open_video
 from nerfmac.app.video.encoding import write_video
 from nerfmac.common import InputError, name_key
 
@@ -129,7 +130,7 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
     numbers = choose_frames(path, 6, bar)
     assert len(numbers) == 6
     assert np.all(np.diff(numbers) > 0)
-    taken = take_frames(path, numbers, tmp_path / "images", 1000, bar)
+    taken = take_frames(open_video(path), numbers, tmp_path / "images", 1000, bar)
     assert [each.name for each in taken] == [f"frame_{number:06}.jpg" for number in numbers]
     truth = list(moving(40))
     for each, number in zip(taken, numbers, strict=True):
@@ -137,7 +138,7 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
         stored = np.asarray(Image.open(tmp_path / "images" / each.name), float)
         errors = [np.abs(stored - frame).mean() for frame in truth]
         assert np.argmin(errors) == number
-    (small,) = take_frames(path, numbers[:1], tmp_path / "images", 32, bar)
+    (small,) = take_frames(open_video(path), numbers[:1], tmp_path / "images", 32, bar)
     assert small[1:3] == (32, 24)
 
 

@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 from pose_differences import differences
 
-from nerfmac.app.capture import capture_scene
-from nerfmac.app.capture.stages import run_stage
+from nerfmac.app.capture import capture_scene, pairs
+from nerfmac.app.capture.structure import run_stage
+from nerfmac.app.capture.two_views import read_features
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.corner import LENS, cameras, seen
@@ -50,13 +51,12 @@ def test_images_that_show_the_same_are_the_most_similar(tmp_path, blank):
     plan["lenses"] = [{"images": names, "parameters": []}]
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     counted = []
-    for stage in ("features", "similar"):
-        run_stage(stage, tmp_path, SimpleNamespace(update=counted.append))
+    bar = SimpleNamespace(update=counted.append)
+    run_stage("features", tmp_path, bar)
+    features = read_features(tmp_path / "database.db", names)
+    assert sorted(features) == names
+    found = pairs.similarity([features[name] for name in names], bar)
     assert sum(counted) == 10
-    with np.load(tmp_path / "similar.npz") as stored:
-        order = np.argsort(stored["names"])
-        assert stored["names"][order].tolist() == names
-        found = stored["similarity"][np.ix_(order, order)]
     assert np.diag(found) == pytest.approx([float(k not in blank) for k in range(5)], abs=1e-5)
     assert not found[blank].any()
     if blank == [2]:

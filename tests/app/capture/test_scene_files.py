@@ -6,8 +6,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.capture.capture import write_scene
 from nerfmac.app.capture.pairs import in_sequence, in_space
-from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.geometry.lenses import distort

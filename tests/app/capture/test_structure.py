@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.capture import pairs, similarity
+from nerfmac.app.capture import pairs, structure
 from nerfmac.app.capture.findings import Finding, Verdict
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
@@ -47,17 +47,17 @@ def photos(tmp_path, monkeypatch):
 
     def run(self, stage, total, shown=""):
         done["pairs"].append((self.folder.name, stage))
-        if stage == "similar":
-            similarity = np.random.default_rng(0).uniform(size=(20, 20))
-            np.savez(self.folder / "similar.npz", names=NAMES, similarity=similarity)
 
     stubs = {"_match": match, "_counts": counts, "_model": drafted, "_map": mapped, "run": run}
     for name, stub in stubs.items():
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(pairs, "in_space", lambda *_: [])
+    likeness = np.random.default_rng(0).uniform(size=(20, 20))
+    monkeypatch.setattr(pairs, "similarity", lambda *_: likeness)
+    monkeypatch.setattr(structure, "read_features", lambda *_: dict.fromkeys(NAMES))
     images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
-    done["solver"] = Solver(tmp_path / "work", tmp_path, images, None)
+    done["solver"] = Solver(tmp_path / "work", tmp_path, images, lambda *_: nullcontext())
     return done
 
 
@@ -66,7 +66,7 @@ def photos(tmp_path, monkeypatch):
     [
         (99, "sequential", [("work", 145)], "using sequential matching, because the names follow"),
         (
-            *(3, "similar", [("work", 145), ("more", "similar"), ("more", 190)]),
+            *(3, "similar", [("work", 145), ("more", 190)]),
             "matching more pairs, because only 0 of 19 pairs of consecutive images match",
         ),
     ],
@@ -164,16 +164,7 @@ def test_images_with_the_same_features_are_the_most_similar(tmp_path):
     others = random.uniform(0, 255, (4, 200, 128))
     features = [np.concatenate([shared[n % 2], others[n]]).astype(np.uint8) for n in range(4)]
     features.append(np.zeros((0, 128), np.uint8))  # An image without features.
-    database = SimpleNamespace(
-        read_all_images=lambda: [SimpleNamespace(image_id=n, name=f"{n}.jpg") for n in range(5)],
-        read_descriptors=lambda number: SimpleNamespace(data=features[number]),
-    )
-    pycolmap = SimpleNamespace(Database=SimpleNamespace(open=lambda _: nullcontext(database)))
-    names = SimpleNamespace(given=lambda name: f"photo {name}")
-    similarity.compare(pycolmap, tmp_path, names)
-    with np.load(tmp_path / "similar.npz") as stored:
-        found = stored["similarity"]
-        assert stored["names"].tolist() == [f"photo {n}.jpg" for n in range(5)]
+    found = pairs.similarity(features, SimpleNamespace(update=lambda count: None))
     assert np.isfinite(found).all()
     assert np.diag(found)[:4] == pytest.approx(1.0, abs=1e-5)
     np.fill_diagonal(found, -1.0)

@@ -98,10 +98,10 @@ def test_an_anamorphic_video_has_square_pixels(tmp_path, ratio, size, caplog):
     command = [ffmpeg(), "-v", "error", *source, "-vf", f"setsar={ratio}", "-c:v", "ffv1", path]
     frame = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 3, (48, 1, 3))
     subprocess.run(command, input=frame.tobytes() * 2, check=True)
-    report_conversions(path)
-    (full,) = full_frames(path, [0], 1000)
+    report_conversions(open_video(path))
+    (full,) = full_frames(open_video(path), [0], 1000)
     assert full.shape == (size[1], size[0], 3)
-    (reduced,) = full_frames(path, [0], 32)
+    (reduced,) = full_frames(open_video(path), [0], 32)
     assert reduced.shape[:2] == tuple(side * 32 // max(size) for side in size[::-1])
     assert next(gray_frames(open_video(path))).shape == size[::-1]
     (line,) = caplog.messages

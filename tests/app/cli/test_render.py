@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, CameraPath, Goal, Keyframe, Lens, Run, load_scene, train
-from nerfmac.app.video import series
+from nerfmac.app.video import encoding
 from nerfmac.rendering.renderer import to_bytes
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
@@ -91,7 +91,7 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
 ):
     caplog.set_level("INFO", "nerfmac")
     out, saved = tmp_path / "a.mp4", []
-    save = series.save_png
+    save = encoding.save_png
 
     def interrupted(path, *rest):
         if len(saved) == 2:
@@ -100,12 +100,12 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
         save(path, *rest)
 
     again = ("render", folder, "--frames", 5, "--size", "20x16", "--out", out)
-    monkeypatch.setattr(series, "save_png", interrupted)
+    monkeypatch.setattr(encoding, "save_png", interrupted)
     assert nerfmac(*again) == 130
     assert not out.exists()
     assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
 
-    monkeypatch.setattr(series, "save_png", save)
+    monkeypatch.setattr(encoding, "save_png", save)
     caplog.clear()
     capfd.readouterr()
     assert nerfmac(*again) == 0

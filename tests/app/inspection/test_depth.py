@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection.depth import depth_report
+from nerfmac.app.inspection.images import depth_report
 from nerfmac.app.scenes import load_scene
 from tests.app.scenes import depth_scenes
 from tests.app.scenes.depth_scenes import LENS, box_views

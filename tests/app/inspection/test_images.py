@@ -2,7 +2,6 @@
 
 import numpy as np
 from PIL import Image, ImageFilter
-from tqdm import tqdm
 
 from nerfmac import Camera, Frame, Lens
 from nerfmac.app.inspection.images import image_findings, measure_images
@@ -22,8 +21,7 @@ def findings(**changed):
     images = {name: texture(index) for index, name in enumerate("abcdefgh")} | changed
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), LENS)
     frames = [Frame(camera, image, name) for name, image in images.items()]
-    with tqdm(disable=True) as bar:
-        return image_findings(list(images), measure_images(frames, bar))
+    return image_findings(list(images), measure_images(frames, progress=False))
 
 
 def blurred(image):

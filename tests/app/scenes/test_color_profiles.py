@@ -6,8 +6,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import take_images
-from nerfmac.app.scenes.color_profiles import INTEROPERABILITY_IFD, is_srgb
-from nerfmac.app.scenes.images import decode
+from nerfmac.app.scenes.images import INTEROPERABILITY_IFD, decode, is_srgb
 from tests.app.scenes.icc import profile, to_srgb
 from tests.app.scenes.scene_files import HEIGHT, WIDTH
 

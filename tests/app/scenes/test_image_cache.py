@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.scenes import images, load_scene
-from nerfmac.app.scenes.images import decode, decode_reduced, trim
+from nerfmac.app.scenes import cache as disk_cache, images, load_scene
+from nerfmac.app.scenes.cache import trim
+from nerfmac.app.scenes.images import decode, decode_reduced
 from tests.app.scenes.scene_files import save, write_transforms
 
 SIZE = 400, 300
@@ -27,7 +28,7 @@ def noise(seed, channels=3):
 @pytest.fixture
 def image(tmp_path):
     save(tmp_path / "a.png", noise(1))
-    assert (tmp_path / "a.png").stat().st_size >= images.MIN_BYTES
+    assert (tmp_path / "a.png").stat().st_size >= disk_cache.MIN_BYTES
     return tmp_path / "a.png"
 
 

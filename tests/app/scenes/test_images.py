@@ -1,5 +1,7 @@
 """Image files of every kind, read as Pillow alone would not."""
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -98,8 +100,11 @@ def make(folder, *names: str):
 
 
 def find(folder, *names: str, **options):
-    found = ImageSearch(folder, **options).find_all(names, "file.json")
-    return [path and str(path.relative_to(folder)) for path in found]
+    found = {}
+    with suppress(InputError):  # None of the images exist.
+        found = ImageSearch(folder, **options).existing(names, "file.json")
+    paths = {index: str(path.relative_to(folder)) for index, path in found.items()}
+    return [paths.get(index) for index in range(len(names))]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, Scene, load_scene
-from nerfmac.app.inspection.depth import depth_report
+from nerfmac.app.inspection.images import depth_report
 from nerfmac.app.scenes import read_again
 from nerfmac.app.scenes.depth_images import AS_STORED
 from nerfmac.common import Fields, as_json, read_as

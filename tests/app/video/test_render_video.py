@@ -1,7 +1,6 @@
 """Videos are decoded again and compared with a scene known in closed form."""
 
 import subprocess
-import sys
 import tracemalloc
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import Camera, InputError, Method, Renderer, Run
-from nerfmac.app.video import render_video, write_video
+from nerfmac.app.video import encoding, render_video, write_video
 from nerfmac.config.rendering import RenderOptions, VideoOptions
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, values_of
 from tests.decoding import decoded
@@ -239,7 +238,7 @@ def test_memory_does_not_grow_with_the_frames(scene, tmp_path, monkeypatch):
 
         write_video(path, counted(), *options)
 
-    monkeypatch.setattr(sys.modules[render_video.__module__], "write_video", watched)
+    monkeypatch.setattr(encoding, "write_video", watched)
     tracemalloc.start()
     try:
         render_video(run, cameras, tmp_path / "video.mp4", progress=False)

@@ -6,7 +6,7 @@ from PIL import Image
 
 from nerfmac import Camera, Lens
 from nerfmac.app.video import blurred
-from nerfmac.app.video.series import _linear
+from nerfmac.app.video.encoding import _linear
 from nerfmac.config.rendering import RenderOptions
 from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, hits, values_of
 from tests.app.video.test_render_video import pixels, read_exr, render

@@ -12,8 +12,7 @@ import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import image_files, inspect_all, is_image, same_aspect
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import OPENCV
+from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapImage,
     ColmapModel,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nerfmac.app.scenes.placement import OPENCV, rotation_of
+from nerfmac.app.scenes.parsed_scene import OPENCV, rotation_of
 from nerfmac.app.scenes.readers.intrinsics import PARAMETERS, READ, is_fisheye_model
 from nerfmac.common import LARGEST, Float64Array, InputError, Int64Array, prefix_errors
 from nerfmac.geometry import Lens

@@ -1,5 +1,4 @@
-"""Reading of the common keys in Blender's and instant-ngp's JSON files: `frames` with poses and
-images, placement, and `up`.
+"""Reading of `frames` with poses and images in the JSON files of Blender and instant-ngp.
 
 Poses are camera-to-file matrices with OpenGL axes, as in nerfmac. Keys that change the meaning of
 an image or a pose in other programs are refused or reported, so that no result is silently wrong.
@@ -17,12 +16,10 @@ import numpy as np
 from nerfmac.app.scenes.depth_images import DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import PosedImage
-from nerfmac.app.scenes.placement import RIGID_WITHIN, UP, estimated_up, rigid, unit
+from nerfmac.app.scenes.parsed_scene import RIGID_WITHIN, PosedImage, rigid
 from nerfmac.app.scenes.readers.intrinsics import MATRICES, MISSPELLED, PERSPECTIVE, lens_of, warn
 from nerfmac.common import Fields, Float64Array, InputError, leads_out, log, spelled
-from nerfmac.config.scenes import MAX_EXTENT
-from nerfmac.geometry import Direction, Lens, Placement
+from nerfmac.geometry import Lens
 
 SPLITS = ("train", "val", "test")
 FRAME = {"file_path", "transform_matrix"}  # Keys of every frame.
@@ -76,8 +73,6 @@ KNOWN |= {*REFUSED, *REPORTED, *REPORTED_IF_VARYING}
 STUDIO_UNIT = 1e-3
 """Default of `depth_unit_scale_factor` in nerfstudio, for depth images in millimeters."""
 POSE, FRAMES = "transform_matrix", "frames"
-DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
 
 
 class Entry(NamedTuple):
@@ -215,45 +210,6 @@ def cameras_of(
 def _posed(file: Fields, key: str) -> list[Fields]:
     """Return the frames in the list `key` whose pose is not null."""
     return [frame for frame in file.objects(key) if POSE not in frame or not frame.is_null(POSE)]
-
-
-def is_placed(file: Fields) -> bool:
-    """Return whether the file contains instant-ngp's keys for its placement in scene space."""
-    return any(key in file for key in ("aabb_scale", "scale", "offset"))
-
-
-def placement_of(file: Fields) -> Placement:
-    """Return the placement of a JSON file: the transform from file to scene coordinates. The
-    placement is determined by the keys `scale`, `offset` (one or three numbers), and `aabb_scale`.
-    Missing keys have the default values of instant-ngp."""
-    extent = file.number("aabb_scale", 1.0, above=0)
-    if extent > MAX_EXTENT:
-        raise file.wrong("aabb_scale", f"a number above 0 and up to {MAX_EXTENT:g}")
-    scale = file.number("scale", DEFAULT_SCALE, above=0)
-    if isinstance(file.values.get("offset"), list):
-        offset = np.array(file.numbers("offset", 3))
-    else:
-        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
-    return Placement(scale, offset, extent)
-
-
-def up_of(file: Fields, poses: Sequence[Float64Array] = ()) -> Direction:
-    """Return the up direction of a file as a unit vector in the coordinates of the file.
-
-    If instant-ngp's key `up` exists, the result is its value. If nerfstudio's key
-    `orientation_override` is "none", the poses are upright, and the result is the z axis.
-    Otherwise, the direction is estimated from the camera-to-world `poses` (3, 4). If there are no
-    poses, the result is the z axis. nerfstudio's `applied_transform` has no effect, because it only
-    documents how the poses were changed.
-    """
-    if "up" in file:
-        up = file.numbers("up", 3)
-        if not any(up):
-            raise file.wrong("up", "three numbers that are not all zero")
-        return unit(up)
-    if not poses or file.values.get("orientation_override") == "none":
-        return UP
-    return estimated_up(np.stack(poses))
 
 
 def _poses(frames: Sequence[Fields]) -> list[Float64Array]:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nerfmac.app.scenes.images import image_files, inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import rigid
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, rigid
 from nerfmac.common import LARGEST, Float64Array, InputError, counted, prefix_errors
 from nerfmac.geometry import Lens
 

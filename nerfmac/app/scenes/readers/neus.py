@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nerfmac.app.scenes.images import Photo, image_files, inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import OPENCV, rigid
+from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage, rigid
 from nerfmac.common import LARGEST, Float64Array, InputError, prefix_errors
 from nerfmac.geometry import Lens
 

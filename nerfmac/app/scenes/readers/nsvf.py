@@ -10,9 +10,8 @@ import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import OPENCV, estimated_up, rigid
-from nerfmac.app.scenes.readers.number_files import read_numbers
+from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage, read_numbers, rigid
+from nerfmac.app.scenes.placement import estimated_up
 from nerfmac.common import InputError, prefix_errors
 from nerfmac.geometry import Lens, Placement
 

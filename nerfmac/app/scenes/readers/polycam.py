@@ -16,8 +16,7 @@ import numpy as np
 from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import rigid
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, rigid
 from nerfmac.common import read_fields
 from nerfmac.geometry import Lens
 

@@ -17,11 +17,10 @@ from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
+from nerfmac.app.scenes.cache import unpacked
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage, depth_beside, existing
 from nerfmac.app.scenes.images import image_files, inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import pose_of
-from nerfmac.app.scenes.unpacked import unpacked
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage, pose_of
 from nerfmac.common import Fields, InputError, prefix_errors, read_fields
 from nerfmac.geometry import Lens
 

@@ -12,12 +12,11 @@ import subprocess
 from functools import partial
 from pathlib import Path
 
+from nerfmac.app.scenes import parsed_scene
+from nerfmac.app.scenes.cache import unpacked
 from nerfmac.app.scenes.depth_images import phone_depth
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import OPENCV, pose_of
-from nerfmac.app.scenes.readers.number_files import finite_numbers, read_numbers
-from nerfmac.app.scenes.unpacked import unpacked
+from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage, pose_of
 from nerfmac.common import Float64Array, InputError, log, prefix_errors
 from nerfmac.geometry import Lens
 
@@ -50,7 +49,7 @@ def read_stray_scanner(folder: Path) -> ParsedScene:
             f"{missing} of {len(wanted)} poses in {folder / POSES} have no frame in {VIDEO}, which "
             "is shorter, and are skipped; copy the video again if it is incomplete"
         )
-    matrix = read_numbers(folder / INTRINSICS)
+    matrix = parsed_scene.read_numbers(folder / INTRINSICS)
     if len(matrix) != 9:
         raise InputError(f"{folder / INTRINSICS} is not a 3x3 matrix; export the capture again")
     images = []
@@ -81,10 +80,11 @@ def _poses(path: Path) -> dict[int, tuple[Float64Array, list[float]]]:
                     f"{path} contains lens distortion ({', '.join(sorted(DISTORTION & given))}), "
                     "which is not read; undistort the video, and leave these columns empty"
                 )
-            number, *values = finite_numbers([row[name] or "" for name in COLUMNS], path).tolist()
+            words = [row[name] or "" for name in COLUMNS]
+            number, *values = parsed_scene.finite_numbers(words, path).tolist()
             pose = pose_of(values[:3], values[3:], f"{path}, frame {number:g}") * OPENCV
             own = [row[name] for name in LENS] if given.issuperset(LENS) else []
-            poses[int(number)] = pose, finite_numbers(own, path).tolist()
+            poses[int(number)] = pose, parsed_scene.finite_numbers(own, path).tolist()
     if not poses:
         raise InputError(f"{path} contains no poses; export the capture again")
     return poses

@@ -25,15 +25,19 @@ import numpy.typing as npt
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
+from nerfmac.app.scenes.placement import UP, estimated_up, unit
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.readers import json_frames
 from nerfmac.app.scenes.readers.colmap import points_beside
 from nerfmac.common import Fields, Float64Array, InputError, log, name_key, read_fields
-from nerfmac.geometry import Placement
+from nerfmac.config.scenes import MAX_EXTENT
+from nerfmac.geometry import Direction, Placement
 
 USUAL_DISTANCES = 0.7, 3.0
 """Plausible median distances from the cube center to the cameras, in scene units, with the default
 placement of instant-ngp (typically 1.3). For other distances, a placement is fitted."""
+DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
+"""Defaults of instant-ngp, chosen for the Blender scenes of 2020."""
 
 
 def file_name(split: str) -> str:
@@ -56,18 +60,57 @@ def read_blender(folder: Path) -> ParsedScene:
         source=train.where,
         folder=folder,
         images=images,
-        up=json_frames.up_of(train),
+        up=up_of(train),
         placement=_placement(train, images),
         splits=splits,
         unused=unused,
     )
 
 
+def is_placed(file: Fields) -> bool:
+    """Return whether the file contains instant-ngp's keys for its placement in scene space."""
+    return any(key in file for key in ("aabb_scale", "scale", "offset"))
+
+
+def placement_of(file: Fields) -> Placement:
+    """Return the placement of a JSON file: the transform from file to scene coordinates. The
+    placement is determined by the keys `scale`, `offset` (one or three numbers), and `aabb_scale`.
+    Missing keys have the default values of instant-ngp."""
+    extent = file.number("aabb_scale", 1.0, above=0)
+    if extent > MAX_EXTENT:
+        raise file.wrong("aabb_scale", f"a number above 0 and up to {MAX_EXTENT:g}")
+    scale = file.number("scale", DEFAULT_SCALE, above=0)
+    if isinstance(file.values.get("offset"), list):
+        offset = np.array(file.numbers("offset", 3))
+    else:
+        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
+    return Placement(scale, offset, extent)
+
+
+def up_of(file: Fields, poses: Sequence[Float64Array] = ()) -> Direction:
+    """Return the up direction of a file as a unit vector in the coordinates of the file.
+
+    If instant-ngp's key `up` exists, the result is its value. If nerfstudio's key
+    `orientation_override` is "none", the poses are upright, and the result is the z axis.
+    Otherwise, the direction is estimated from the camera-to-world `poses` (3, 4). If there are no
+    poses, the result is the z axis. nerfstudio's `applied_transform` has no effect, because it only
+    documents how the poses were changed.
+    """
+    if "up" in file:
+        up = file.numbers("up", 3)
+        if not any(up):
+            raise file.wrong("up", "three numbers that are not all zero")
+        return unit(up)
+    if not poses or file.values.get("orientation_override") == "none":
+        return UP
+    return estimated_up(np.stack(poses))
+
+
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     """Return the placement of the file. If the file specifies none, return the default placement of
     instant-ngp, or None if this placement does not fit the cameras."""
-    usual = json_frames.placement_of(file)
-    if json_frames.is_placed(file):
+    usual = placement_of(file)
+    if is_placed(file):
         return usual
     eyes = np.stack([usual.apply(image.pose)[:, 3] for image in images])
     distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
@@ -98,14 +141,14 @@ def read_transforms(path: Path) -> ParsedScene:
         entries.sort(key=lambda entry: entry.name)
     images = json_frames.images_of(entries, path.parent)
     listed_splits = _listed_splits(file, [entry.name for entry in entries])
-    points, tracks = points_beside(path.parent, images)
     listed = _points_of(file, path.parent)
+    points, tracks = points_beside(path.parent, images)
     return ParsedScene(
         source=str(path),
         folder=path.resolve().parent,
         images=images,
-        placement=json_frames.placement_of(file) if json_frames.is_placed(file) else None,
-        up=json_frames.up_of(file, [image.pose for image in images]),
+        placement=placement_of(file) if is_placed(file) else None,
+        up=up_of(file, [image.pose for image in images]),
         points=points if listed is None else listed,
         splits=listed_splits or (splits if len(splits) > 1 else None),
         tracks=tracks,

@@ -15,8 +15,7 @@ import numpy as np
 from nerfmac.app.scenes.depth_images import SENSOR_RANGE, DepthImage
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import inspect_all
-from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
-from nerfmac.app.scenes.placement import OPENCV, pose_of
+from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage, pose_of
 from nerfmac.common import Float64Array, InputError, log
 from nerfmac.geometry import Lens
 
