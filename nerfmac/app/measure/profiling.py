@@ -87,23 +87,24 @@ def profile(
         The measurements as JSON values, with times in milliseconds.
     """
     run, about, preset = training.run, machine(), training.run.config.preset
-    _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {preset}")
+    print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {preset}", flush=True)
     most = Ceilings.measured(seconds)
-    _show(str(most))
+    print(most, flush=True)
     timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_times(timeline)
     if trace is not None:
         _record_the_rest(training, timeline)
         timeline.write(trace)
     state, step = time_step(training, 4.0 * seconds, steps)
-    launch = time_launch(seconds)
+    nearly_empty = partial(pack_bits, mx.zeros(32), mx.zeros(1))
+    launch = measure(nearly_empty, seconds=seconds, queued=True)
     assert training.trainer is not None
     step["parts"] = parts = step_parts(training.trainer, state, step["ms"], launch, most, seconds)
     step["stages_ms"] = {name: _sum(some) for name, some in stages(parts).items()}
     step["sum_ms"] = _sum(parts)
     side, image = time_image(run, seconds)
-    for line in chain(_table(step), _remarks(host, launch, side, image)):
-        _show(line)
+    lines = [*_table(step), *_remarks(host, launch, side, image)]
+    print("\n".join(lines), flush=True)
     values = {
         **about,
         "preset": preset,
@@ -189,12 +190,6 @@ def time_step(
         "rays_per_second": rays_per_second,
         "samples_per_second": samples_per_ray * rays_per_second,
     }
-
-
-def time_launch(seconds: float) -> Timing:
-    """Measure the time of a kernel launch with almost no work (packing 32 bits)."""
-    cells, threshold = mx.zeros(32), mx.zeros(1)
-    return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
 
 def step_parts(
@@ -284,10 +279,6 @@ def _sum(parts: Sequence[Part]) -> float:
     return sum(part["ms"].median for part in parts)
 
 
-def _show(line: str) -> None:
-    print(line, flush=True)
-
-
 def _table(step: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines about the step and its parts."""
     whole = step["ms"].median
@@ -354,7 +345,7 @@ def _record_the_rest(training: Training, timeline: Timeline) -> None:
         try:
             check_video(path, FPS)
         except InputError as error:
-            _show(f"the timeline has no video: {error}")
+            print(f"the timeline has no video: {error}", flush=True)
         else:
             cameras, video = run.orbit(FRAMES, SIZE), VideoOptions(fps=FPS)
             render_video(run, cameras, path, video=video, progress=False)
