@@ -42,7 +42,7 @@ CEILINGS = {
     "video": 671,
     "export": 1258,
     "viewer": 2164,
-    "measure": 1371,
+    "measure": 1367,
     "cli": 1554,
     "__init__": 19,
     "__main__": 3,
