@@ -93,12 +93,9 @@ def recording() -> Iterator[Timeline]:
         _recorded = before
 
 
-def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Return a context manager that records the duration of its block as an interval, by default in
-    the lane of the current thread."""
-    if _recorded is None:
-        return _NOTHING
-    return _interval(_recorded, name, lane or _thread(), values)
+def interval(name: str, **values: Any) -> AbstractContextManager[object]:
+    """Return a context manager that records the duration of its block as an interval."""
+    return _NOTHING if _recorded is None else _interval(_recorded, name, values)
 
 
 def event(name: str, **values: Any) -> None:
@@ -109,12 +106,12 @@ def event(name: str, **values: Any) -> None:
 
 
 @contextmanager
-def _interval(timeline: Timeline, name: str, lane: str, values: dict[str, Any]) -> Iterator[None]:
+def _interval(timeline: Timeline, name: str, values: dict[str, Any]) -> Iterator[None]:
     start = time.perf_counter_ns()
     try:
         yield
     finally:
-        timeline.entries.append(Entry(name, lane, start, time.perf_counter_ns(), values))
+        timeline.entries.append(Entry(name, _thread(), start, time.perf_counter_ns(), values))
 
 
 def _thread() -> str:

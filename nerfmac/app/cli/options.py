@@ -258,8 +258,8 @@ class Profile(DeviceFlag, SceneFlags):
     warmup: Annotated[int | None, Range(0), Written("N")] = None
     """Number of training steps before the measurement. [default: 0 for a run, 1024 for a scene]"""
     trace: Annotated[Path | None, Written("FILE.json")] = None
-    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
-    occupancy grid updates, the kernels of one step, an evaluation, and a video rendering."""
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps
+    and occupancy grid updates."""
     gpu_trace: Annotated[Path | None, Written("FILE.gputrace")] = None
     """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
     MTL_CAPTURE_ENABLED=1."""

@@ -8,7 +8,6 @@ overlap in a step but not while they are repeated.
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
@@ -21,15 +20,13 @@ import mlx.core as mx
 import numpy as np
 from tqdm.auto import tqdm
 
-from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, by_kernel, recorded_launches, repeat
+from nerfmac.app.measure.launches import Work, by_kernel, recorded_launches, repeat
 from nerfmac.app.measure.timing import Ceilings, Timing, measure, repeated
 from nerfmac.app.run import Run, Training
-from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import current_device, references, uncompiled
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
-from nerfmac.common import Entry, InputError, Timeline, as_json, interval, recording
-from nerfmac.config.rendering import VideoOptions
+from nerfmac.common import Entry, Timeline, as_json, recording
 from nerfmac.geometry import Camera, Lens
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.training.goal import Goal, Report
@@ -51,9 +48,6 @@ REST = "everything else"  # Part of a step that is not measured on its own.
 SETTLING = 5  # Number of reports before timing, until the number of rays converges.
 SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
-EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
-FRAMES, SIZE, FPS = 6, (128, 96), 24.0  # Frames, size, and rate of the timeline's video.
-LANE = "kernels"  # Name of the timeline row for kernels that are launched one by one.
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
     f"{'M atomics':>10}{'GB/s':>10}{'GFLOP/s':>10}{'of limit':>14}  {'dtype':18}{'runs as'}"
@@ -80,8 +74,7 @@ def profile(
 
     By default, `STEPS` steps are recorded, and steps are timed for about `seconds`. With `steps`,
     this number is recorded and timed, rounded up to whole intervals between occupancy updates. The
-    timeline `trace`, in the trace event format of Chrome, contains the recorded steps, one step
-    kernel by kernel, an evaluation, and a video.
+    timeline `trace`, in the trace event format of Chrome, contains the recorded steps.
 
     Returns:
         The measurements as JSON values, with times in milliseconds.
@@ -93,7 +86,6 @@ def profile(
     timeline = take_steps(training, STEPS if steps is None else steps)
     host = host_times(timeline)
     if trace is not None:
-        _record_the_rest(training, timeline)
         timeline.write(trace)
     state, step = time_step(training, 4.0 * seconds, steps)
     nearly_empty = partial(pack_bits, mx.zeros(32), mx.zeros(1))
@@ -331,37 +323,3 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
     angle = 2.0 * atan(0.5 * camera.lens.width / camera.lens.fl_x)
     view, renderer = Camera(Lens.from_fov(angle, side, side), camera.pose), run.renderer()
     return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
-
-
-def _record_the_rest(training: Training, timeline: Timeline) -> None:
-    """Record the timelines of a step, kernel by kernel, of an evaluation, and of rendering a
-    video."""
-    run = training.run
-    with recording() as more, tempfile.TemporaryDirectory() as folder:
-        _launch_one_by_one(training)
-        if run.images().splits.get("test"):
-            run.evaluate("test", limit=EVALUATED, progress=False)
-        path = Path(folder, "video.gif")
-        try:
-            check_video(path, FPS)
-        except InputError as error:
-            print(f"the timeline has no video: {error}", flush=True)
-        else:
-            cameras, video = run.orbit(FRAMES, SIZE), VideoOptions(fps=FPS)
-            render_video(run, cameras, path, video=video, progress=False)
-    timeline.entries += more.entries
-
-
-def _launch_one_by_one(training: Training) -> None:
-    """Repeat a recorded occupancy update and step. The host waits for each kernel."""
-    assert training.trainer is not None
-    recorded = recorded_launches(training.trainer, training.run.state)
-    *_, update, step, _average = [[], *recorded]
-    for computation, launches in (("occupancy update", update), ("step", step)):
-        with interval(f"{computation}, kernel by kernel", LANE):
-            for launched in launches:
-                if launched.name not in NEVER_EVALUATED:
-                    name, operation = launched.name, launched.operation
-                    stage = STAGES.get(operation, operation)
-                    with interval(name, LANE, operation=operation, stage=stage):
-                        mx.eval(repeat([launched]))
