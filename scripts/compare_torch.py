@@ -17,9 +17,8 @@ from typing import Annotated
 from model_curves import plot_quality
 from torch_peer.compare import Comparison, compare
 
-from nerfmac.app.cli.declared import POSITIONAL
+from nerfmac.app.cli.arguments import POSITIONAL, built, given_by
 from nerfmac.app.cli.options import Device, Preset
-from nerfmac.app.cli.parsing import built, given_by
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError

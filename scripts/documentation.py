@@ -20,7 +20,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from nerfmac.app.cli import COMMANDS, GROUPS
-from nerfmac.app.cli.declared import Argument, declared, documentation, positionals_of
+from nerfmac.app.cli.arguments import Argument, declared, documentation, positionals_of
 from nerfmac.app.cli.help import EXAMPLES
 from nerfmac.app.cli.options import OPTIONS
 from nerfmac.config import Config
@@ -116,7 +116,7 @@ def is_setting(argument: Argument) -> bool:
 
 def row(argument: Argument) -> str:
     """Return the row of an argument in the table of its command."""
-    value = argument.value.replace("|", "&#124;<wbr>") if argument.is_flag else ""
+    value = argument.value.replace("|", "&#124;<wbr>") if argument.is_option else ""
     is_told = isinstance(argument.default, int | float | str) and argument.default != ""
     default = f"`{shown(argument.default)}`" if is_told else ""
     name = f"<code>{argument.name}</code> <em>{value}</em>"
@@ -165,7 +165,7 @@ def setting_row(part: str, name: str, record: type) -> str:
     same = [texts[0], *("" for _ in texts[1:])] if len(set(texts)) == 1 else texts
     star = " ★" if full in MATTER else ""
     flag = f"--{full}".replace("_", "-")
-    told = prose(cell(documentation(record)[name.replace("_", "-")]))
+    told = prose(cell(documentation(record)[name]))
     return f"| `{flag}`{star} | {told} | " + " | ".join(same) + " |"
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
+from tqdm.auto import tqdm
 
-from nerfmac.app.measure.timing import Bar
 from nerfmac.app.run import Run, Training
 from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
@@ -36,6 +36,21 @@ from nerfmac.training.measured import DivergedError
 MODELS = ("vanilla", "hash")
 REPORTS = 100  # Approximate number of reports during a training. Evaluations wait for one.
 TEST_VIEWS = 2  # Number of evenly spaced test views that are evaluated.
+
+
+class Bar(tqdm):
+    """Progress bar on standard error. At the end, the bar is erased. Use it as a context manager:
+    `with Bar("training", 8, "steps") as bar: bar.reach(3)`."""
+
+    def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
+        """Show an empty progress bar for a `total` in a `unit`, such as "steps" or "s"."""
+        form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
+        options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
+        super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
+
+    def reach(self, done: float) -> None:
+        """Move the bar to `done`, in the unit of the total. Values above the total fill the bar."""
+        self.update(min(done, self.total) - self.n)
 
 
 class ModelPoint(NamedTuple):

@@ -21,7 +21,7 @@ NERFMAC = f"""#!{sys.executable}
 # Long commands are only asked whether they know their flags; the others do what they are told.
 import sys
 import nerfmac.app.cli
-from nerfmac.app.cli.parsing import LOG_FILE, built, given_by
+from nerfmac.app.cli.arguments import LOG_FILE, built, given_by
 from nerfmac.app.cli.options import OPTIONS
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:

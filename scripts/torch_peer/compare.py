@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
-from model_curves import HeldOutViews, evaluation_times
+from model_curves import Bar, HeldOutViews, evaluation_times
 
-from nerfmac.app.measure.timing import Bar, Timing, quartiles
+from nerfmac.app.measure.timing import Timing
 from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name
 from nerfmac.common import checks
@@ -157,7 +157,7 @@ def compare(
     ours, theirs = (
         Result(
             each.name,
-            quartiles([window.seconds / window.steps for window in windows[each.name]]),
+            Timing.of([window.seconds / window.steps for window in windows[each.name]]),
             float(np.median([window.samples_per_second for window in windows[each.name]])),
             batch[each.name],
             ray[each.name],
@@ -229,7 +229,7 @@ def _latencies(both: Sequence[Implementation], rays: Rays) -> dict[str, Timing]:
             trace()
             if call >= WARM_UP_CALLS:
                 spent[name].append(time.perf_counter() - start)
-    return {name: quartiles(times) for name, times in spent.items()}
+    return {name: Timing.of(times) for name, times in spent.items()}
 
 
 def _cell(timing: Timing) -> str:

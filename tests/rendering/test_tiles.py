@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nerfmac import Bounds, Config, Rays, Samples
-from nerfmac.app.measure.launches import Work, launches, recorded_launches, unseen
+from nerfmac.app.measure.launches import Work, launches, recorded_launches
+from nerfmac.app.measure.selftest.specializations import unseen
 from nerfmac.backend import pretended, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
 from nerfmac.config.presets import preset
@@ -80,8 +81,8 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
     trainer, state = unseen(config, Bounds(extent))
     state = replace(state, rays=config.train.max_rays)
     longest: dict[str, float] = defaultdict(float)
-    with using(hash_encode_gradient=adding):
-        recorded = recorded_launches(trainer, state, on_metal=True, generation=M1)
+    with using(hash_encode_gradient=adding), pretended("metal", M1):
+        recorded = recorded_launches(trainer, state, runs=False)
     for each in itertools.chain(*recorded):
         longest[each.name] = max(longest[each.name], m1_seconds(each.work))
     assert "networks_gradient" in longest
@@ -95,7 +96,8 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
         rays = Rays(mx.zeros((FIRST_TILE, 3)), mx.zeros((FIRST_TILE, 3)))
         return trainer.model.field(state.parameters, samples, rays)
 
-    traced = launches(seen, on_metal=True, generation=M1)
+    with pretended("metal", M1):
+        traced = launches(seen, runs=False)
     longest["trace"] = 3 * sum(m1_seconds(each.work) for each in traced)
     assert {each: s for each, s in longest.items() if s > LONGEST_LAUNCH} == {}
 

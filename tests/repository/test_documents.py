@@ -20,8 +20,8 @@ from PIL import Image
 
 import nerfmac
 from nerfmac.app.cli import COMMANDS
+from nerfmac.app.cli.arguments import given_by
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.parsing import given_by
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
 from tests.scene_factory import FLAGS, nerfmac as run_nerfmac, write_scene

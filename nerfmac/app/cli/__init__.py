@@ -7,7 +7,7 @@ import sys
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from nerfmac.app.cli.parsing import similar
+from nerfmac.app.cli.arguments import similar
 from nerfmac.app.cli.printing import print_and_exit, refuse
 
 if TYPE_CHECKING:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nerfmac.app.cli.parsing import similar
-from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
-from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
-from nerfmac.app.paths.moves import TOUR_SECONDS
+from nerfmac.app.cli.arguments import similar
+from nerfmac.app.paths import DEFAULT_SECONDS, MOVES, SPLITS, TOUR_SECONDS, CameraPath, tour
 from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
 from nerfmac.common import InputError, read_fields, user_path
 from nerfmac.geometry import Camera, Lens
@@ -71,14 +69,17 @@ class NamedPath:
 
     def lens(self, run: Run) -> Lens:
         """Return the intrinsics of the first view of the path, or of the first training view."""
-        return (self._views(run) if self.is_split else run.scene.cameras("train"))[0].lens
+        return self._views(run)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
         """Return the cameras, in scene coordinates, of the views that the path consists of."""
         return _scaled(self._views(run), size)
 
     def _views(self, run: Run) -> Sequence[Camera]:
-        return file_cameras(run, self.name) if self.is_scene else split_cameras(run, self.name)
+        """Return the cameras of the split or the scene file, or the cameras that a move follows."""
+        if self.is_scene:
+            return file_cameras(run, self.name)
+        return split_cameras(run, self.name) if self.is_split else run.scene.cameras("train")
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
         """Sample `frames` cameras along the path, in scene coordinates."""
@@ -87,10 +88,7 @@ class NamedPath:
         double = 2 * size[0], 2 * size[1]
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)
-        if self.is_split:
-            move, views = tour, self._views(run)
-        else:
-            move, views = MOVES[self.name], run.scene.cameras("train")
+        move, views = tour if self.is_split else MOVES[self.name], self._views(run)
         up, center = run.scene.up, run.center()
         return _scaled(move(views, up=up, frames=frames, size=double, center=center), size)
 

@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from nerfmac.app.cli import printing
-from nerfmac.app.cli.declared import declared
+from nerfmac.app.cli.arguments import LOG_FILE, built, given_by, options_of
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.parsing import LOG_FILE, built, given_by
 from nerfmac.backend import BuildError, from_environment, in_words, refuse_windows
 from nerfmac.common import InputError
 from nerfmac.ranks import LostRankError, rank_given
@@ -18,7 +17,8 @@ from nerfmac.training.method import Method
 
 FUNCTIONS = {
     **{name: f"scenes.{name}" for name in ("data", "capture", "inspect")},
-    **{name: f"{name}.main" for name in ("train", "view", "render", "profile", "selftest")},
+    **{name: f"{name}.main" for name in ("train", "view", "render")},
+    **{name: f"measuring.{name}" for name in ("profile", "selftest")},
     **{"eval": "results.evaluate", "export": "results.export"},
     "info": "info.info",
 }
@@ -47,8 +47,8 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
-        flags = [argument.name for argument in declared(OPTIONS[command])]
-        _refuse(_noted(printing.with_flag(str(error), flags), error))
+        options = [option.name for option in options_of(OPTIONS[command])]
+        _refuse(_noted(printing.with_flag(str(error), options), error))
     except OSError as error:
         if error.errno not in _UNWRITABLE | _UNUSABLE:
             raise

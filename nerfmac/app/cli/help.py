@@ -9,9 +9,8 @@ from inspect import getdoc
 from textwrap import wrap
 from typing import Any
 
-from nerfmac.app.cli.declared import Argument, declared, positionals_of
+from nerfmac.app.cli.arguments import FLAG, Argument, add_option, options_of, positionals_of
 from nerfmac.app.cli.options import OPTIONS, Train
-from nerfmac.app.cli.parsing import add_option
 
 WIDTH = 80
 FLAG_COLUMNS = 25  # Width of options and their values; longer ones get separate lines.
@@ -65,13 +64,14 @@ def help_page(command: str, *, everything: bool) -> str:
     """Format the help page of a command. Unless `everything` is true, a page of a command in
     `COMMON` shows only the options listed there, with one sentence each."""
     arguments = OPTIONS[command]
-    flags = [argument for argument in declared(arguments) if argument.is_flag]
+    positionals, options = positionals_of(arguments), options_of(arguments)
+    count = len(positionals) + len(options)
     names = COMMON.get(command, "").split()
     is_short = bool(names) and not everything
     if is_short:
-        by_name = {argument.name: argument for argument in flags}
-        flags = [by_name[f"--{name}"] for name in names]
-    usage = " ".join(argument.value for argument in positionals_of(arguments))
+        by_name = {option.name: option for option in options}
+        options = [by_name[f"--{name}"] for name in names]
+    usage = " ".join(argument.value for argument in positionals)
     parser = ArgumentParser(
         usage=f"nerfmac {command} {usage} [OPTIONS]".replace("  ", " "),
         description=getdoc(arguments),
@@ -81,13 +81,13 @@ def help_page(command: str, *, everything: bool) -> str:
         argument_default=SUPPRESS,
     )
     groups: dict[str, Any] = {}
-    for argument in (*positionals_of(arguments), *flags):
+    for argument in (*positionals, *options):
         title, description = _group(argument, arguments, is_short)
         if title not in groups:
             groups[title] = parser.add_argument_group(title, description)
         _add(groups[title], argument, is_short)
     if is_short:
-        rest = f"Show all {len(declared(arguments))} options with full descriptions."
+        rest = f"Show all {count} options with full descriptions."
         groups["options"].add_argument("--help-all", action="store_true", help=rest)
     examples = [f"  nerfmac {command} {words}".rstrip() for words in EXAMPLES[command]]
     return "\n".join([parser.format_help(), "examples:", *examples])
@@ -95,7 +95,7 @@ def help_page(command: str, *, everything: bool) -> str:
 
 def _group(argument: Argument, arguments: type, is_short: bool) -> tuple[str, str | None]:
     """Return the title and the description of the argument group of `argument`."""
-    if not argument.is_flag:
+    if not argument.is_option:
         return "arguments", None
     if "." not in argument.name or is_short:
         return "options", None
@@ -107,12 +107,12 @@ def _add(group: Any, argument: Argument, is_short: bool) -> None:
     """Add `argument` with its help text to an `argparse` group."""
     text, mark, default = argument.text.partition(" [default: ")
     text = (first_sentence(text) if is_short else text) + mark + default
-    if argument.kind is bool and argument.default is True:
+    if argument.kind is FLAG and argument.default is True:
         text += " [default: on]"
-    elif argument.kind is not bool and argument.default not in (None, MISSING, "auto", ()):
+    elif argument.kind is not FLAG and argument.default not in (None, MISSING, "auto", ()):
         text += f" [default: {argument.default}]"
     text = text.replace("%", "%%")
-    if argument.is_flag:
+    if argument.is_option:
         add_option(group, argument, text, negated=argument.default is True)
     else:
         group.add_argument(argument.name, metavar=argument.value.strip("[]"), help=text)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from nerfmac.app.cli.declared import POSITIONAL, UNPREFIXED
-from nerfmac.app.cli.parsing import part_of
+from nerfmac.app.cli.arguments import POSITIONAL, UNPREFIXED, part_of
 from nerfmac.common import InputError
 from nerfmac.config import Config, Model, Range, Written
 from nerfmac.config.rendering import Box, Color, RenderOptions, VideoOptions, box, color
@@ -151,7 +150,8 @@ class View(SceneFlags):
     lan: bool = False
     """Accept connections from other devices in the local network, for example from a phone, and
     print the address as a QR code. The address contains a token that grants access."""
-    port: int | None = None  # Port of the server. [default: the first free port from 8888]
+    port: Annotated[int | None, Range(1, 65535)] = None
+    """Port of the server. [default: the first free port from 8888]"""
 
 
 @dataclass(frozen=True)

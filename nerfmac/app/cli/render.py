@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nerfmac.app.cli.arguments import part_of
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.options import MAX_FRAMES, Render
-from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.video import VIDEOS, check_output, check_video, even, render_video, video_size

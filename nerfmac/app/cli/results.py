@@ -12,7 +12,7 @@ from nerfmac.app.scenes import read_again
 from nerfmac.app.snapshots import is_snapshot, load_snapshot, open_run
 from nerfmac.backend import choose_device
 from nerfmac.backend.machine import machine
-from nerfmac.common import InputError, appearing, appearing_if, user_path, write_json
+from nerfmac.common import InputError, appearing, appearing_if, write_json
 from nerfmac.common.files import check_replaceable
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.method import Method
@@ -38,7 +38,7 @@ def _run_of(arguments: Eval, method: Method) -> Run:
         return load_snapshot(arguments.run, arguments.scene)
     scene = None
     if arguments.scene is not None:
-        scene = read_again(read_scene(arguments.run), user_path(arguments.scene))
+        scene = read_again(read_scene(arguments.run), arguments.scene)
     return Run.load(arguments.run, scene, method=method)
 
 

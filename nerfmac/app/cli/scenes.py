@@ -1,8 +1,8 @@
 """`nerfmac data`, `nerfmac capture`, and `nerfmac inspect`: obtaining and checking a scene."""
 
 from nerfmac.app.capture import capture_scene, captured
+from nerfmac.app.cli.arguments import part_of
 from nerfmac.app.cli.options import Capture, Data, Inspect
-from nerfmac.app.cli.parsing import part_of
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene

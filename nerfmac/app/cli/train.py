@@ -5,21 +5,20 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from nerfmac.app.cli.options import Device, Preset, Train
-from nerfmac.app.cli.parsing import built
+from nerfmac.app.cli.arguments import built
+from nerfmac.app.cli.options import Train
 from nerfmac.app.run import CONFIGURED, Outputs, Run, Training, check_goal
 from nerfmac.app.run.start import begin_training, resume_training, train_and_evaluate
 from nerfmac.app.video import render_video, video_seconds, video_size
 from nerfmac.backend import choose_device, current_device, limit_memory, memory_bytes, uncompiled
 from nerfmac.common import InputError, duration, log, read_json
-from nerfmac.config import Config
-from nerfmac.config.presets import Model, preset as preset_config
+from nerfmac.config import Config, preset as preset_config
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.config.scenes import described
 from nerfmac.ranks import join
@@ -36,10 +35,10 @@ MAX_SECONDS = 240.0
 def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
     """Run `nerfmac train` with the `given` arguments (`given_by`) and return the exit code."""
     start = time.perf_counter()
-    # These options are parsed first, because the defaults of the settings depend on them.
-    early = built(_Early, given)
-    choose_device(early.device)
-    default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
+    # The defaults of the settings depend on these options.
+    choose_device(given.get("--device", "auto"))
+    name, model = given.get("--preset", "auto"), given.get("--model", "hash")
+    default = preset_config(name, current_device(), memory_bytes(), model)
     arguments = built(Train, given, default=Train(settings=default))
     signal.signal(signal.SIGCONT, note_continued)
     if not join().is_first:
@@ -69,13 +68,6 @@ def main(given: Mapping[str, Any], method: Method = CONFIGURED) -> int:
         print(_summary(training.run, training.folder))
         print(_next_commands(training.folder))
     return 0
-
-
-@dataclass(frozen=True)
-class _Early:
-    preset: Preset = "auto"
-    device: Device = "auto"
-    model: Model = "hash"
 
 
 def _resumed(arguments: Train, goal: Goal, method: Method, typed: Iterable[str]) -> Training:

@@ -3,13 +3,13 @@ JupyterLab notebook. nerfmac writes the notebook only once, because users may ch
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import webbrowser
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
@@ -19,39 +19,36 @@ from urllib.parse import quote
 from nerfmac.app.capture import captured
 from nerfmac.app.cli.options import View
 from nerfmac.app.run import is_run, read_scene
-from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
+from nerfmac.app.scenes import Scene, builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
 from nerfmac.app.viewer import INSTALL
-from nerfmac.common import InputError, checks, read_json, write_json
+from nerfmac.common import InputError, read_json, write_json
 
 NEEDED = ("jupyterlab", "anywidget", "tornado", "segno")  # Packages from the extra `notebook`.
 SECONDS = 60  # Training time in seconds that starts when a scene is opened.
 ALLOW_ROOT = "--allow-root"  # JupyterLab requires it as root, for example in a container.
-SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")  # JupyterLab's settings.
-PRESS = "<h1>Press Shift+Enter to start the viewer</h1>"  # Output of the first cell at first.
-HELP = "Drag to rotate, drag with Shift to pan, scroll to zoom, and double-click a point to see it."
+SETTINGS = Path(__file__).parent / "jupyter"  # JupyterLab's settings, and the notebook.
+TRAIN = f"viewer.train(seconds={SECONDS})  # the same as the Start button\n"
 BUILTIN = "nerfmac.builtin_scene_path()"
-VIDEO = """from IPython.display import Video
-
-video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
-Video(str(video), embed=True)"""
 
 
 def main(arguments: View, passed: Sequence[str] = ()) -> int:
     """Show the viewer until the user presses Ctrl-C, or replace this process with JupyterLab.
     `passed` are the arguments for JupyterLab."""
-    checks.optional_number("--port", arguments.port, low=1, high=65535)
     if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
             f"{missing} not installed; the viewer requires the extra notebook: {INSTALL}"
         )
-    path, given = arguments.path and arguments.path.expanduser(), arguments.given()
-    if path is not None and (is_run(path) or is_snapshot(path)):
+    path, given = arguments.path, arguments.given()
+    is_trained = path is not None and (is_run(path) or is_snapshot(path))
+    if is_trained:
         arguments.refuse(f"{path} is already trained")
     if not arguments.lab:
         if passed:
             raise InputError(f"{passed[0]} is an argument for JupyterLab; add --lab before --")
-        return _show(arguments, path, given)
+        folder = captured(path) if path and not is_trained else path
+        source = folder if is_trained else load_scene(folder or builtin_scene_path(), **given)
+        return _show(arguments, source)
     if arguments.lan:
         raise InputError("--lan and --lab cannot be used together; remove one of them")
     file = _notebook_for(path, given)
@@ -67,13 +64,13 @@ def main(arguments: View, passed: Sequence[str] = ()) -> int:
     command += [ALLOW_ROOT] if os.geteuid() == 0 and ALLOW_ROOT not in passed else []
     command += passed
     # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
-    paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    paths = [str(SETTINGS), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
     # JupyterLab replaces this process, so it receives the signals and determines the exit code.
     os.execv(command[0], command)
 
 
-def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
+def _show(arguments: View, source: Path | Scene | None) -> int:
     """Show the viewer on a page of its own until the user presses Ctrl-C, and save the steps that
     are not saved."""
     # These modules are slow to import, and require the packages of the extra `notebook`.
@@ -82,13 +79,9 @@ def _show(arguments: View, path: Path | None, options: dict[str, Any]) -> int:
     from nerfmac.app.viewer.path_editor import free_path
     from nerfmac.app.viewer.serving import ServedViewer, Server
 
-    is_trained = path is not None and (is_run(path) or is_snapshot(path))
-    folder = path if is_trained or path is None else captured(path)
-    source: Any = folder if is_trained else load_scene(folder or builtin_scene_path(), **options)
-
     def begin(send: Any) -> ServedViewer:
         viewer = ServedViewer(source, send)
-        if not is_trained:
+        if isinstance(source, Scene):
             viewer.train(seconds=SECONDS)
         return viewer
 
@@ -136,21 +129,21 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
     if path is not None and is_run(path):
         read_scene(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
-        cells = view_cells(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
+        values = notebook(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
     elif path is not None and is_snapshot(path):
         read_container(path)
         file, name = path.with_name(f"{path.stem}-view.ipynb"), path.stem
         shown = json.dumps(path.name, ensure_ascii=False)
-        cells = view_cells(name, shown, None, f"{name}.mp4", is_trained=True)
+        values = notebook(name, shown, None, f"{name}.mp4", is_trained=True)
     else:
         name, shown = _scene(path, options)
         file = Path(f"{name}-view.ipynb")
-        cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
+        values = notebook(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
     if file.exists():
         _check_shown(file, shown)
         return file
     try:
-        write_json(file, notebook(cells, shows=shown))
+        write_json(file, values)
     except InputError as error:
         place = "copy the run to" if path is not None and is_run(path) else "start the command in"
         raise InputError(
@@ -185,46 +178,25 @@ def _check_shown(file: Path, shown: str) -> None:
     )
 
 
-def view_cells(
+def notebook(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
-) -> list[tuple[str, str]]:
-    """Create the (kind, text) cells, `markdown` or `code`, of a notebook that shows a scene or a
-    run. `shown` is the Python code of the argument of `Viewer`. Unless it `is_trained`, the first
-    cell starts training. If `saved` is None, the cells that save the run are omitted."""
-    save = [
-        ("markdown", "Save the trained run, for example for `nerfmac render`:"),
-        ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
-    ]
-    train = "" if is_trained else "viewer.train(seconds=60)  # the same as the Start button\n"
-    return [
-        ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
-        ("markdown", f"# {name}\n\n{HELP} To run a cell, press Shift+Enter."),
-        *(save if saved else ()),
-        ("markdown", "Render a video along the keyframes, or an orbit if there are no keyframes:"),
-        ("code", VIDEO.format(json.dumps(video))),
-    ]
-
-
-def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5. The metadata stores
-    `shows`, the Python code of the shown run or scene."""
-    press = {"output_type": "display_data", "metadata": {}, "data": {"text/html": PRESS}}
-    return {
-        "cells": [
-            {
-                "cell_type": kind,
-                "id": f"cell-{index}",
-                # The code is collapsed, so that the viewer is visible when the notebook opens.
-                "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
-                "source": text.splitlines(keepends=True),
-                **({"execution_count": None, "outputs": [press][index:]} if kind == "code" else {}),
-            }
-            for index, (kind, text) in enumerate(cells)
-        ],
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "nerfmac": {"shows": shows},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
+) -> dict[str, Any]:
+    """Return a notebook that shows a scene or a run, from the template `jupyter/notebook.json`.
+    `shown` is the Python code of the argument of `Viewer`, and is stored in the metadata. Unless it
+    `is_trained`, the first cell starts training. If `saved` is None, the cells that save the run
+    are omitted. The code is collapsed, so that the viewer is visible when the notebook opens."""
+    parts = {
+        "name": name,
+        "shown": shown,
+        "train": "" if is_trained else TRAIN,
+        "saved": json.dumps(saved),
+        "video": json.dumps(video),
     }
+    values: dict[str, Any] = read_json(SETTINGS / "notebook.json")
+    if saved is None:
+        del values["cells"][2:4]
+    for cell in values["cells"]:
+        text = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], "".join(cell["source"]))
+        cell["source"] = text.splitlines(keepends=True)
+    values["metadata"]["nerfmac"] = {"shows": shown}
+    return values

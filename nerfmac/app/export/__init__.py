@@ -12,7 +12,6 @@ from nerfmac.app.export.cameras import *
 from nerfmac.app.export.density import *
 from nerfmac.app.export.kinds import *
 from nerfmac.app.export.mesh import *
-from nerfmac.app.export.page_modules import *
 from nerfmac.app.export.pages import *
 from nerfmac.app.export.points import *
 from nerfmac.app.export.scene_page import *

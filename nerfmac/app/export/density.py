@@ -24,12 +24,10 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.app.export.progress import Progress, Stage
-from nerfmac.app.export.source import Region, Source, check_extension
+from nerfmac.app.export.common import Progress, Region, Source, Stage, writing
 from nerfmac.app.run import Run
 from nerfmac.backend import confirm, host_memory_bytes, to_numpy
-from nerfmac.common import InputError, appearing, checks, user_path
-from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array
+from nerfmac.common import BoolArray, Float32Array, Float64Array, InputError, checks
 from nerfmac.config.rendering import Box
 
 MAX_RESOLUTION = 4096
@@ -120,9 +118,7 @@ class DensityGrid:
         Raises:
             InputError: If the file has another extension or cannot be written.
         """
-        path = user_path(path)
-        check_extension(path, "density", ".vdb")
-        with appearing(path) as partial:
+        with writing(path, "density", ".vdb") as partial:
             write_vdb(partial, self.density, self.origin, self.spacing)
 
 
@@ -136,7 +132,7 @@ def extract_density(
         resolution: Number of cells along the longest side of the box.
         crop: Lowest and highest corner of the box in the coordinates of the input scene, as in
             `extract_mesh`.
-        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
+        progress: Whether to show a progress bar, or a function; see `common.Progress`.
 
     Returns:
         Density in the coordinates of the input scene. In empty cells of the occupancy grid, the

@@ -16,8 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
+from nerfmac.app.export.common import Progress, Stage
 from nerfmac.app.export.density import Lattice
-from nerfmac.app.export.progress import Progress, Stage
+from nerfmac.app.scenes.orientation import project
 from nerfmac.common import BoolArray, Float32Array, Float64Array
 from nerfmac.geometry import Camera, Lens, Placement
 from nerfmac.rendering.renderer import Renderer
@@ -75,17 +76,14 @@ class DepthView:
         """Return the signed distance (n,) to the surface in scene units, the depth minus the
         distance from the camera, and the weight (n,) at scene positions (n, 3): NaN and 0 outside
         the image."""
-        lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
-        x, y, z = ((position - pose[:, 3]) @ pose[:, :3]).T
-        ahead = np.maximum(-z, 1e-9)
-        column = np.floor(lens.cx + lens.fl_x * x / ahead)
-        row = np.floor(lens.cy - lens.fl_y * y / ahead)
-        inside = (z < 0) & (column >= 0) & (column < lens.width) & (row >= 0) & (row < lens.height)
+        pose = self.camera.pose.astype(np.float64)
+        is_inside, pixel = project(position, pose, self.camera.lens)
+        column, row = pixel[is_inside].astype(int).T
         distance = np.full(len(position), np.nan, np.float32)
         weight = np.zeros(len(position), np.float32)
-        pixel = row[inside].astype(int), column[inside].astype(int)
-        distance[inside] = self.depth[pixel] - np.sqrt(x * x + y * y + z * z)[inside]
-        weight[inside] = self.weight[pixel]
+        from_camera = np.linalg.norm(position[is_inside] - pose[:, 3], axis=1)
+        distance[is_inside] = self.depth[row, column] - from_camera
+        weight[is_inside] = self.weight[row, column]
         return distance, weight
 
 

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nerfmac.app.export.cameras import extract_cameras
+from nerfmac.app.export.common import PAGE_EXTENSIONS, check_extension
 from nerfmac.app.export.density import extract_density
 from nerfmac.app.export.mesh import extract_mesh
 from nerfmac.app.export.points import extract_points
 from nerfmac.app.export.scene_page import write_scene_page
+from nerfmac.app.export.shape_files import EXTENSIONS
 from nerfmac.app.run import Run
 from nerfmac.common import InputError, checks, write_json
 
@@ -20,15 +22,14 @@ class Kind(NamedTuple):
     write: Callable[..., str]
     """Function of a run, a file path, and options that writes the file and returns a one-line
     summary of its content."""
+    content: str  # Text for error messages.
     extensions: tuple[str, ...]
 
 
 def check_kind(kind: str, path: Path) -> None:
     """Raise `InputError` unless `kind` is a kind of export that can be written to `path`."""
     checks.choice("export", kind, KINDS)
-    if path.suffix.lower() not in KINDS[kind].extensions:
-        expected = " or ".join(KINDS[kind].extensions)
-        raise InputError(f"cannot export {kind} to '{path}': the file extension must be {expected}")
+    check_extension(path, KINDS[kind].content, *KINDS[kind].extensions)
 
 
 def kind_for(path: Path) -> str:
@@ -72,10 +73,10 @@ def _page(run: Run, path: Path, **options: Any) -> str:
 
 
 KINDS = {
-    "mesh": Kind(_mesh, (".glb", ".ply", ".obj")),
-    "points": Kind(_points, (".ply",)),
-    "cameras": Kind(_cameras, (".json",)),
-    "density": Kind(_density, (".vdb",)),
-    "page": Kind(_page, (".html", ".htm")),
+    "mesh": Kind(_mesh, "a mesh", EXTENSIONS),
+    "points": Kind(_points, "points", (".ply",)),
+    "cameras": Kind(_cameras, "cameras", (".json",)),
+    "density": Kind(_density, "density", (".vdb",)),
+    "page": Kind(_page, "a page", PAGE_EXTENSIONS),
 }
 """Kinds of export, keyed by name."""

@@ -18,15 +18,14 @@ from pathlib import Path
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.app.export.common import Progress, Region, Source, writing
 from nerfmac.app.export.density import BATCH, Lattice
 from nerfmac.app.export.fusion import depth_views, fused
-from nerfmac.app.export.progress import Progress
 from nerfmac.app.export.shape_files import EXTENSIONS, need_libraries, needed, write_shape
-from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run, random_rays
 from nerfmac.app.scenes.placement import UP, unit
 from nerfmac.backend import to_numpy
-from nerfmac.common import InputError, appearing, checks, log, user_path
+from nerfmac.common import InputError, checks, log
 from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, Int32Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Camera, Cameras, Direction, nearest_distance
@@ -59,9 +58,7 @@ class Mesh:
         Raises:
             InputError: If the file has another extension or cannot be written.
         """
-        path = user_path(path)
-        check_extension(path, "a mesh", *EXTENSIONS)
-        with appearing(path) as partial:
+        with writing(path, "a mesh", *EXTENSIONS) as partial:
             write_shape(partial, **vars(self))
 
 
@@ -93,7 +90,7 @@ def extract_mesh(
         smallest: Minimum area of a connected component, as a fraction of the largest component's
             area. Smaller components are removed as floaters. If the mesh is closed, cavities
             without a training camera are also removed.
-        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
+        progress: Whether to show a progress bar, or a function; see `common.Progress`.
 
     Returns:
         Mesh in the coordinates of the input scene. If the mesh has more than one connected

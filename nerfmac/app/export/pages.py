@@ -1,15 +1,21 @@
 """Self-contained HTML pages. `evaluate_to_page` writes a page with all views of a split.
 
-All images are embedded, and the content security policy of the page forbids network requests.
+All images and scripts are embedded, and the content security policy of a page forbids network
+requests. `joined_modules` bundles ES modules into one module: each module follows the modules that
+it imports, without imports and without `export`, except in the main module. Modules share one
+scope, so no two of them may declare the same name.
 """
 
 import base64
 import io
 import itertools
+import posixpath
+import re
 import shutil
 import tempfile
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.export.source import check_extension
+from nerfmac.app.export.common import PAGE_EXTENSIONS, check_extension
 from nerfmac.app.run import Run
 from nerfmac.common import Float32Array, UInt8Array, appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
@@ -30,25 +36,6 @@ QUALITY = 92
 MAX_ERROR = 0.2
 """Mean absolute error over the color channels, in [0, 1], at the end of the colormap (yellow)."""
 WORST = 5  # Maximum number of views in the list of the worst views.
-HEAD = """<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark }}
-body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em }}
-section {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: .5em; margin: 2em 0 }}
-h2 {{ font-size: 1.3em; margin: 1.5em 0 .5em }}
-section > h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
-figure {{ margin: 0; max-width: 60em }}
-img {{ display: block; width: 100%; outline: 1px solid #8884 }}
-figcaption, p {{ opacity: .8 }}
-@media (max-width: 50em) {{ section {{ grid-template-columns: repeat(2, 1fr) }} }}
-</style>
-<h1>{title}</h1>
-"""
 
 
 def evaluate_to_page(
@@ -80,7 +67,7 @@ def evaluate_to_page(
             cannot be read, or the file cannot be written.
     """
     path = Path(path)
-    check_page(path)
+    check_extension(path, "a page", *PAGE_EXTENSIONS)
     with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
         numbers = itertools.count()
 
@@ -89,7 +76,8 @@ def evaluate_to_page(
 
         measured = run.evaluate(split, background, progress=progress, on_view=add)
         with partial.open("w", encoding="utf-8") as file:
-            file.write(HEAD.format(title=escape(f"{split} views of {run.name}")))
+            title = escape(f"{split} views of {run.name}")
+            file.write(source_of("export/page/views.html").replace("{title}", title))
             file.write(_summary(run, measured, background))
             body.seek(0)
             shutil.copyfileobj(body, file)
@@ -99,11 +87,6 @@ def evaluate_to_page(
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
     """Return at most `WORST` views, and at most half of all, with the lowest PSNR, sorted by it."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
-
-
-def check_page(path: Path) -> None:
-    """Raise `InputError` unless the file extension is .html or .htm."""
-    check_extension(path, "a page", ".html", ".htm")
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
@@ -166,3 +149,34 @@ def _summary(run: Run, views: Evaluation, background: str) -> str:
         f"blended over {background} in {light} light; {run.state.step} steps, "
         f"{run.state.train_seconds:.1f} s of training.</p>\n{worst_line}"
     )
+
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
+
+
+def source_of(name: str) -> str:
+    """Return the content of a file in `nerfmac/app/`, such as "viewer/page/main.js"."""
+    return (files("nerfmac") / "app" / name).read_text(encoding="utf-8")
+
+
+def joined_modules(main: str) -> str:
+    """Return a bundle of the module `main`, a file in `nerfmac/app/`, and all modules that it
+    imports."""
+    order: dict[str, str] = {}
+    _visit(main, order, ())
+    return "\n".join(order.values())
+
+
+def _visit(name: str, order: dict[str, str], above: tuple[str, ...]) -> None:
+    """Add the module `name` to `order`, after the modules that it imports."""
+    if name in above:
+        raise RuntimeError(f"the page's modules import each other: {' > '.join((*above, name))}")
+    if name in order:
+        return
+    text = source_of(name)
+    for imported in _IMPORT.findall(text):
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
+        _visit(path, order, (*above, name))
+    text = _IMPORT.sub("", text)
+    order[name] = text if not above else _EXPORT.sub("", text)

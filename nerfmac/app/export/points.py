@@ -5,12 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.export.progress import Progress, Stage
+from nerfmac.app.export.common import Progress, Region, Source, Stage, writing
 from nerfmac.app.export.shape_files import write_shape
-from nerfmac.app.export.source import Region, Source, check_extension
 from nerfmac.app.run import Run, random_rays
-from nerfmac.common import InputError, appearing, checks, user_path
-from nerfmac.common.arrays import Float32Array, Float64Array, UInt8Array
+from nerfmac.common import Float32Array, Float64Array, InputError, UInt8Array, checks
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Cameras, Rays, from_center
 from nerfmac.rendering.renderer import Renderer, to_bytes
@@ -46,9 +44,7 @@ class Points:
         Raises:
             InputError: If the file has another extension or cannot be written.
         """
-        path = user_path(path)
-        check_extension(path, "points", ".ply")
-        with appearing(path) as partial:
+        with writing(path, "points", ".ply") as partial:
             none = np.zeros((0, 3), np.int32)
             write_shape(partial, self.positions, self.normals, self.colors, faces=none)
 
@@ -65,7 +61,7 @@ def extract_points(
         count: Maximum number of points.
         crop: Lowest and highest corner of the box to export, in the coordinates of the input scene.
             By default, points are not limited to a box.
-        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
+        progress: Whether to show a progress bar, or a function; see `common.Progress`.
 
     Returns:
         Points in the coordinates of the input scene.

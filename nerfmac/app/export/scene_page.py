@@ -23,11 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.export.page_modules import joined_modules, source_of
-from nerfmac.app.export.pages import check_page, jpeg_url
-from nerfmac.app.export.progress import Progress, Stage
-from nerfmac.app.paths import View
-from nerfmac.app.paths.camera_path import vertical_fov
+from nerfmac.app.export.common import PAGE_EXTENSIONS, Progress, Stage, check_extension
+from nerfmac.app.export.pages import joined_modules, jpeg_url, source_of
+from nerfmac.app.paths import View, vertical_fov
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.orientation import project
 from nerfmac.backend.sources import kernels_folder
@@ -90,14 +88,14 @@ def write_scene_page(
             initial view of the page.
         crop: Lowest and highest corner of the box to show, in the coordinates of the input scene.
             By default, the whole scene.
-        progress: Whether to show a progress bar, or a function; see `progress.Progress`.
+        progress: Whether to show a progress bar, or a function; see `common.Progress`.
 
     Raises:
         InputError: If the file extension is not .html or .htm, if the field is not a hash grid with
             an occupancy grid, or if the file cannot be written.
     """
     path = user_path(path)
-    check_page(path)
+    check_extension(path, "a page", *PAGE_EXTENSIONS)
     occupied = _occupied(run, crop)
     field, title = TracedField.of(run, occupied), title or run.name
     background = background or run.scene.backdrop

@@ -1,1 +1,1 @@
-"""Measurement of speed, comparison of kernels with references, and selection of variants."""
+"""Measurement of the speed of a training step, and comparison of kernels with references."""

@@ -5,29 +5,23 @@ row of a table moves this row. Unused slots of the sample budget count as sample
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import kernel, pretended, uncompiled
-from nerfmac.config import Config
-from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
+from nerfmac.backend import kernel, uncompiled
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks import NetworksShape
-from nerfmac.training.model import Model
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
-
-CUBE = Bounds(1.0)  # Scene cube of a scene with a single object and no background.
 
 
 class Work(NamedTuple):
@@ -61,11 +55,6 @@ class Work(NamedTuple):
         return Work(*(number // parts for number in self))
 
 
-def total(works: Iterable[Work]) -> Work:
-    """Return the sum of the work of several launches."""
-    return sum(works, Work())
-
-
 @dataclass(frozen=True)
 class Launched:
     """Recorded launch of a built kernel, with its arguments and its outputs."""
@@ -96,10 +85,6 @@ class Launched:
         """Whether the kernel adds to outputs that are initialized to zero."""
         return "init_value" in self.call
 
-    def again(self) -> list[mx.array]:
-        """Launch the kernel again with the same arguments, and return the unevaluated outputs."""
-        return self.build(**self.call)
-
     @property
     def work(self) -> Work:
         """Work of the launch: bytes, operations, and atomic additions."""
@@ -125,7 +110,8 @@ class Launched:
             added = CORNERS * cells * features
             again = Work(uncached=2 * 4 * added - written)
             is_float = self.call["output_dtypes"][0] == mx.float32
-            return moved + again + Work(**{_ATOMICS[is_float]: added})
+            atomics = Work(float_atomics=added) if is_float else Work(integer_atomics=added)
+            return moved + again + atomics
         table = inputs["table"]
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
@@ -142,33 +128,24 @@ class Launched:
         return times * inputs["features"].shape[0] * weights
 
 
-_ATOMICS = ("integer_atomics", "float_atomics")
-
-
 def _rows(whole: int, row: int, rows: int) -> Work:
     """Return a correction of the bytes for a kernel that reads `rows` rows of `row` bytes from a
     table of `whole` bytes. Without the correction, the whole table counts as read once."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
-def launches(
-    compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
-) -> list[Launched]:
-    """Record the kernel launches of a computation, in order. Its results may be unevaluated. With
-    `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then do not
-    run, and their outputs are zeros with the correct shapes."""
+def launches(compute: Callable[[], Any], *, runs: bool = True) -> list[Launched]:
+    """Record the kernel launches of a computation, in order. Its results may be unevaluated. Unless
+    `runs` is true, for example for a device that this machine does not have, kernels do not run,
+    and their outputs are zeros with the correct shapes."""
     recorded: list[Launched] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
         zeros = map(mx.zeros, call["output_shapes"], call["output_dtypes"])
-        recorded.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
+        recorded.append(Launched(build, call, build(**call) if runs else list(zeros)))
         return recorded[-1].outputs
 
-    with ExitStack() as stack:
-        if on_metal:
-            stack.enter_context(uncompiled())
-            stack.enter_context(pretended("metal", generation))
-        stack.enter_context(kernel.launched_by(launch))
+    with uncompiled(), kernel.launched_by(launch):
         compute()
     return recorded
 
@@ -179,34 +156,25 @@ results are not used or used only in reports."""
 
 
 def recorded_launches(
-    trainer: Trainer, state: TrainState, *, on_metal: bool = False, generation: int | None = None
+    trainer: Trainer, state: TrainState, *, runs: bool = True
 ) -> list[list[Launched]]:
     """Record the kernel launches of each computation in `Trainer.trial`, as `launches` does.
 
     The computations are the occupancy update in each phase of the sampler, a training step, and the
-    average of the parameters. The last phase of the sampler begins after the warm-up. Unless
-    `on_metal` is true, the inputs and outputs of the launches are evaluated.
+    average of the parameters. The last phase of the sampler begins after the warm-up. If `runs` is
+    true, the inputs and outputs of the launches are evaluated.
     """
-    with uncompiled():
-        trial, count = trainer.trial(state), trainer.model.sampler.phases + 2
-        options: Any = {"on_metal": on_metal, "generation": generation}
-        recorded = [launches(partial(next, trial), **options) for _ in range(count)]
-    if not on_metal:
-        for launched in itertools.chain(*recorded):
+    trial, count = trainer.trial(state), trainer.model.sampler.phases + 2
+    recorded = [launches(partial(next, trial), runs=runs) for _ in range(count)]
+    if runs:
+        for launched in chain(*recorded):
             mx.eval(launched.call["inputs"], launched.outputs)
     return recorded
 
 
-def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with one training view of four pixels, and an initial training state."""
-    views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
-    model = Model(config, bounds, views.cameras)
-    return Trainer(model, views), model.preview([small_camera(4)])
-
-
-def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene, with an image of `pixels` x 1 pixels."""
-    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
+def repeat(recorded: list[Launched]) -> list[list[mx.array]]:
+    """Launch kernels again with the same arguments, and return the unevaluated outputs."""
+    return [launched.build(**launched.call) for launched in recorded]
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:

@@ -1,30 +1,54 @@
-"""Profiling of training on this machine: time of each kernel, host time, and a timeline."""
+"""Profiling of training on this machine: time and work of each part of a step, host time, and a
+timeline.
+
+The launches of each kernel are repeated with the same arrays, and the time of as many empty
+launches is subtracted. The remaining time of the step is called "everything else": MLX operations,
+references, launches, reports, and waiting for the host. It may be negative, because kernels may
+overlap in a step but not while they are repeated.
+"""
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
-from math import atan
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from math import atan, ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import mean
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
+from tqdm.auto import tqdm
 
-from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
-from nerfmac.app.measure.parts import STAGES, Part, WholeStep, parts, stages, time_launch, time_step
-from nerfmac.app.measure.timing import Ceilings, Timing, measure, measure_ceilings, quartiles
+from nerfmac.app.measure.launches import NEVER_EVALUATED, Work, by_kernel, recorded_launches, repeat
+from nerfmac.app.measure.timing import Ceilings, Timing, measure, repeated
 from nerfmac.app.run import Run, Training
 from nerfmac.app.video import check_video, render_video
-from nerfmac.backend import current_device, references
+from nerfmac.backend import current_device, references, uncompiled
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
 from nerfmac.common import Entry, InputError, Timeline, as_json, interval, recording
 from nerfmac.config.rendering import VideoOptions
 from nerfmac.geometry import Camera, Lens
-from nerfmac.training.goal import Goal
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.optimizer import AVERAGED_EVERY
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 
+STAGES = {
+    **dict.fromkeys(("uniform", "draw_pixels"), "rays"),
+    **dict.fromkeys(("march", "packing", "visibility", "thin"), "samples"),
+    **dict.fromkeys(("hash_encode", "spherical_harmonics"), "encoding"),
+    **dict.fromkeys(("composite", "expose"), "compositing"),
+    **dict.fromkeys(("penalty", "sensor_depth", "huber", "masked_mean"), "loss"),
+    **dict.fromkeys(("loss_scale", "adam"), "optimizer"),
+}
+"""Stage of the training step for each operation. An operation that is not listed is a separate
+stage."""
+REST = "everything else"  # Part of a step that is not measured on its own.
+SETTLING = 5  # Number of reports before timing, until the number of rays converges.
 SIDE = {"cpu": 200}  # Side of the timed image in pixels, by device; elsewhere 800.
 STEPS = 64  # Number of training steps that are recorded for the host time and the timeline.
 EVALUATED = 2  # Maximum number of test views that are evaluated for the timeline.
@@ -40,47 +64,9 @@ MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10
 additions; of limit: rate of bytes or operations / this machine's highest, whichever is larger. A
 second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
 
-
-class Host(NamedTuple):
-    """Time that the host spends per training step."""
-
-    step: Timing  # from the beginning of a step to the beginning of the next step
-    work: Timing  # building the graph of the step, including its share of occupancy updates
-    launch: Timing  # starting the computation; on a busy CPU, this includes waiting
-    wait: Timing  # waiting for the device
-
-
-def take_steps(training: Training, steps: int) -> Timeline:
-    """Train for `steps` additional steps and record their timeline."""
-    with recording() as timeline:
-        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
-            pass
-    return timeline
-
-
-def host_of(timeline: Timeline) -> Host:
-    """Compute the host times of the steps in a timeline, without the last of several steps. A
-    report counts as waiting, because the host reads results of the device."""
-    entries = sorted(timeline.entries, key=lambda entry: entry.start)
-    begins = [entry.start for entry in entries if entry.name == "step"]
-    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
-    spans = list(zip(begins, ends, strict=False))
-    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
-    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
-    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
-    return Host(
-        step=quartiles(whole),
-        work=quartiles(whole - waits - launches),
-        launch=quartiles(launches),
-        wait=quartiles(waits),
-    )
-
-
-def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
-    begin, end = span
-    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
-    return sum(entry.seconds for entry in inside)
+Part = dict[str, Any]
+"""Part of a training step, as in the JSON file: a kernel, a computation for several steps, or
+"everything else". `ms` is the `Timing`, and `counted` the `Work`, both per step."""
 
 
 def profile(
@@ -102,79 +88,237 @@ def profile(
     """
     run, about, preset = training.run, machine(), training.run.config.preset
     _show(f"{about['device_name']}, mlx {about['mlx_version']}, preset {preset}")
-    most = measure_ceilings(seconds)
+    most = Ceilings.measured(seconds)
     _show(str(most))
     timeline = take_steps(training, STEPS if steps is None else steps)
-    host = host_of(timeline)
+    host = host_times(timeline)
     if trace is not None:
         _record_the_rest(training, timeline)
         timeline.write(trace)
-    whole, launch = time_step(training, 4.0 * seconds, steps), time_launch(seconds)
+    state, step = time_step(training, 4.0 * seconds, steps)
+    launch = time_launch(seconds)
     assert training.trainer is not None
-    measured = parts(training.trainer, whole, launch, seconds)
-    image = time_image(run, seconds)
-    for line in chain(_table(whole, measured, most), _remarks(host, launch, *image)):
+    step["parts"] = parts = step_parts(training.trainer, state, step["ms"], launch, most, seconds)
+    step["stages_ms"] = {name: _sum(some) for name, some in stages(parts).items()}
+    step["sum_ms"] = _sum(parts)
+    side, image = time_image(run, seconds)
+    for line in chain(_table(step), _remarks(host, launch, side, image)):
         _show(line)
-    return {
+    values = {
         **about,
         "preset": preset,
-        "scene": as_json(run.scene.path),
-        "after_steps": whole.state.step,
-        "ceilings": most._asdict(),
-        "launch_ms": launch._asdict(),
-        "host": {
-            "steps": host.step.calls,
-            **{f"{name}_ms": timing._asdict() for name, timing in host._asdict().items()},
-        },
-        "image": {"side": image[0], "ms": image[1]._asdict()},
+        "scene": run.scene.path,
+        "after_steps": state.step,
+        "ceilings": most,
+        "launch_ms": launch,
+        "host": {"steps": host["step_ms"].calls, **host},
+        "image": {"side": side, "ms": image},
         "references": references(),
-        "step": {
-            "ms": whole.step._asdict(),
-            "rays": whole.state.rays,
-            "slots": run.config.march.max_samples,
-            "rays_per_second": whole.rays_per_second,
-            "samples_per_second": whole.samples_per_second,
-            "parts": [part.to_json(most) for part in measured],
-            "stages_ms": {name: _sum(some) for name, some in stages(measured).items()},
-            "sum_ms": _sum(measured),
-        },
+        "step": step,
     }
+    return as_json(values)
+
+
+def take_steps(training: Training, steps: int) -> Timeline:
+    """Train for `steps` additional steps and record their timeline."""
+    with recording() as timeline:
+        for _ in training.fit(Goal(steps=training.run.state.step + steps)):
+            pass
+    return timeline
+
+
+def host_times(timeline: Timeline) -> dict[str, Timing]:
+    """Compute the host times of the steps in a timeline, without the last of several steps.
+
+    Returns:
+        The time `step_ms` from the beginning of a step to the beginning of the next step, and its
+        parts: `work_ms` for building the graph, including the share of occupancy updates;
+        `launch_ms` for starting the computation, which includes waiting on a busy CPU; and
+        `wait_ms` for waiting for the device, including reports, because these read results.
+    """
+    entries = sorted(timeline.entries, key=lambda entry: entry.start)
+    begins = [entry.start for entry in entries if entry.name == "step"]
+    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
+    spans = list(zip(begins, ends, strict=False))
+    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
+    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
+    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
+    times = {"step": whole, "work": whole - waits - launches, "launch": launches, "wait": waits}
+    return {f"{name}_ms": Timing.of(seconds) for name, seconds in times.items()}
+
+
+def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
+    """Return the total seconds of the entries with one of `names` that begin in `span` (ns)."""
+    begin, end = span
+    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
+    return sum(entry.seconds for entry in inside)
+
+
+def time_step(
+    training: Training, seconds: float, steps: int | None = None
+) -> tuple[TrainState, dict[str, Any]]:
+    """Measure the time of a step, for about `seconds` or for `steps` steps, rounded up to whole
+    reports. The run is first trained until its speed is constant. Every timed round begins from
+    this state, so all rounds have the same rays and samples.
+
+    Returns:
+        The state before the timed steps, and the time per step `ms`, including the share of
+        updates, averages, and reports, with the numbers of rays and samples.
+    """
+    state = list(islice(training.fit(Goal()), SETTLING))[-1].state
+    trainer = training.trainer
+    assert trainer is not None
+    interval = trainer.model.sampler.interval_at(state.step)
+    rounds = None if steps is None else ceil(steps / interval)
+    reports: list[Report] = []
+
+    def train() -> float:
+        reports.extend(trainer.train(state, Goal(steps=state.step + interval)))
+        now = reports[-1].state
+        return (now.train_seconds - state.train_seconds) / (now.step - state.step)
+
+    rates = repeated(train, seconds=seconds, rounds=rounds)
+    spent = list(tqdm(rates, "steps", rounds, unit="round", leave=False))
+    last = reports[-1]
+    rays_per_second = last.state.rays / mean(spent)
+    samples_per_ray = last.samples_per_second / last.rays_per_second
+    return state, {
+        "ms": Timing.of(spent),
+        "rays": state.rays,
+        "slots": training.run.config.march.max_samples,
+        "rays_per_second": rays_per_second,
+        "samples_per_second": samples_per_ray * rays_per_second,
+    }
+
+
+def time_launch(seconds: float) -> Timing:
+    """Measure the time of a kernel launch with almost no work (packing 32 bits)."""
+    cells, threshold = mx.zeros(32), mx.zeros(1)
+    return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
+
+
+def step_parts(
+    trainer: Trainer,
+    state: TrainState,
+    whole: Timing,
+    launch: Timing,
+    most: Ceilings,
+    seconds: float,
+) -> list[Part]:
+    """Measure the time of each part of a step from `state`. The medians add up to the median of
+    the `whole` step. `launch` is the time of an empty launch."""
+    sampler, recorded = trainer.model.sampler, recorded_launches(trainer, state)
+    kernels, rare = [], []
+    for name, same in by_kernel(recorded[sampler.phases]).items():
+        alone = measure(partial(repeat, same), seconds=seconds, queued=True)
+        stage = STAGES.get(same[0].operation, same[0].operation)
+        work = sum((each.work for each in same), Work())
+        time = alone.less(launch.times(len(same)))
+        kernels.append(_part(name, time, most, work, stage, same[0].dtypes))
+    interval, average = sampler.interval_at(state.step), sampler.phases + 1
+    seldom = [("average", average, AVERAGED_EVERY, "optimizer")]
+    if sampler.phases:
+        phase = sampler.phase_at(state.step)
+        seldom.insert(0, ("occupancy update", phase, interval, "occupancy update"))
+    for name, which, every, stage in seldom:
+        alone = measure(_compiled(trainer, state, which), seconds=seconds, queued=True)
+        launched = chain(*by_kernel(recorded[which]).values())
+        work = sum((each.work for each in launched), Work()) // every
+        time = alone.times(1 / every)
+        rare.append(_part(f"{name}, 1/{every}", time, most, work, stage))
+    rest = whole.median - _sum([*kernels, *rare])
+    rest_time = Timing(rest, rest, rest, whole.calls)
+    return [*kernels, _part(REST, rest_time, most, Work(), REST), *rare]
+
+
+def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
+    """Return a compiled function that executes only the computation `which` of `Trainer.trial`."""
+    arrays, numbers = state.arrays(), state.numbers()
+
+    def compute(arrays: dict[str, mx.array]) -> Any:
+        # If compiled functions inside remained compiled, they would be traced a second time.
+        with uncompiled():
+            trial = trainer.trial(TrainState.of(arrays, numbers))
+            return next(islice(trial, which, None))
+
+    return partial(mx.compile(compute), arrays)
+
+
+def _part(
+    name: str, ms: Timing, most: Ceilings, work: Work, stage: str, dtypes: Sequence[str] = ()
+) -> Part:
+    """Return the time and the work of a part of a step, and its limits in the roofline model at the
+    rates `most`. Rates are None if the measured time is zero."""
+
+    def rate(amount: float) -> float | None:
+        return amount / ms.median if ms.median > 0 else None
+
+    limits = {
+        name: 1e3 * work.seconds(most.bandwidth, most.rate, cached=cached)
+        for name, cached in (("cached", True), ("uncached", False))
+    }
+    return {
+        "part": name,
+        "stage": stage,
+        "backend": "mlx" if stage == REST else current_device(),
+        "dtypes": dtypes,
+        "ms": ms,
+        "counted": work,
+        "bytes_per_second": rate(1e3 * work.cached),
+        "operations_per_second": rate(1e3 * work.operations),
+        **{f"fraction_of_machine_{name}": rate(limit) or None for name, limit in limits.items()},
+        **{f"limit_{name}_ms": limit for name, limit in limits.items()},
+    }
+
+
+def stages(parts: Sequence[Part]) -> dict[str, list[Part]]:
+    """Group the parts by stage, in the order of the step."""
+    by_stage: dict[str, list[Part]] = {}
+    for part in parts:
+        by_stage.setdefault(part["stage"], []).append(part)
+    return by_stage
+
+
+def _sum(parts: Sequence[Part]) -> float:
+    """Return the sum of the median times of parts in milliseconds."""
+    return sum(part["ms"].median for part in parts)
 
 
 def _show(line: str) -> None:
     print(line, flush=True)
 
 
-def _table(whole: WholeStep, measured: Sequence[Part], most: Ceilings) -> Iterator[str]:
+def _table(step: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines about the step and its parts."""
+    whole = step["ms"].median
     yield (
-        f"a step of {whole.state.rays} rays: {whole.step}, "
-        f"{whole.rays_per_second:.3g} rays/s, {whole.samples_per_second:.3g} samples/s"
+        f"a step of {step['rays']} rays: {step['ms']}, "
+        f"{step['rays_per_second']:.3g} rays/s, {step['samples_per_second']:.3g} samples/s"
     )
     yield f"\n{HEADING}"
-    for stage, some in stages(measured).items():
+    for stage, some in stages(step["parts"]).items():
         if is_group := len(some) > 1:
-            yield f"{stage:32}{_sum(some):9.3f}{'':20}{_sum(some) / whole.step.median:7.1%}"
+            yield f"{stage:32}{_sum(some):9.3f}{'':20}{_sum(some) / whole:7.1%}"
         for part in some:
-            name, timing, work = "  " * is_group + part.name, part.timing, part.work
+            name, timing, work = "  " * is_group + part["part"], part["ms"], part["counted"]
             spread = f"({timing.low:.3f} to {timing.high:.3f})"
-            figures = f"{timing.median:9.3f}{spread:>20}{timing.median / whole.step.median:7.1%}"
+            figures = f"{timing.median:9.3f}{spread:>20}{timing.median / whole:7.1%}"
             counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
-            counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
+            counts += [(part[f"{of}_per_second"] or 0.0) / 1e9 for of in ("bytes", "operations")]
             figures += "".join(f"{count:10.2f}" if count else f"{'-':>10}" for count in counts)
-            cached, uncached = (part.fraction(most, cached=kind) for kind in (True, False))
+            cached, uncached = (part[f"fraction_of_machine_{of}"] for of in ("cached", "uncached"))
             of_limit = f"{cached or 0.0:.0%}"
             of_limit += f" - {uncached or 0.0:.0%}" if uncached != cached else ""
             figures += f"{of_limit if cached else '-':>14}"
-            yield f"{name:32}{figures}  {', '.join(part.dtypes):18}{part.backend}"
+            yield f"{name:32}{figures}  {', '.join(part['dtypes']):18}{part['backend']}"
 
 
-def _remarks(host: Host, launch: Timing, side: int, image: Timing) -> Iterator[str]:
+def _remarks(host: Mapping[str, Timing], launch: Timing, side: int, image: Timing) -> Iterator[str]:
     """Yield the lines below the table."""
+    step, work, launched, waited = (timing.median for timing in host.values())
     yield (
-        f"the host takes {host.step.median:.3f} ms per step: it builds it in "
-        f"{host.work.median:.3f} ms, launches it in {host.launch.median:.3f} ms and waits "
-        f"{host.wait.median:.3f} ms for the device"
+        f"the host takes {step:.3f} ms per step: it builds it in {work:.3f} ms, launches it in "
+        f"{launched:.3f} ms and waits {waited:.3f} ms for the device"
     )
     yield f"kernels' times exclude the time of an empty launch, {launch.median:.3f} ms"
     yield f"an image of {side}x{side} takes {image}, {1e3 * side**2 / image.median:.3g} rays/s"
@@ -229,33 +373,4 @@ def _launch_one_by_one(training: Training) -> None:
                     name, operation = launched.name, launched.operation
                     stage = STAGES.get(operation, operation)
                     with interval(name, LANE, operation=operation, stage=stage):
-                        mx.eval(launched.again())
-
-
-def _sum(parts: Sequence[Part]) -> float:
-    """Return the sum of the median times of parts in milliseconds."""
-    return sum(part.timing.median for part in parts)
-
-
-def check_capture(path: Path) -> None:
-    """Raise `InputError` if Metal cannot write a GPU trace to `path` on this machine."""
-    if not mx.metal.is_available():
-        raise InputError("--gpu-trace requires Metal; use a Mac with an Apple GPU")
-    if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
-        raise InputError(
-            "--gpu-trace requires MTL_CAPTURE_ENABLED=1; set this environment variable"
-        )
-    if path.suffix != ".gputrace":
-        raise InputError(f"--gpu-trace is {path}; expected the file extension .gputrace")
-    if path.exists():
-        raise InputError(f"{path} already exists and cannot be overwritten; choose another name")
-
-
-@contextmanager
-def captured(path: Path) -> Iterator[None]:
-    """Context manager that writes a GPU trace for Xcode to `path`; see `check_capture`."""
-    mx.metal.start_capture(str(path))
-    try:
-        yield
-    finally:
-        mx.metal.stop_capture()
+                        mx.eval(repeat([launched]))

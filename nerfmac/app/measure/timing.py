@@ -1,5 +1,5 @@
-"""Timing of device computations after a warm-up, with median, quartiles, and a progress bar, and
-measurement of the maximum rates of the device.
+"""Timing of device computations after a warm-up, with median and quartiles, and measurement of the
+maximum rates of the device.
 
 The bandwidth is measured with a copy of a large array, by MLX on a GPU and by a kernel on all cores
 of a CPU. The rate of operations is measured with a large matrix product, in the dtype of the
@@ -10,14 +10,14 @@ operation can use.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from math import ceil, inf
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
+from math import ceil
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
 
 from nerfmac.backend import CpuKernel, current_device, dialect_source, working_dtype
 
@@ -34,6 +34,12 @@ class Timing(NamedTuple):
     high: float  # upper quartile
     calls: int  # number of timed calls or queues
 
+    @classmethod
+    def of(cls, seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
+        """Return the median and the quartiles of call times that are given in seconds."""
+        low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
+        return cls(median, low, high, len(seconds))
+
     def times(self, factor: float) -> Timing:
         """Return the timing multiplied by `factor`."""
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
@@ -45,27 +51,6 @@ class Timing(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.median:.2f} ms ({self.low:.2f} to {self.high:.2f})"
-
-
-class Bar(tqdm):
-    """Progress bar on standard error. At the end, the bar is erased. Use it as a context manager:
-    `with Bar("training", 8, "steps") as bar: bar.reach(3)`."""
-
-    def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
-        """Show an empty progress bar for a `total` in a `unit`, such as "steps" or "s"."""
-        form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
-        options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
-        super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
-
-    def reach(self, done: float) -> None:
-        """Move the bar to `done`, in the unit of the total. Values above the total fill the bar."""
-        self.update(min(done, self.total) - self.n)
-
-
-def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """Return the quartiles of call times that are given in seconds."""
-    low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
-    return Timing(median, low, high, len(seconds))
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
@@ -80,38 +65,26 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
     run(1)
     fitting = min(QUEUE, ceil(QUEUE_SECONDS / max(run(1), 1e-6))) if queued else 1
-    return quartiles(repeated(lambda: run(fitting), seconds=seconds, most=MOST_CALLS))
+    return Timing.of(list(islice(repeated(lambda: run(fitting), seconds=seconds), MOST_CALLS)))
 
 
 def repeated(
-    call: Callable[[], float],
-    *,
-    seconds: float,
-    rounds: int | None = None,
-    most: float = inf,
-    what: str = "",
-) -> list[float]:
-    """Call a function repeatedly, and return its results, except the first, which is a warm-up.
+    call: Callable[[], float], *, seconds: float, rounds: int | None = None
+) -> Iterator[float]:
+    """Call a function repeatedly, and yield its results, except the first, which is a warm-up.
 
     Args:
         call: Function that returns its time in seconds.
         seconds: Approximate total time.
         rounds: Number of calls, instead of `seconds`.
-        most: Maximum number of calls if `rounds` is None.
-        what: Label of the progress bar. Without a label, no progress bar is shown.
     """
     call()
-    spent: list[float] = []
-    begin, passed = time.perf_counter(), 0.0
-    total, unit = (seconds, "s") if rounds is None else (float(rounds), "rounds")
-    with Bar(what, total, unit, disable=not what) as bar:
-        while len(spent) < (rounds or LEAST_CALLS) or (
-            rounds is None and passed < seconds and len(spent) < most
-        ):
-            spent.append(call())
-            passed = time.perf_counter() - begin
-            bar.reach(passed if rounds is None else len(spent))
-    return spent
+    begin = time.perf_counter()
+    for number in count():
+        is_enough = number >= LEAST_CALLS and time.perf_counter() - begin >= seconds
+        if is_enough if rounds is None else number == rounds:
+            return
+        yield call()
 
 
 _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array, larger than any cache
@@ -135,14 +108,14 @@ class Ceilings(NamedTuple):
     rate: float  # floating-point operations per second; a multiply-add is two
     method: str  # description of how both rates were measured
 
+    @classmethod
+    def measured(cls, seconds: float) -> Ceilings:
+        """Measure both rates of the current device, each in about `seconds` seconds."""
+        return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
+
     def __str__(self) -> str:
         rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
         return f"this machine's highest rates: {rates}, by {self.method}"
-
-
-def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure both rates of the current device, each in about `seconds` seconds."""
-    return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
 def _gpu_ceilings(seconds: float) -> Ceilings:

@@ -57,7 +57,15 @@ def read_container(path: Path) -> Fields:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     if path.suffix.lower() == ".ingp":
         data = _inflated(data, path)
-    count = _Count(MOST_VALUES)
+    number = 0
+
+    def count(values: Any) -> Any:
+        nonlocal number
+        number += 1 + len(values)
+        if number > MOST_VALUES:
+            raise ValueError(f"it contains more than {MOST_VALUES} values")
+        return values
+
     try:
         values = msgpack.unpackb(
             data,
@@ -87,20 +95,6 @@ def _inflated(data: bytes, path: Path) -> bytes:
         f"{path} has {len(data)} bytes that decompress to more than {limit}; expected the field of "
         "one scene; if the snapshot contains the optimizer state, save it without that state"
     )
-
-
-class _Count:
-    """Callback of msgpack that limits the number of values in lists and maps. It raises
-    `ValueError` if a file contains more values than `left`."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def __call__(self, values: Any) -> Any:
-        self.left -= 1 + len(values)
-        if self.left < 0:
-            raise ValueError(f"it contains more than {MOST_VALUES} values")
-        return values
 
 
 VERSION = 1  # Oldest snapshot version that is supported. instant-ngp has the same limit.

@@ -28,6 +28,7 @@ class Preview:
     method: Method
     folder: Path | None
     run: Run = field(init=False)
+    saved_step = 0  # No step has been trained.
 
     def __post_init__(self) -> None:
         """Create the run. `InputError` is raised in the same cases as by `Run.begin`, except for
@@ -39,13 +40,12 @@ class Preview:
         state = model.preview(facts.cameras)
         self.run = Run(self.scene.recorded(), model, state, source=self.scene)
 
-    def refined(self, **switches: bool) -> "Preview":
-        """Return a preview with other refinements (see `Run.refine`)."""
+    def refine(self, **switches: bool) -> None:
+        """Enable or disable refinements (see `Run.refine`)."""
         assert isinstance(self.config, Config)
-        config = override(self.config, refine=switches)
-        other = Preview(self.scene, config, self.method, self.folder)
+        other = replace(self, config=override(self.config, refine=switches))
         other.run.scene = replace(other.run.scene, up=self.run.scene.up)
-        return other
+        self.config, self.run = other.config, other.run
 
     def beginning(self, goal: Goal) -> Generator[None, None, Training]:
         """Return the training of the run, and save it if it has a folder. The images of the scene
@@ -88,8 +88,7 @@ class LiveTraining:
     @property
     def unsaved_steps(self) -> int:
         """Number of training steps that are not saved in any folder."""
-        shown = self._shown
-        return 0 if isinstance(shown, Preview) else self.run.state.step - shown.saved_step
+        return self.run.state.step - self._shown.saved_step
 
     def save(self, folder: str | Path) -> None:
         """Save the current run in a run folder. If the images are not decoded, decode them."""
@@ -103,10 +102,7 @@ class LiveTraining:
             raise InputError(
                 "refinement cannot be changed during training; choose it before training starts"
             )
-        if isinstance(self._shown, Preview):
-            self._shown = self._shown.refined(**switches)
-        else:
-            self._shown.refine(**switches)
+        self._shown.refine(**switches)
 
     @property
     def is_running(self) -> bool:

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from nerfmac.app.export import encode_jpeg
 from nerfmac.app.viewer.messages import handle
-from nerfmac.app.viewer.open_page import Message, OpenPage
+from nerfmac.app.viewer.open_page import INTERVAL, Message, OpenPage
 from nerfmac.app.viewer.pace import MOVED, SLICE, Kind
-from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg
+from nerfmac.app.viewer.screen import JPEG_QUALITY
 from nerfmac.app.viewer.session import Session
-from nerfmac.app.viewer.status import INTERVAL, Status
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend.watchdog import note, retried
 from nerfmac.common import InputError, log
@@ -33,8 +33,8 @@ class Loop:
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
         """Create a loop. `keep` stores a finished JPEG image for pages without a kernel."""
         self._worker, self._session, self._keep = worker, session, keep
+        self._pages = session.pages  # In the order in which the pages take turns.
         self._messages: deque[Message] = deque()
-        self._told: dict[OpenPage, Status] = {}  # In the order in which the pages take turns.
         self._was_running = False
         self._unkept: bytes | None = None  # Last finished image until it is stored.
 
@@ -51,13 +51,14 @@ class Loop:
         """Handle the messages, and then draw some rows of an image or train (see `Activity`)."""
         self._listen()
         session, jobs, training = self._session, self._session.jobs, self._session.training
+        pages = self._pages.values()
         if training.is_running != self._was_running:
             self._was_running = training.is_running
             session.pace.restart()
         wanted = self._next_page()
         seconds = self._training_time(wanted) if training.is_running else 0.0
-        waiting = next((page for page in self._told if page.photos is not None), None)
-        is_preparing = training.is_preparing and any(page.screen.shown for page in self._told)
+        waiting = next((page for page in pages if page.photos is not None), None)
+        is_preparing = training.is_preparing and any(page.screen.shown for page in pages)
         is_busy = any((wanted, waiting, jobs.is_waiting, training.is_running, is_preparing))
         if wanted and not seconds:
             self._draw(*wanted)
@@ -69,7 +70,7 @@ class Loop:
             self._train(seconds)
         elif is_preparing:
             training.failure = self._attempt(training.prepare) or training.failure
-        pause = min((each.tell(is_busy=is_busy) for each in self._told.values()), default=math.inf)
+        pause = min((session.tell(page, is_busy=is_busy) for page in pages), default=math.inf)
         if is_busy:
             return 0.0
         self._attempt(self._rest)
@@ -78,18 +79,13 @@ class Loop:
     def _listen(self) -> None:
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
-        pages = self._session.pages.values()
-        self._told = {page: status for page, status in self._told.items() if page in pages}
-        for page in pages:
+        for page in self._pages.values():
             if page.screen.flow.is_gone:
                 self.post({"kind": "leave", "page": page.name})
-            elif page not in self._told:
-                self._told[page] = status = Status(self._session, page)
-                self._attempt(status.introduce)
 
     def _take(self, message: Message) -> None:
         handle(self._session, message)
-        if page := self._session.pages.get(message["page"]):
+        if page := self._pages.get(message["page"]):
             page.asked = message.get("t", page.asked)
             if message["kind"] not in UNTOUCHED:
                 page.touched = time.monotonic()
@@ -99,20 +95,21 @@ class Loop:
         self._listen()
         if wanted := self._next_page():
             self._draw(*wanted)
-        for status in self._told.values():
-            status.tell(is_busy=True)
+        for page in self._pages.values():
+            self._session.tell(page, is_busy=True)
 
     def _next_page(self) -> tuple[OpenPage, Kind] | None:
         """Return the page that has waited longest for an image, and the kind of the image."""
         is_running = self._session.training.is_running
-        for page in self._told:
+        for page in self._pages.values():
             if (page.is_visible or not is_running) and (kind := page.wanted()):
                 return page, kind
         return None
 
     def _training_time(self, wanted: tuple[OpenPage, Kind] | None) -> float:
         """Return the time in seconds for which training may run before a page must be served."""
-        session, is_moving = self._session, any(page.held > 0.0 for page in self._told)
+        session = self._session
+        is_moving = any(page.held > 0.0 for page in self._pages.values())
         if wanted is None:
             return SLICE[is_moving]
         page, kind = wanted
@@ -125,7 +122,7 @@ class Loop:
 
     def _draw(self, page: OpenPage, kind: Kind) -> None:
         session, start, target = self._session, time.perf_counter(), page.target()
-        self._told[page] = self._told.pop(page)  # The other pages are next.
+        self._pages[page.name] = self._pages.pop(page.name)  # The other pages are next.
 
         def draw() -> None:
             if (image := page.draw(kind)) is not None and image.message["still"]:
@@ -145,7 +142,7 @@ class Loop:
     def _rest(self) -> None:
         """Store the last image for pages without a kernel if nothing remains to draw or train."""
         session = self._session
-        if not session.training.is_resting.is_set() and not session.pages:
+        if not session.training.is_resting.is_set() and not self._pages:
             images, focus = session.images()
             drawn = images.draw(session.view.camera(*KEPT_SIZE), focus)
             self._unkept = encode_jpeg(drawn.rgb, JPEG_QUALITY[True])
@@ -158,7 +155,7 @@ class Loop:
         """Return the seconds until the next call of `work`, at most `pause`, or None to wait for a
         message."""
         pauses = [pause]
-        for page in self._told:
+        for page in self._pages.values():
             pauses += [each for each in (page.screen.pause, page.held) if each > 0.0]
         if self._session.jobs.path_editor.is_rendering:
             pauses.append(INTERVAL)

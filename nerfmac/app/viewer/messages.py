@@ -107,6 +107,7 @@ def _ready(session: Session, page: OpenPage | None, message: Fields) -> None:
         if "view" in message:
             _place(page, message.object("view"))
         page.ask(page.view)
+        session.introduce(page)
     _size(session, page, message)
 
 

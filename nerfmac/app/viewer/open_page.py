@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.export import encode_jpeg
 from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.images import PhotoComparison
 from nerfmac.app.viewer.pace import Kind
-from nerfmac.app.viewer.screen import Screen
-from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
+from nerfmac.app.viewer.screen import JPEG_QUALITY, Screen, ScreenImage, Target
 from nerfmac.app.viewer.settings import Display, hex_color
 from nerfmac.common import UInt8Array
 from nerfmac.config.rendering import Box
@@ -31,6 +31,13 @@ HELD_STILL = 0.5  # Maximum time in seconds between two moves of a moving camera
 TOUCH = 10.0  # Time in seconds after a user action during which the page counts as in use.
 PHOTOS = 8  # Number of thumbnails in a message.
 THUMBNAIL_QUALITY = 75  # JPEG quality.
+INTERVAL = 0.2
+"""Minimum time in seconds between two state messages, while the page is in use or nothing is to be
+done."""
+WATCHED_INTERVAL = {True: 1.0, False: 2.0}
+"""The same while the camera moves, or during work while the page is not in use, if its image is
+visible (True) or not. The page needs about 17 ms of CPU time for a message, often on the same CPU
+cores as the training, and cannot move the image in this time."""
 
 
 class OpenPage:
@@ -51,6 +58,9 @@ class OpenPage:
         """Numbers and thumbnails of the photos that the page waits for."""
         self._offered: PhotoComparison | None = None  # The page has its photo.
         self._target: Target | None = None
+        self._told: Message | None = None  # Last state message.
+        self._told_at = 0.0  # Value of `time.monotonic()` when it was sent.
+        self._points = self._generation = 0  # Points of the training curve that the page has.
         self._backdrop = hex_color(self._training.run.scene.backdrop)
 
     def send(self, message: Message, buffers: list[bytes] | None = None) -> None:
@@ -143,6 +153,29 @@ class OpenPage:
         self.asked = None
         self.send({**image.message, **answer}, image.buffers)
         return image
+
+    def tell(self, state: Callable[[], Message], *, is_busy: bool) -> float:
+        """Send the state and new points of the training curve if they have changed. If the last
+        message is too recent, send nothing. Return the time in seconds until the next call."""
+        now = time.monotonic()
+        is_watched = self.held > 0.0 or (is_busy and not self.is_touched)
+        due = self._told_at + (WATCHED_INTERVAL[self.is_visible] if is_watched else INTERVAL)
+        if now < due:
+            return due - now
+        if (message := state()) != self._told:
+            self._told_at, self._told = now, message
+            self.send(message)
+        self._tell_curve()
+        return math.inf
+
+    def _tell_curve(self) -> None:
+        history = self._training.run.history
+        is_fresh = self._points == 0 or history.generation != self._generation
+        begin = 0 if is_fresh else self._points
+        if points := history.points[begin:]:
+            shown = [list(point) for point in points]
+            self.send({"kind": "curve", "fresh": is_fresh, "points": shown})
+        self._points, self._generation = len(history.points), history.generation
 
     def send_photos(self) -> None:
         """Send the next thumbnails to the page."""

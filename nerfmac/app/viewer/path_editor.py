@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.app.paths.camera_path import DEFAULT_SECONDS, vertical_fov
+from nerfmac.app.paths import (
+    DEFAULT_SECONDS,
+    MOVES,
+    SPLITS,
+    CameraPath,
+    Keyframe,
+    orbit,
+    tour,
+    vertical_fov,
+)
 from nerfmac.app.paths.moves import TOUR_SECONDS
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.video import write_video
@@ -105,11 +113,10 @@ class PathEditor:
     def __init__(self, run: Callable[[], Run]) -> None:
         """Create an empty path. `run` returns the run that the viewer shows."""
         self._keyframes = CameraPath(())
-        self._move: tuple[str, CameraPath] | None = None
-        self._orbit: CameraPath | None = None  # Orbit instead of a path of the user.
+        self._name = KEYFRAMES  # Selected path.
+        self._moves: dict[str, CameraPath] = {}  # Moves and tours since the last selection.
         self.video: VideoJob | None = None
         self._run = run
-        self._line: tuple[CameraPath, list[list[float]]] | None = None  # Last path and its line.
 
     @property
     def path(self) -> CameraPath:
@@ -118,20 +125,20 @@ class PathEditor:
 
     @path.setter
     def path(self, path: CameraPath) -> None:
-        self._keyframes, self._move, self._orbit = path, None, None
+        self._keyframes, self._name, self._moves = path, KEYFRAMES, {}
 
     @property
     def followed(self) -> CameraPath:
         """Camera path of the selected move or, by default, through the user's keyframes."""
-        return self._move[1] if self._move else self._keyframes
+        return self._keyframes if self._name == KEYFRAMES else self._moves[self._name]
 
     def follow(self, name: str) -> None:
         """Select the camera path for playing and rendering. The keyframes remain unchanged. `name`
         is a key of `paths.MOVES`; a split in `paths.SPLITS`, for a tour along its views; or
         `keyframes`."""
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
-        self._orbit = None
-        self._move = None if name == KEYFRAMES else (name, self._around(name))
+        self._moves = {} if name == KEYFRAMES else {name: self._around(name)}
+        self._name = name
 
     @property
     def film(self) -> CameraPath:
@@ -139,17 +146,18 @@ class PathEditor:
         if it has fewer than two keyframes."""
         if len(self.followed.keyframes) > 1:
             return self.followed
-        self._orbit = self._orbit or self._around("orbit")
-        return self._orbit
+        if "orbit" not in self._moves:
+            self._moves["orbit"] = self._around("orbit")
+        return self._moves["orbit"]
 
     @property
     def seconds(self) -> float:
         """Duration of the film in seconds, if the user does not choose another one."""
-        if self._move and self._move[0] in SPLITS:
+        if self._name in SPLITS:
             return TOUR_SECONDS
-        if self._move or len(self._keyframes.keyframes) < 2:
-            return MOVES[self._move[0] if self._move else "orbit"].seconds
-        return self._keyframes.seconds or DEFAULT_SECONDS
+        if self._name == KEYFRAMES and len(self._keyframes.keyframes) > 1:
+            return self._keyframes.seconds or DEFAULT_SECONDS
+        return MOVES.get(self._name, orbit).seconds
 
     @cached_property
     def sizes(self) -> list[tuple[int, int]]:
@@ -205,12 +213,8 @@ class PathEditor:
 
     def status(self) -> dict[str, Any]:
         """Return the keyframes, the selected path, and the progress of the video as JSON values."""
-        if self._line is None or self._line[0] is not self.followed:
-            line: list[list[float]] = []
-            if len(self.followed.keyframes) > 1:
-                line = self.followed.polyline(LINE_POINTS).round(4).tolist()
-            self._line = self.followed, line
-        is_path = len(self.path.keyframes) > 1
+        followed, is_path = self.followed, len(self.path.keyframes) > 1
+        is_line = len(followed.keyframes) > 1
         times = self.path.times.tolist() if is_path else [0.0] * len(self.path.keyframes)
         keyframes = [
             {
@@ -224,14 +228,12 @@ class PathEditor:
         job, video = self.video, None
         if job is not None and not job.result.done():
             video = {"done": job.done, "total": job.total, "left": job.left}
-        move = self._move[0] if self._move else KEYFRAMES
-        is_closed = self.followed.closed or len(self.followed.keyframes) < 2
         return {
             "keyframes": keyframes,
-            "move": move,
-            "path": self._line[1],
+            "move": self._name,
+            "path": followed.polyline(LINE_POINTS).round(4).tolist() if is_line else [],
             "seconds": self.seconds,
-            "closed": is_closed,
+            "closed": followed.closed or not is_line,
             "video": video,
         }
 

@@ -1,7 +1,7 @@
 """`Session`, the state of a viewer: its run, its training, its jobs, and its open pages.
 
-A session starts no work by itself. `Loop` draws images and trains, the module `messages` maps
-messages from the pages to actions, and `Status` sends the state to a page.
+A session starts no work by itself. `Loop` draws images and trains, and the module `messages` maps
+messages from the pages to actions.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from nerfmac.app.viewer.open_page import OpenPage, Send
 from nerfmac.app.viewer.pace import Pace
 from nerfmac.app.viewer.path_editor import Canceled, VideoJob
 from nerfmac.app.viewer.screen import Screen
-from nerfmac.app.viewer.settings import Display, Settings, check_ranges, hex_color
+from nerfmac.app.viewer.settings import RANGES, Display, Settings, check_ranges, hex_color
 from nerfmac.app.viewer.shown_scene import ShownScene
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import InputError, checks
@@ -56,6 +56,16 @@ class Session:
         page.crop = self.settings.crop
         self.pages[name] = page
         return page
+
+    def introduce(self, page: OpenPage) -> None:
+        """Send a new page everything that does not change, and the state."""
+        page.send({"kind": "ranges", "ranges": RANGES})
+        page.send({**self.scene.cameras(), "sizes": self.jobs.path_editor.sizes})
+        self.tell(page, is_busy=True)
+
+    def tell(self, page: OpenPage, *, is_busy: bool) -> float:
+        """Send the state to a page if it has changed (see `OpenPage.tell`)."""
+        return page.tell(lambda: self.status(page), is_busy=is_busy)
 
     def change_views(self, change: Callable[[View], View]) -> None:
         """Change the views of all pages."""

@@ -10,7 +10,7 @@ from nerfmac.app.paths.view import View
 from nerfmac.app.run import Run
 from nerfmac.app.viewer.images import photos
 from nerfmac.app.viewer.live_training import LiveTraining
-from nerfmac.app.viewer.screen_image import relative_lens
+from nerfmac.app.viewer.screen import relative_lens
 from nerfmac.app.viewer.settings import UP
 from nerfmac.common import Float64Array, InputError
 from nerfmac.config.rendering import EXTRA

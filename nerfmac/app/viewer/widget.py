@@ -24,7 +24,7 @@ from nerfmac.app.export import joined_modules, source_of
 from nerfmac.app.paths import CameraPath, View
 from nerfmac.app.run import CONFIGURED, HeldOut, Run, Training, check_unused, is_run, read_history
 from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.app.snapshots import is_snapshot, load_snapshot
+from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.viewer.live_training import Preview
 from nerfmac.app.viewer.loop import Loop
 from nerfmac.app.viewer.path_editor import VideoJob
@@ -44,15 +44,7 @@ UNSAVED = (
 )
 
 
-SAVED = """<style>
-.nerfmac-saved { display: none; }
-.jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
-.jp-OutputArea-child:has(.nerfmac-viewer) + .jp-OutputArea-child:has(.nerfmac-saved),
-.jp-OutputArea-child:not(:has(.nerfmac-viewer)):has(+ .jp-OutputArea-child .nerfmac-saved) {
-  display: none;
-}
-</style>
-<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
+SAVED = source_of("viewer/page/saved.html")
 """HTML of the text above the saved image. JupyterLab shows the text if the widget has no kernel."""
 
 
@@ -346,11 +338,9 @@ def _opened(
         return Training(source.copy())
     if not isinstance(source, Scene):
         folder = user_path(source)
-        if is_run(folder):
-            run = Run.load(folder, method=method)
+        if is_run(folder) or is_snapshot(folder):
+            run = open_run(folder, method=method)
             run.history = read_history(folder, run.state.step) or run.history
             return Training(run)
-        if is_snapshot(folder):
-            return Training(load_snapshot(folder))
         source = load_scene(folder)
     return Preview(source, config, method, None if out is None else user_path(out))

@@ -6,14 +6,15 @@ rendering, in slices. Other threads may change Python objects that contain no ML
 activity, or submit a task that returns no lazy arrays.
 """
 
+import asyncio
 import atexit
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import cache, partial
-from typing import Protocol, TypeVar
+from contextlib import suppress
+from contextvars import Context
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
 import mlx.core as mx
 
@@ -21,11 +22,6 @@ from nerfmac.backend.watchdog import note
 from nerfmac.common import interval, log
 
 T = TypeVar("T")
-
-
-MAX_WAIT = 3600.0
-"""Maximum time in seconds that the worker thread waits if no activity is due, because
-`threading.Condition.wait` rejects an infinite timeout."""
 
 
 class Activity(Protocol):
@@ -38,13 +34,13 @@ class Activity(Protocol):
 
 
 class Worker:
-    """Thread that runs tasks in the order of submission, and slices of activities between tasks."""
+    """Thread with an event loop, which runs tasks in the order of submission, and slices of
+    activities between tasks."""
 
     def __init__(self) -> None:
-        self._lock = threading.Condition()
-        self._tasks: deque[Callable[[], None]] = deque()
-        self._due: dict[Activity, float] = {}
-        self._is_ending = False
+        self._due: dict[Activity, asyncio.Handle | None] = {}  # Next slice of each activity.
+        self._loop, self._end = asyncio.new_event_loop(), asyncio.Event()
+        self._context = Context()  # Variables of the threads that submit tasks are not used.
         self._thread = threading.Thread(target=self._run, name="nerfmac", daemon=True)
         self._thread.start()
 
@@ -53,76 +49,62 @@ class Worker:
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
-            return future
-        with self._lock:
-            if self._is_ending:
-                raise RuntimeError("the worker has ended")
-            self._tasks.append(lambda: _fulfil(future, task))
-            self._lock.notify()
+        elif self._end.is_set():
+            raise RuntimeError("the worker has ended")
+        else:
+            self._call(_fulfil, future, task)
         return future
 
     def add(self, activity: Activity) -> None:
         """Add an activity, and make its first slice due immediately."""
-        self.wake(activity, is_new=True)
+        self._due[activity] = None
+        self.wake(activity)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
         """Stop an activity, and wait until `last` has run on the worker thread, unless it ended."""
-        with self._lock:
-            self._due.pop(activity, None)
-            if self._is_ending:
-                return
-        self.submit(last).result()
 
-    def wake(self, activity: Activity, *, is_new: bool = False) -> None:
+        def stop() -> None:
+            if planned := self._due.pop(activity, None):
+                planned.cancel()
+            last()
+
+        if not self._end.is_set():
+            self.submit(stop).result()
+
+    def wake(self, activity: Activity) -> None:
         """Make the next slice of an activity due immediately. Any thread may call this method."""
-        with self._lock:
-            if is_new or activity in self._due:
-                self._due[activity] = 0.0
-                self._lock.notify()
+        self._call(self._schedule, activity, 0.0)
 
     def end(self) -> None:
-        """End the worker thread after its current tasks and slices, within 10 seconds."""
-        with self._lock:
-            self._is_ending = True
-            self._lock.notify()
+        """End the worker thread after its current task or slice, within 10 seconds."""
+        self._call(self._end.set)
         self._thread.join(timeout=10.0)
 
+    def _call(self, function: Callable[..., object], *arguments: Any) -> None:
+        with suppress(RuntimeError):  # The worker has ended.
+            self._loop.call_soon_threadsafe(function, *arguments, context=self._context)
+
     def _run(self) -> None:
-        while (next_up := self._wait()) is not None:
-            for item in next_up:
-                item()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._end.wait())
         mx.clear_streams()  # If streams outlive their thread, MLX aborts the process.
 
-    def _wait(self) -> list[Callable[[], None]] | None:
-        """Wait for tasks or due activities. Return all waiting tasks and one slice of each due
-        activity, or None after a call of `end`."""
-        with self._lock:
-            while not self._is_ending:
-                tasks = list(self._tasks)
-                self._tasks.clear()
-                now = time.monotonic()
-                due = [activity for activity, when in self._due.items() if when <= now]
-                if tasks or due:
-                    return [*tasks, *(partial(self._work, activity) for activity in due)]
-                self._lock.wait(min([*self._due.values(), now + MAX_WAIT]) - now)
-            return None
+    def _schedule(self, activity: Activity, pause: float) -> None:
+        if activity in self._due:
+            if planned := self._due[activity]:
+                planned.cancel()
+            self._due[activity] = self._loop.call_later(pause, self._execute, activity)
 
-    def _work(self, activity: Activity) -> None:
-        with self._lock:
-            if activity not in self._due:
-                return
-            self._due[activity] = float("inf")  # A call of `wake` from now on makes it due again.
+    def _execute(self, activity: Activity) -> None:
         try:
             with interval("viewer", work=type(activity).__name__):
                 pause = activity.work()
         except Exception:
             log.exception("stopping %s", activity)  # The other activities are not affected.
-            with self._lock:
-                self._due.pop(activity, None)
+            self._due.pop(activity, None)
             return
-        with self._lock:
-            if pause is not None and activity in self._due:
-                self._due[activity] = min(self._due[activity], time.monotonic() + pause)
+        if pause is not None:
+            self._schedule(activity, pause)
 
 
 def _fulfil(future: Future[T], task: Callable[[], T]) -> None:

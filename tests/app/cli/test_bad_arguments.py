@@ -9,8 +9,8 @@ import pytest
 
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, GROUPS
+from nerfmac.app.cli.arguments import SYNONYMS, built, given_by
 from nerfmac.app.cli.options import Train
-from nerfmac.app.cli.parsing import SYNONYMS, built, given_by
 from nerfmac.app.cli.printing import printable
 from nerfmac.backend.device import gpu
 from nerfmac.config import Config, MarchConfig
@@ -138,7 +138,7 @@ MISTAKES = {
     "render run --out video.avi": ".mp4, .webm, .gif",
     "render run": "replace it with --overwrite",
     "export run": "`nerfmac export RUN FILE`",
-    "export run mesh.stl": "one of mesh: .glb, .ply, .obj",
+    "export run mesh.stl": "one of mesh: .ply, .obj, .glb",
     "eval": "`nerfmac eval RUN`",
     "eval missing": "pass a folder that `nerfmac train` has written",
 }

@@ -76,7 +76,7 @@ def test_an_existing_file_is_replaced_only_on_request(run, tmp_path, capsys):
     ("name", "flags", "names"),
     [
         ("m.stl", (), ["m.stl': the file extension must be one of", "points: .ply; cameras:"]),
-        ("d.vdb", ("--as", "mesh"), ["cannot export mesh to", "d.vdb'", ".glb"]),
+        ("d.vdb", ("--as", "mesh"), ["cannot write a mesh to", "d.vdb'", ".glb"]),
         ("m.ply", ("--as", "shape"), ["--as is 'shape'", "mesh, points, cameras, density"]),
         ("c.json", ("--resolution", 9), ["--resolution", "cameras"]),
         ("m.ply", ("--path", "orbit"), ["--path cannot be used to export mesh"]),

@@ -8,11 +8,9 @@ import sys
 import pytest
 
 from nerfmac.app.cli import COMMANDS
-from nerfmac.app.cli.declared import declared
+from nerfmac.app.cli.arguments import built, declared, given_by, options_of
 from nerfmac.app.cli.help import EXAMPLES
 from nerfmac.app.cli.options import OPTIONS
-from nerfmac.app.cli.parsing import built, given_by
-from nerfmac.config import Config
 from tests.scene_factory import nerfmac
 
 
@@ -24,7 +22,7 @@ def page(capsys, *words):
 
 
 def flags_of(command):
-    return {argument.name for argument in declared(OPTIONS[command]) if argument.is_flag}
+    return {option.name for option in options_of(OPTIONS[command])}
 
 
 def shown_flags(text):
@@ -60,8 +58,7 @@ def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:
         arguments = OPTIONS[command]
         given = given_by(command, arguments, shlex.split(words))
-        whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
-        assert isinstance(built(arguments, given, **whole), arguments)
+        assert isinstance(built(arguments, given), arguments)
 
 
 HELP = """

@@ -30,6 +30,7 @@ def test_the_parts_are_shown_and_written_and_their_sum_set_against_the_step(done
     step = values["step"]
     total = sum(part["ms"]["median"] for part in step["parts"])
     assert step["sum_ms"] == pytest.approx(total)
+    assert step["ms"]["median"] == pytest.approx(total)
     assert sum(step["stages_ms"].values()) == pytest.approx(total)
     for part in step["parts"]:
         assert f"\n{part['part']} " in said or f"\n  {part['part']} " in said

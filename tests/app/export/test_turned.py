@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.export import extract_cameras, extract_density, extract_mesh, extract_points
-from nerfmac.app.export.source import OccupiedCells
+from nerfmac.app.export.common import OccupiedCells
 from nerfmac.geometry import Bounds, Cells, Placement, number_of
 from nerfmac.ops.march import MarchGeometry, Occupied
 from tests.app.export.egg import Egg, distance_to, egg_run, size_of, slope_of

@@ -7,8 +7,8 @@ import pytest
 
 from nerfmac import InputError, load_scene
 from nerfmac.app.run import CONFIGURED
+from nerfmac.app.viewer.depth_grid import deflated_grid, inverse_grid
 from nerfmac.app.viewer.live_training import Preview
-from nerfmac.app.viewer.screen_image import deflated_grid, inverse_grid
 from tests.app.scenes.scene_files import write_transforms
 from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE

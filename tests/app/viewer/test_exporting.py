@@ -85,7 +85,7 @@ def test_the_page_is_drawn_and_heard_during_an_export_and_can_end_it(desk, tmp_p
 
     monkeypatch.setattr("nerfmac.app.export.density.BATCH", 2**6)  # a step for each plane
     monkeypatch.setattr(desk.kernel, "_send", hear)
-    monkeypatch.setattr("nerfmac.app.viewer.status.INTERVAL", 0.0)
+    monkeypatch.setattr("nerfmac.app.viewer.open_page.INTERVAL", 0.0)
     desk.say("export", what="mesh", name="m.glb").settle()
     assert desk.kernel.display.exposure == 1.0
     assert {each["name"] for each in stages} == {"m.glb"}

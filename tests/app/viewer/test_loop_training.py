@@ -132,9 +132,9 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.say("train")
     for _ in range(12):
         page.work(5)
-        page.loop._told[page.kernel]._when = 0.0  # it is time again
+        page.kernel._told_at = 0.0  # it is time again
     page.settle()
-    page.loop._told[page.kernel]._when = 0.0
+    page.kernel._told_at = 0.0
     page.settle()
     curves = page.take("curve")
     assert len(curves) > 3

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.screen_image import MIN_MESSAGE
+from nerfmac.app.viewer.screen import MIN_MESSAGE
 
 
 def frames(page):

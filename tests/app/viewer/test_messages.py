@@ -69,7 +69,7 @@ def test_a_double_click_makes_what_is_seen_there_the_center(page):
     page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1).settle()
     center = page.kernel.view.center
     assert not np.allclose(center, page.session.scene.home.center)
-    lens, pose = shown.camera.lens, shown.camera.pose
+    lens, pose = shown.job.camera.lens, shown.job.camera.pose
     local = pose[:, :3].T @ (center - pose[:, 3])
     x, y = lens.fl_x * local[0] / -local[2] + lens.cx, lens.cy - lens.fl_y * local[1] / -local[2]
     assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)

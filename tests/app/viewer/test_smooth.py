@@ -2,8 +2,8 @@
 
 import pytest
 
+from nerfmac.app.viewer.open_page import WATCHED_INTERVAL
 from nerfmac.app.viewer.pace import MAX_WAIT, MOVING_WAIT, SLICE, Kind, Pace
-from nerfmac.app.viewer.status import WATCHED_INTERVAL
 from tests.app.viewer.test_pace import Device
 
 
@@ -33,7 +33,7 @@ def test_a_camera_that_begins_to_move_waits_for_no_training_that_an_earlier_imag
 
 def test_a_page_whose_camera_moves_gets_hardly_any_states(page, monkeypatch):
     page.open(warps=True).settle()
-    monkeypatch.setattr("nerfmac.app.viewer.status.INTERVAL", 0.0)
+    monkeypatch.setattr("nerfmac.app.viewer.open_page.INTERVAL", 0.0)
     monkeypatch.setitem(WATCHED_INTERVAL, True, 3600.0)
     page.take("state")
     for number in range(8):

@@ -72,11 +72,6 @@ def compare(case: Case) -> list[Outcome]:
     with kernels_disabled():
         want = case.run()
         mx.eval(want)
-    return agreement(case, got, want)
-
-
-def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
-    """Compare each array of `got` with the array of the same name in `want`."""
     outcomes = []
     for name, expected in want.items():
         error = _error(np.array(got[name]), np.array(expected), case.outliers)
@@ -86,19 +81,18 @@ def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
 
 def _error(got: np.ndarray, want: np.ndarray, outliers: float) -> float:
     if got.shape != want.shape or got.dtype != want.dtype:
-        return float("inf")
+        return math.inf
     if not np.issubdtype(want.dtype, np.floating):
-        wrong = np.count_nonzero(got != want)
-        return 0.0 if wrong <= outliers * want.size else float("inf")
+        return 0.0 if np.count_nonzero(got != want) <= outliers * want.size else math.inf
     if not np.isfinite(got).all():
-        return float("inf")
+        return math.inf
     difference = np.abs(got.astype(np.float64) - want).ravel()
     kept = np.argsort(difference, kind="stable")[: difference.size - int(outliers * want.size)]
-    length = np.linalg.norm(want.astype(np.float64).ravel()[kept])
+    length = float(np.linalg.norm(want.astype(np.float64).ravel()[kept]))
     distance = float(np.linalg.norm(difference[kept]))
     if distance == 0.0:
         return 0.0
-    return distance / float(length) if length > 0 else float("inf")
+    return distance / length if length > 0 else math.inf
 
 
 def case_of(
@@ -126,27 +120,26 @@ def case_of(
     """
 
     def run() -> Arrays:
-        function = kernel if runs_kernel(operation) else reference
-
-        def results(*arrays: mx.array) -> list[mx.array]:
-            result = function(*arrays)
-            return [result] if isinstance(result, mx.array) else list(result)
-
-        return with_gradients(results, **inputs)
+        return with_gradients(kernel if runs_kernel(operation) else reference, **inputs)
 
     return Case(operation, name, run, terms, outliers)
 
 
-def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
+def with_gradients(function: Function, **arguments: mx.array) -> Arrays:
     """Return the results of a function, and the gradients of a fixed random linear combination of
     the results with respect to each argument."""
-    results = function(*arguments.values())
+
+    def listed(*values: mx.array) -> list[mx.array]:
+        result = function(*values)
+        return [result] if isinstance(result, mx.array) else list(result)
+
+    results = listed(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
 
     def combined(*values: mx.array) -> mx.array:
-        outputs = function(*values)
-        return mx.sum(mx.stack([mx.sum(o * w) for o, w in zip(outputs, weights, strict=True)]))
+        outputs = zip(listed(*values), weights, strict=True)
+        return mx.sum(mx.stack([mx.sum(output * weight) for output, weight in outputs]))
 
     _, gradients = mx.vjp(combined, list(arguments.values()), [mx.array(1.0)])
     named = {f"result {i}": result for i, result in enumerate(results)}
@@ -189,77 +182,16 @@ class Compared:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values. Infinite errors become null."""
+        errors = [each.error if math.isfinite(each.error) else None for each in self.outcomes]
+        arrays = zip(self.outcomes, errors, strict=True)
         return {
             "case": str(self.case),
             "passed": self.passed,
             "tolerance": self.case.tolerance,
-            "arrays": [
-                {
-                    "array": outcome.array,
-                    "error": outcome.error if math.isfinite(outcome.error) else None,
-                    "passed": bool(outcome.passed),
-                }
-                for outcome in self.outcomes
-            ],
+            "arrays": [{**outcome._asdict(), "error": error} for outcome, error in arrays],
             "fault": self.fault,
             "specializations": self.launched,
         }
-
-
-def as_text(error: Exception) -> str:
-    """Return the type and the message of an exception as text."""
-    return f"{type(error).__name__}: {error}"
-
-
-def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
-    generator, the kernels that compute the inputs are also compiled."""
-    with suppress(BuildError), compiled_ahead():
-        for case in cases:
-            with suppress(Exception):  # `compared` raises the exception again and records it
-                case.run()
-
-
-def compared(case: Case) -> Compared:
-    """Run a test case and compare its arrays, or record an exception as its fault."""
-    launched: list[str] = []
-
-    def launch(build: Build, **call: Any) -> list[mx.array]:
-        launched.append(exported(build, call).specialization)
-        return build(**call)
-
-    with ExitStack() as stack:
-        if current_device() == "metal":
-            stack.enter_context(kernel.launched_by(launch))
-        try:
-            outcomes, fault = compare(case), None
-        except Exception as error:
-            outcomes, fault = [], as_text(error)
-    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
-
-
-def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Run test cases on this device and print a table. Kernels agree if all results passed."""
-    print(f"{current_device()}: {device_name()}\n{HEADING}")
-    done: list[Compared] = []
-    for case in cases:
-        if reason := why_reference(case.operation):
-            raise InputError(f"no kernel of {case.operation} runs on {current_device()}: {reason}")
-        outcome = compared(case)
-        print(outcome.line({earlier.fault for earlier in done}), flush=True)
-        done.append(outcome)
-    print_sum(done)
-    return done
-
-
-def print_sum(done: Sequence[Compared]) -> None:
-    """Print the number of arrays that agree and of cases that failed."""
-    outcomes = [outcome for case in done for outcome in case.outcomes]
-    agreed = sum(outcome.passed for outcome in outcomes)
-    faults = sum(case.fault is not None for case in done)
-    print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
-    if faults:
-        print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
 
 
 class Report:
@@ -330,3 +262,59 @@ class Report:
         """Write the results so far."""
         if self.path:
             write_json(self.path, self.values)
+
+
+def compile_for(cases: Iterable[Case]) -> None:
+    """Compile the kernels of test cases in parallel, and ignore compiler errors. If `cases` is a
+    generator, the kernels that compute the inputs are also compiled."""
+    with suppress(BuildError), compiled_ahead():
+        for case in cases:
+            with suppress(Exception):  # `compared` raises the exception again and records it
+                case.run()
+
+
+def compared(case: Case) -> Compared:
+    """Run a test case and compare its arrays, or record an exception as its fault."""
+    launched: list[str] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        launched.append(exported(build, call).specialization)
+        return build(**call)
+
+    with ExitStack() as stack:
+        if current_device() == "metal":
+            stack.enter_context(kernel.launched_by(launch))
+        try:
+            outcomes, fault = compare(case), None
+        except Exception as error:
+            outcomes, fault = [], f"{type(error).__name__}: {error}"
+    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
+
+
+def compare_all(cases: Iterable[Case], report: Report | None = None) -> list[Compared]:
+    """Run test cases on this device, print a table, and add the results to a report. Kernels agree
+    if all results passed."""
+    cases, device = list(cases), current_device()
+    for case in cases:
+        if reason := why_reference(case.operation):
+            raise InputError(f"no kernel of {case.operation} runs on {device}: {reason}")
+    print(f"{device}: {device_name()}")
+    print(f"  {len(cases)} cases, each computed by kernels and by the reference\n{HEADING}")
+    report = report or Report(None)
+    report.begin_device()
+    report.begin("compiling")
+    compile_for(cases)
+    done: list[Compared] = []
+    for case in cases:
+        report.begin(str(case))
+        outcome = compared(case)
+        report.add(outcome)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
+        done.append(outcome)
+    report.begin(None)
+    outcomes = [outcome for each in done for outcome in each.outcomes]
+    agreed = sum(outcome.passed for outcome in outcomes)
+    print(f"{device}: {agreed} of {len(outcomes)} arrays agree with their references")
+    if faults := sum(each.fault is not None for each in done):
+        print(f"{device}: {faults} of {len(done)} cases FAIL")
+    return done

@@ -62,13 +62,10 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     rays = slots // 7 + 1
     ray = (mx.arange(slots) // 7).astype(mx.int32)
     basis = mx.random.normal((rays, 16), key=keys[0])
-    # Features and weights are exact in float16, so only the basis and computed values are rounded.
-    sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
-    sizes["color"] = (shape.color.weights,)
-    spread = {"features": 1.0, "density": shape.width**-0.5, "color": shape.width**-0.5}
     arguments = {
-        name: (spread[name] * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
-        for (name, size), key in zip(sizes.items(), keys[1:], strict=True)
+        "features": _drawn(1.0, (slots, shape.features), keys[1]),
+        "density": _drawn(shape.width**-0.5, (shape.density.weights,), keys[2]),
+        "color": _drawn(shape.width**-0.5, (shape.color.weights,), keys[3]),
     }
 
     def evaluate(features: mx.array, density: mx.array, color: mx.array) -> list[mx.array]:
@@ -83,6 +80,13 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
         alone = networks_density(features, *weights, shape, mx.array([used], mx.int32))
         alone = mx.where(is_used, alone, 0.0)
         return {"density alone": alone, **with_gradients(evaluate, **arguments)}
+
+
+def _drawn(spread: float, shape: tuple[int, ...], key: mx.array) -> mx.array:
+    """Return normally distributed features or weights. They are exact in float16, so only computed
+    values are rounded."""
+    drawn = spread * mx.random.normal(shape, key=key)
+    return drawn.astype(mx.float16).astype(mx.float32)
 
 
 def _exact_products() -> AbstractContextManager[Any]:
@@ -119,15 +123,11 @@ class _Field(NamedTuple):
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """Return a random table and random weights. `contrast` scales the density variation."""
         shape = self.geometry.networks
-        table, density, color = (
-            (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
-            for spread, size, key in (
-                (1.0, (self.levels.entries, self.features), keys[0]),
-                (contrast * shape.width**-0.5, (shape.density.weights,), keys[1]),
-                (shape.width**-0.5, (shape.color.weights,), keys[2]),
-            )
+        return (
+            _drawn(1.0, (self.levels.entries, self.features), keys[0]),
+            _drawn(contrast * shape.width**-0.5, (shape.density.weights,), keys[1]),
+            _drawn(shape.width**-0.5, (shape.color.weights,), keys[2]),
         )
-        return table, density, color
 
 
 _CUBE = MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0)
@@ -200,9 +200,9 @@ def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
 
 
 def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: mx.array) -> Arrays:
-    def encode(positions: mx.array, table: mx.array) -> list[mx.array]:
+    def encode(positions: mx.array, table: mx.array) -> mx.array:
         encoded = hash_encode(positions, table, levels, mx.array([_USED]))[:_USED]
-        return [encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]]
+        return encoded.astype(mx.float32) * is_seen[: encoded.shape[0], None]
 
     return with_gradients(encode, positions=positions, table=table)
 
@@ -254,9 +254,7 @@ def spherical_harmonics_cases() -> Iterator[Case]:
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
-        run = partial(
-            with_gradients, lambda given: [spherical_harmonics(given)], directions=directions
-        )
+        run = partial(with_gradients, spherical_harmonics, directions=directions)
         yield Case("spherical_harmonics", str(count), run, 16)
 
 

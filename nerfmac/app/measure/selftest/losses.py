@@ -72,11 +72,8 @@ def huber_cases() -> Iterator[Case]:
     """Yield cases with errors below and above the limit of the quadratic part."""
     for rays in (1, 5, 300):
         predicted, target = mx.random.uniform(shape=(2, rays, 3), key=mx.random.key(rays))
-
-        def run(predicted: mx.array, target: mx.array = target) -> list[mx.array]:
-            return [huber(predicted, target, 0.3)]
-
-        yield Case("huber", str(rays), partial(with_gradients, run, predicted=predicted), 8)
+        loss = partial(huber, target=target, delta=0.3)
+        yield Case("huber", str(rays), partial(with_gradients, loss, predicted=predicted), 8)
 
 
 def masked_mean_cases() -> Iterator[Case]:
@@ -84,10 +81,7 @@ def masked_mean_cases() -> Iterator[Case]:
     for rays in (1, 5, 300, 5000):
         for kept in (0.0, 0.7, 1.0):
             drawn, values = mx.random.uniform(shape=(2, rays), key=mx.random.key(rays))
-            mask = (drawn < kept).astype(mx.float32)
-
-            def run(values: mx.array, mask: mx.array = mask) -> list[mx.array]:
-                return list(masked_mean(values, mask, mx.array(1024.0)))
-
-            case = partial(with_gradients, run, values=values)
+            mask, scale = (drawn < kept).astype(mx.float32), mx.array(1024.0)
+            mean = partial(masked_mean, mask=mask, scale=scale)
+            case = partial(with_gradients, mean, values=values)
             yield Case("masked_mean", f"{rays}-{kept:g}", case, 32)

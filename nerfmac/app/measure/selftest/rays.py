@@ -209,11 +209,7 @@ def expose_cases() -> Iterator[Case]:
         background = mx.random.uniform(shape=(rays, 3), key=keys[4])
 
         exposed = partial(expose, view=view, background=background)
-
-        def run(*arrays: mx.array, exposed: Callable[..., mx.array] = exposed) -> list[mx.array]:
-            return [exposed(*arrays)]
-
-        case = partial(with_gradients, run, color=color, opacity=opacity, logarithms=logarithms)
+        case = partial(with_gradients, exposed, color=color, opacity=opacity, logarithms=logarithms)
         yield Case("expose", f"{rays}-{views}", case, 32)
 
 

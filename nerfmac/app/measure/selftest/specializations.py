@@ -11,7 +11,6 @@ from pathlib import Path
 
 import mlx.core as mx
 
-from nerfmac.app.measure.launches import small_camera, unseen
 from nerfmac.app.measure.selftest.comparison import Compared
 from nerfmac.app.measure.selftest.fields import spherical_harmonics_cases
 from nerfmac.app.measure.selftest.losses import penalty_cases, sensor_depth_cases
@@ -19,8 +18,13 @@ from nerfmac.backend import VARIANTS, using
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.common import appearing, check_free, make_folder
 from nerfmac.config import FEATURES, PRESETS, WIDEST_FEATURES, WIDTHS, Config, override
+from nerfmac.geometry import Bounds, Camera, Cameras, Lens, Views
+from nerfmac.training.model import Model
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
 from nerfmac.version import version as nerfmac_version
 
+OBJECT = Bounds(1.0)  # Scene cube of a scene with a single object and no background.
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`
 _IMAGES = (1, 4, 64)  # pixels; arrays per ray are then `constant`, mixed, or `device`
 
@@ -61,6 +65,18 @@ def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]
+
+
+def unseen(config: Config, bounds: Bounds = OBJECT) -> tuple[Trainer, TrainState]:
+    """Create a trainer with one training view of four pixels, and an initial training state."""
+    views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
+    model = Model(config, bounds, views.cameras)
+    return Trainer(model, views), model.preview([small_camera(4)])
+
+
+def small_camera(pixels: int) -> Camera:
+    """Return a camera above the scene, with an image of `pixels` x 1 pixels."""
+    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def build_graphs(config: Config) -> None:

@@ -50,7 +50,7 @@ def test_a_right_kernel_agrees_in_values_and_gradients(capsys):
     done = compare_all([case()])
     assert [outcome.array for outcome in done[0].outcomes] == ["result 0", "d x"]
     assert done[0].passed
-    device, heading, line, total = capsys.readouterr().out.splitlines()
+    device, _, heading, line, total = capsys.readouterr().out.splitlines()
     assert device.startswith("cpu: ")
     assert heading.split() == ["case", "error", "tolerance"]
     assert line.split() == ["square-ten", "0.0e+00", "9.5e-07", "ok"]

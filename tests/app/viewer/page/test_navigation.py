@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app import viewer
-from nerfmac.app.export.page_modules import joined_modules
+from nerfmac.app.export import joined_modules
 from nerfmac.app.paths.view import CLOSEST, View
 from tests.app.viewer.page.driver import LENS, POSE
 from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.viewer.screen_image import deflated_grid, encode_jpeg, relative_lens
+from nerfmac.app.export import encode_jpeg
+from nerfmac.app.viewer.depth_grid import deflated_grid
+from nerfmac.app.viewer.screen import relative_lens
 from nerfmac.rendering.metrics import psnr
 from tests.app.viewer.page.driver import START
 from tests.app.viewer.page.seen import seen

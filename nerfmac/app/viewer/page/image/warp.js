@@ -11,7 +11,7 @@
  * in the axes of the view, up to the factor z. A surface at infinity needs no special case. On a
  * plane, q is linear in (x, y), so the interpolation of the GPU is exact.
  *
- * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/screen_image.py. In this grid, the
+ * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/depth_grid.py. In this grid, the
  * near surface extends beyond its outline by up to two cells, so the triangles that stretch at
  * disocclusions have background colors. The outermost vertices are outside the image and repeat the
  * values at the image border. Farther from the image, the warp shows the backdrop of

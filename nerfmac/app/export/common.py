@@ -1,28 +1,30 @@
-"""`Source`, the field, the occupied cells, and the scene placement of a run for exports."""
+"""Shared parts of all exports: `Source`, the field, the occupied cells, and the scene placement of
+a run; `Stage`, the progress; and `writing`, the output file."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
+from tqdm.auto import tqdm
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.backend import confirm, to_numpy
-from nerfmac.common import BoolArray, Float32Array, Float64Array, InputError, UInt8Array, finite
+from nerfmac.common import InputError, appearing, finite, log, user_path
+from nerfmac.common.arrays import BoolArray, Float32Array, Float64Array, UInt8Array
 from nerfmac.config.rendering import Box
 from nerfmac.geometry import Bounds, Placement, cells_of
 from nerfmac.ops.march import Occupied, is_occupied
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import TrainedField
 
+PAGE_EXTENSIONS = ".html", ".htm"
 BATCH = 2**16  # Number of surface points for which normals and colors are evaluated at a time.
-
-
-log = logging.getLogger("nerfmac")
 
 
 def check_extension(path: Path, content: str, *extensions: str) -> None:
@@ -33,6 +35,37 @@ def check_extension(path: Path, content: str, *extensions: str) -> None:
             f"cannot write {content} to '{path}': the file extension must be "
             f"{expected.removeprefix(' or ')}"
         )
+
+
+@contextmanager
+def writing(path: str | Path, content: str, *extensions: str) -> Iterator[Path]:
+    """Context manager that yields a partial file and renames it to `path` (see `appearing`), which
+    must have one of the file extensions of `content`."""
+    path = user_path(path)
+    check_extension(path, content, *extensions)
+    with appearing(path) as partial:
+        yield partial
+
+
+Progress = bool | Callable[[str, float], None]
+"""Whether to show a progress bar, or a function that receives the name of the current stage and its
+completed fraction. An exception of the function ends the export."""
+
+
+class Stage(tqdm):
+    """Progress bar of a stage of `total` steps of an export, as a context manager."""
+
+    def __init__(self, total: int, name: str, unit: str, progress: Progress) -> None:
+        super().__init__(total=total, desc=name, unit=unit, disable=progress is not True)
+        self._name, self._done, self._progress = name, 0, progress
+        self.update(0)
+
+    def update(self, n: int = 1) -> None:
+        """Record `n` completed steps."""
+        super().update(n)
+        self._done += n
+        if callable(self._progress):
+            self._progress(self._name, self._done / max(self.total, 1))
 
 
 class OccupiedCells:
