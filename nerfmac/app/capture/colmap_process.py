@@ -10,8 +10,6 @@ parent process. The stages are:
     mapping   Runs incremental mapping (Schönberger and Frahm 2016) or global mapping (Pan et al.
               2024). The model is written to the subfolder of `FOLDER` that the key `model` of the
               plan specifies.
-    points    Triangulates the matches with the given cameras of the plan, and writes the model to
-              the subfolder of `FOLDER` that the key `model` of the plan specifies.
 
 The process prints progress as numbers. Each number counts images or pairs that have been completed
 since the previous number.
@@ -62,7 +60,6 @@ def main(stage: str, folder: Path) -> None:
         "features": find_features,
         "matches": match,
         "mapping": map_cameras,
-        "points": triangulate,
     }
     return stages[stage](pycolmap, folder, plan, names)
 
@@ -220,45 +217,6 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
     (work / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     shutil.rmtree(sparse, ignore_errors=True)
     work.rename(sparse)
-
-
-def triangulate(pycolmap: Any, folder: Path, plan: Any, names: Names) -> None:
-    """Triangulate the matches with fixed cameras. The key `cameras` of the plan contains, for each
-    image, the name under which it is stored, its COLMAP camera model, image size, and parameters,
-    and its world-to-camera pose (3, 4)."""
-    import numpy as np
-
-    model, path = pycolmap.Reconstruction(), folder / "points.db"
-    path.unlink(missing_ok=True)
-    with (
-        pycolmap.Database.open(folder / "database.db") as known,
-        pycolmap.Database.open(path) as database,
-    ):
-        for number, name in sorted((im.image_id, im.name) for im in known.read_all_images()):
-            _, lens, width, height, parameters, pose = plan["cameras"][names.given(name)]
-            camera = pycolmap.Camera(
-                model=lens, width=width, height=height, params=parameters, camera_id=number
-            )
-            image = pycolmap.Image(name=name, camera_id=number, image_id=number)
-            rig, frame = pycolmap.Rig(rig_id=number), pycolmap.Frame(frame_id=number, rig_id=number)
-            rig.add_ref_sensor(camera.sensor_id)
-            frame.add_data_id(image.data_id)
-            database.write_camera(camera, use_camera_id=True)
-            database.write_rig(rig, use_rig_id=True)
-            database.write_image(image, use_image_id=True)
-            database.write_frame(frame, use_frame_id=True)
-            database.write_keypoints(number, known.read_keypoints(number))
-            model.add_camera_with_trivial_rig(camera)
-            model.add_image_with_trivial_frame(image, pycolmap.Rigid3d(np.array(pose)))
-        for pair, geometry in zip(*known.read_two_view_geometries(), strict=True):
-            database.write_two_view_geometry(*pycolmap.pair_id_to_image_pair(pair), geometry)
-    out = folder / plan["model"]
-    out.mkdir(exist_ok=True)
-    triangulated = pycolmap.triangulate_points(model, path, names.images, out)
-    for image in triangulated.images.values():
-        image.name = plan["cameras"][names.given(image.name)][0]
-    triangulated.write_binary(out)
-    print(len(plan["cameras"]), flush=True)
 
 
 def _map_incrementally(pycolmap: Any, plan: Any, *given: Any) -> Any:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cached_property
@@ -21,11 +21,10 @@ from nerfmac.app.capture import colmap_process, focal, pairs
 from nerfmac.app.capture.contradictions import opposing_pairs
 from nerfmac.app.capture.findings import CONTRADICTIONS, Evidence, RefusedError, Verdict
 from nerfmac.app.capture.inputs import CapturedImage, advice
-from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, read_features, read_matches
+from nerfmac.app.capture.two_views import Matches, Pair, read_features, read_matches
 from nerfmac.app.capture.verdict import judge, turned
 from nerfmac.app.capture.video import child_process
 from nerfmac.app.scenes.masks import FOLDERS
-from nerfmac.app.scenes.readers.colmap import to_colmap
 from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
 from nerfmac.common import InputError, appearing, duration, log, make_folder, read_json, write_json
 
@@ -137,13 +136,6 @@ class Solver:
         self.run("features", len(self._names))
         self._match(chosen)
         return self._matches
-
-    def triangulated(self, cameras: CameraMap, shown: Mapping[str, str]) -> Path:
-        """Triangulate the matches with given cameras, and return the folder of the COLMAP model.
-        `shown` contains the name of each image in the model."""
-        known = {name: [shown[name], *to_colmap(camera)] for name, camera in cameras.items()}
-        self.run("points", len(cameras), model="points", cameras=known)
-        return self.folder / "points"
 
     def _solve_auto(self) -> Structure:
         """Estimate the cameras with sequential matching or, if this is insufficient, with more

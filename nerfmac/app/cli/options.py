@@ -94,9 +94,6 @@ class Inspect(SceneFlags):
     match: bool = False
     """Match the images, and report camera poses and focal lengths that contradict the matches.
     Requires the extra capture, and takes minutes."""
-    keep_points: bool = False
-    """Write the sparse points that --match triangulates to the folder matched of the scene.
-    Training uses them like the points of a capture. Requires --match."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from nerfmac.app.cli.options import Capture, Data, Inspect
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
-from nerfmac.common import InputError
 from nerfmac.config.scenes import CaptureOptions
 
 
@@ -39,10 +38,8 @@ def capture(arguments: Capture) -> int:
 def inspect(arguments: Inspect) -> int:
     """Run `nerfmac inspect` and return the exit code, which is 0 even if problems are found."""
     options = arguments.options()  # Reports invalid options before a long capture.
-    if arguments.keep_points and not arguments.match:
-        raise InputError("--keep-points requires --match; add --match")
     scene = load_scene(captured(arguments.scene), **vars(options))
-    inspection = inspect_scene(scene, match=arguments.match, keep_points=arguments.keep_points)
+    inspection = inspect_scene(scene, match=arguments.match)
     print(inspection)
     if arguments.out:  # Last, because the report must be printed even if this file is not writable.
         inspection.draw(arguments.out)

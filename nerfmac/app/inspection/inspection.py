@@ -74,7 +74,6 @@ def inspect_scene(
     scene: Scene | str | os.PathLike[str],
     *,
     match: bool = False,
-    keep_points: bool = False,
     progress: bool = True,
 ) -> Inspection:
     """Inspect a scene for possible problems. Every image of every split is decoded once.
@@ -83,8 +82,6 @@ def inspect_scene(
         scene: Scene or its path. For a video or photos, camera poses are estimated first.
         match: Whether to match the images, and to compare the matches with the camera poses.
             Requires the extra `capture`.
-        keep_points: Whether to write the sparse points that `match` triangulates to the folder
-            `matched` of the scene, where `load_scene` finds them.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -114,7 +111,7 @@ def inspect_scene(
     depth_facts, depth_findings = depth_report(scene)
     facts, findings = _facts(scene, frames) + depth_facts, findings + depth_findings
     if match:
-        more, problems = match_scene(scene, keep_points=keep_points, progress=progress)
+        more, problems = match_scene(scene, progress=progress)
         facts, findings = facts + more, findings + problems
     return Inspection(scene, tuple(facts), tuple(findings))
 

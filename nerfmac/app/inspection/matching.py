@@ -16,7 +16,7 @@ from PIL import Image
 from tqdm.auto import tqdm
 
 from nerfmac.app.capture import two_views
-from nerfmac.app.capture.capture import copy_model, need_pycolmap
+from nerfmac.app.capture.capture import need_pycolmap
 from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import MATCHED, in_sequence, sorted_pair
 from nerfmac.app.capture.structure import STEPS, Solver
@@ -24,13 +24,11 @@ from nerfmac.app.capture.two_views import CameraMap, Matches, Pair, agreements, 
 from nerfmac.app.inspection.images import shown_names, summed_up
 from nerfmac.app.inspection.pose_readings import SURE, all_readings, fitted_intrinsics, sampled
 from nerfmac.app.scenes import Frame, Scene
-from nerfmac.app.scenes.readers.colmap import MATCHED_POINTS
-from nerfmac.app.scenes.readers.colmap_model import read_model
 from nerfmac.app.scenes.scene import IDENTITY
-from nerfmac.common import Float64Array, InputError
+from nerfmac.common import Float64Array
 from nerfmac.geometry import Camera, Lens, Placement
 
-LABELS = STEPS | {"images": "reading images", "points": "triangulating points"}
+LABELS = STEPS | {"images": "reading images"}
 """Text of the progress bar of each stage."""
 EVERY_BELOW = 40  # Number of images up to which all pairs are matched.
 NEAREST = 6  # Number of nearest cameras that are matched in addition to the next images.
@@ -57,30 +55,20 @@ Report = tuple[list[str], list[str]]
 describe poses that contradict the images."""
 
 
-def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = True) -> Report:
+def match_scene(scene: Scene, *, progress: bool = True) -> Report:
     """Match the images of a scene, and compare the matches with the camera poses.
 
     Args:
         scene: Scene with images. Requires the extra `capture`.
-        keep_points: Whether to write the sparse points that the matches and the poses determine to
-            the folder `matched` of the scene, where `load_scene` finds them. Nothing is written if
-            the poses contradict the matches.
         progress: Whether to show progress bars.
 
     Returns:
         Facts and findings about the poses.
 
     Raises:
-        InputError: If pycolmap is not installed, an image cannot be decoded, or the points cannot
-            be written to the scene folder.
+        InputError: If pycolmap is not installed, or an image cannot be decoded.
     """
     need_pycolmap()
-    target = None
-    if keep_points:
-        if scene.path is None or scene.tracks is not None:
-            state = "is in memory" if scene.path is None else "has sparse points already"
-            raise InputError(f"cannot keep points: {scene.name} {state}; omit --keep-points")
-        target = (scene.path if scene.path.is_dir() else scene.path.parent) / MATCHED_POINTS
     frames = list(dict.fromkeys(frame for some in scene.splits.values() for frame in some))
     shown = dict(zip(frames, shown_names(scene, frames), strict=True))
     frames.sort(key=lambda frame: shown[frame])
@@ -90,14 +78,7 @@ def match_scene(scene: Scene, *, keep_points: bool = False, progress: bool = Tru
     with tempfile.TemporaryDirectory() as folder:
         solver = _solver_of(named, Path(folder), progress)
         matches = solver.matches_of(pairs_to_match(cameras))
-        facts, findings = compare_poses(matches, cameras, names, scene.placement)
-        if target is None or findings:
-            return facts, findings
-        model = solver.triangulated(cameras, {name: named[name].name for name in named})
-        copy_model(model, target)
-        count = len(read_model(target).points)
-    facts.append(f"kept       {count} sparse points in {target}, which training will use")
-    return facts, findings
+    return compare_poses(matches, cameras, names, scene.placement)
 
 
 def _solver_of(named: Mapping[str, Frame], folder: Path, progress: bool) -> Solver:

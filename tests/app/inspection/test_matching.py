@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from nerfmac import Camera, load_scene
-from nerfmac.app.inspection import inspect_scene
+from nerfmac import Camera
 from nerfmac.app.inspection.matching import compare_poses
 from nerfmac.app.inspection.pose_readings import Intrinsics
-from tests.app.capture import corner
 from tests.app.capture.reconstructions import around_a_can, matches_of, model_of
-from tests.app.scenes.scene_files import save, write_json
 from tests.conftest import daily_but
 
 COUNT = 16
@@ -202,27 +199,3 @@ def test_an_image_between_wrong_cameras_is_not_wrong(captured):
         cameras[f"{number:02}.png"] = Camera(camera.lens, pose)
     lines = compare_poses(matches, cameras, NAMES)[1]
     assert sorted(line.split()[3] for line in lines) == [f"photos/0{n}.png" for n in (2, 3, 5)]
-
-
-@pytest.mark.daily
-@pytest.mark.slow
-def test_points_of_given_poses_are_found_by_load_scene(tmp_path):
-    pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
-    frames = []
-    for number, camera in enumerate(corner.cameras(12)):
-        save(tmp_path / f"corner/{number:02}.png", corner.seen(camera))
-        pose = [*camera.pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
-        frames.append({"file_path": f"{number:02}.png", "transform_matrix": pose})
-    lens = {"fl_x": corner.LENS.fl_x, "w": corner.LENS.width, "h": corner.LENS.height}
-    path = write_json(tmp_path / "corner/transforms.json", {**lens, "frames": frames})
-    found = inspect_scene(load_scene(path.parent), match=True, keep_points=True, progress=False)
-    assert found.findings == ()
-    assert any(fact.startswith("kept ") for fact in found.facts)
-    scene = load_scene(path.parent, split="none")
-    assert scene.tracks is not None
-    points = scene.placement.to_file(scene.tracks.points)
-    # The walls of the corner are the coordinate planes, and the box is in front of them.
-    on_wall = np.abs(points).min(axis=1) < 0.02
-    on_box = (np.abs(points[:, None] - corner.BOX) < 0.02).any(axis=(1, 2))
-    assert len(points) > 100
-    assert (on_wall | on_box).mean() > 0.95

@@ -73,18 +73,7 @@ reader for a folder, or None, and the reader."""
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in a folder or camera file, with the points that `inspect_scene` stored."""
-    parsed = _read(path)
-    if parsed.tracks is None:
-        folder = parsed.folder / colmap.MATCHED_POINTS
-        points, tracks = colmap.points_beside(folder, parsed.images)
-        parsed = parsed._replace(tracks=tracks)
-        if parsed.points is None:
-            parsed = parsed._replace(points=points)
-    return parsed
-
-
-def _read(path: Path) -> ParsedScene:
+    """Read the scene in a folder or camera file."""
     if path.is_file():
         if path.name in BLENDER_FILES:
             return transforms.read_blender(path.parent)

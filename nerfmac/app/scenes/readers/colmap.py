@@ -12,17 +12,16 @@ import numpy as np
 
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import image_files, inspect_all, is_image, same_aspect
-from nerfmac.app.scenes.parsed_scene import OPENCV, ParsedScene, PosedImage
+from nerfmac.app.scenes.parsed_scene import ParsedScene, PosedImage
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapImage,
     ColmapModel,
     count_images,
     read_model,
 )
-from nerfmac.app.scenes.readers.intrinsics import PARAMETERS
 from nerfmac.app.scenes.readers.pose_files import MAX_BYTES
 from nerfmac.common import InputError, log, name_key, walk
-from nerfmac.geometry import Camera, Placement, Tracks
+from nerfmac.geometry import Placement, Tracks
 
 USUAL_FOLDERS = ("sparse", "")
 """Folders in a scene that usually contain a model or numbered model folders."""
@@ -31,8 +30,6 @@ DEPTH = 4
 camera_calibration/aligned/sparse/0 of Hierarchical 3DGS."""
 IMAGE_NAME = re.compile(rb"[^\s\0/\\]+(?=\.(?:jpe?g|png|tiff?|webp|bmp|heic)\b)", re.IGNORECASE)
 """Last word of an image name in a file of a model, without the file extension."""
-MATCHED_POINTS = "matched"
-"""Folder in a scene with the model whose points were triangulated with the poses of the scene."""
 MIN_CAMERAS = 3  # Minimum number of cameras for aligning two coordinate systems.
 ALIGNED_WITHIN = 1e-3
 """Maximum difference between aligned cameras, in radians and relative to their extent."""
@@ -159,17 +156,6 @@ def _reduced_in(folder: Path) -> list[Path]:
     for reduced in folders:
         log.warning(f"no folder images in {folder}; using {reduced.name}")
     return folders
-
-
-def to_colmap(camera: Camera) -> tuple[str, int, int, list[float], list[list[float]]]:
-    """Return the COLMAP camera model, image width and height, parameters, and world-to-camera pose
-    (3, 4) of a camera. The inverse of `ColmapCamera.lens` and `ColmapImage.camera_to_file`."""
-    lens, pose = camera.lens, camera.pose.astype(np.float64)
-    model = "OPENCV_FISHEYE" if lens.is_fisheye else "OPENCV"
-    parameters = [float(getattr(lens, name)) for name in PARAMETERS[model].split()]
-    rotation = (pose * OPENCV)[:, :3].T
-    matrix = np.column_stack([rotation, -rotation @ pose[:, 3]])
-    return model, lens.width, lens.height, parameters, matrix.tolist()
 
 
 def tracks_of(
