@@ -11,7 +11,7 @@ from pose_differences import differences
 
 from nerfmac.app.capture import capture_scene, pairs
 from nerfmac.app.capture.structure import run_stage
-from nerfmac.app.capture.two_views import read_features
+from nerfmac.app.capture.two_views import read_features, read_matches
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.video.encoding import write_video
 from tests.app.capture.corner import LENS, cameras, seen
@@ -48,17 +48,18 @@ def test_images_that_show_the_same_are_the_most_similar(tmp_path, blank):
     for name, image in zip(names, images, strict=True):
         Image.fromarray(image).save(tmp_path / "images" / name)
     plan = {"names": names, "images": str(tmp_path / "images"), "masks": "", "focal_guess": 0.85}
-    plan["lenses"] = [{"images": names, "parameters": []}]
+    lenses = [{"images": some, "parameters": []} for some in (names[4:], names[:4])]
+    plan |= {"lenses": lenses, "pairs": [names[3:]]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    counted = []
-    bar = SimpleNamespace(update=counted.append)
-    run_stage("features", tmp_path, bar)
+    bar = SimpleNamespace(update=(counted := []).append)
+    for stage in ("features", "matches"):
+        run_stage(stage, tmp_path, bar)
     features = read_features(tmp_path / "database.db", names)
-    assert sorted(features) == names
     found = pairs.similarity([features[name] for name in names], bar)
-    assert sum(counted) == 10
+    assert sum(counted) == 11
     assert np.diag(found) == pytest.approx([float(k not in blank) for k in range(5)], abs=1e-5)
     assert not found[blank].any()
+    assert [*read_matches(tmp_path / "database.db", names)] == [tuple(names[3:])] * (blank == [2])
     if blank == [2]:
         assert found[0, 1] > 1.2 * found[0, 3] > 0
         assert found[4, 3] > 1.2 * found[4, 1] > 0

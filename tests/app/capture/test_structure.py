@@ -157,7 +157,7 @@ def test_the_reason_against_an_order_is_what_was_counted():
     assert pairs.why_no_walk(["a"], {}) != ""
 
 
-def test_images_with_the_same_features_are_the_most_similar(tmp_path):
+def test_images_with_the_same_features_are_the_most_similar():
     """Four images, of which two and two show many of the same features."""
     random = np.random.default_rng(4)
     shared = random.uniform(0, 255, (2, 400, 128))

@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.scenes import cache as disk_cache, images, load_scene
-from nerfmac.app.scenes.cache import trim
 from nerfmac.app.scenes.images import decode, decode_reduced
 from tests.app.scenes.scene_files import save, write_transforms
 
@@ -119,6 +118,6 @@ def test_a_scene_is_read_from_the_cache_and_the_cache_kept_small(tmp_path, cache
     )
     monkeypatch.undo()
     monkeypatch.setenv("NERFMAC_CACHE", str(cache.parent))
-    monkeypatch.setattr("nerfmac.app.scenes.scene.trim", lambda: trim(0))
+    monkeypatch.setattr("nerfmac.app.scenes.scene.trim", lambda: disk_cache.trim(0))
     load_scene(path, split=8, downscale=4).views("train")
     assert list(cache.iterdir()) == []

@@ -103,8 +103,8 @@ def find(folder, *names: str, **options):
     found = {}
     with suppress(InputError):  # None of the images exist.
         found = ImageSearch(folder, **options).existing(names, "file.json")
-    paths = {index: str(path.relative_to(folder)) for index, path in found.items()}
-    return [paths.get(index) for index in range(len(names))]
+    paths = map(found.get, range(len(names)))
+    return [path and str(path.relative_to(folder)) for path in paths]
 
 
 @pytest.mark.parametrize(
