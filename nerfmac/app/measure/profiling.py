@@ -95,8 +95,7 @@ def profile(
     step["stages_ms"] = {name: _sum(some) for name, some in stages(parts).items()}
     step["sum_ms"] = _sum(parts)
     side, image = time_image(run, seconds)
-    lines = [*_table(step), *_remarks(host, launch, side, image)]
-    print("\n".join(lines), flush=True)
+    print("\n".join([*_table(step), *_remarks(host, launch, side, image)]), flush=True)
     values = {
         **about,
         "preset": preset,
@@ -174,13 +173,12 @@ def time_step(
     spent = list(tqdm(rates, "steps", rounds, unit="round", leave=False))
     last = reports[-1]
     rays_per_second = last.state.rays / mean(spent)
-    samples_per_ray = last.samples_per_second / last.rays_per_second
     return state, {
         "ms": Timing.of(spent),
         "rays": state.rays,
         "slots": training.run.config.march.max_samples,
         "rays_per_second": rays_per_second,
-        "samples_per_second": samples_per_ray * rays_per_second,
+        "samples_per_second": last.samples_per_second / last.rays_per_second * rays_per_second,
     }
 
 
@@ -234,16 +232,15 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
 def _part(
     name: str, ms: Timing, most: Ceilings, work: Work, stage: str, dtypes: Sequence[str] = ()
 ) -> Part:
-    """Return the time and the work of a part of a step, and its limits in the roofline model at the
-    rates `most`. Rates are None if the measured time is zero."""
+    """Return the time and the work of a part of a step, and its fractions of the rates `most` in
+    the roofline model. Rates are None if the measured time is zero."""
 
     def rate(amount: float) -> float | None:
         return amount / ms.median if ms.median > 0 else None
 
-    limits = {
-        name: 1e3 * work.seconds(most.bandwidth, most.rate, cached=cached)
-        for name, cached in (("cached", True), ("uncached", False))
-    }
+    def fraction(*, cached: bool) -> float | None:
+        return rate(1e3 * work.seconds(most.bandwidth, most.rate, cached=cached)) or None
+
     return {
         "part": name,
         "stage": stage,
@@ -253,8 +250,8 @@ def _part(
         "counted": work,
         "bytes_per_second": rate(1e3 * work.cached),
         "operations_per_second": rate(1e3 * work.operations),
-        **{f"fraction_of_machine_{name}": rate(limit) or None for name, limit in limits.items()},
-        **{f"limit_{name}_ms": limit for name, limit in limits.items()},
+        "fraction_of_machine_cached": fraction(cached=True),
+        "fraction_of_machine_uncached": fraction(cached=False),
     }
 
 

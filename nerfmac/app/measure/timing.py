@@ -111,46 +111,42 @@ class Ceilings(NamedTuple):
     @classmethod
     def measured(cls, seconds: float) -> Ceilings:
         """Measure both rates of the current device, each in about `seconds` seconds."""
-        return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
+        moved, copy, rows, multiply, method = _on_cpu() if current_device() == "cpu" else _on_gpu()
+        copying, multiplying = (
+            measure(compute, seconds=seconds, queued=True) for compute in (copy, multiply)
+        )
+        # Other programs hardly affect the lower quartiles.
+        return cls(1e3 * moved / copying.low, 2e3 * rows**3 / multiplying.low, method)
 
     def __str__(self) -> str:
         rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
         return f"this machine's highest rates: {rates}, by {self.method}"
 
 
-def _gpu_ceilings(seconds: float) -> Ceilings:
+def _on_gpu() -> tuple[int, Callable[[], Any], int, Callable[[], Any], str]:
+    """Return the number of bytes that a copy reads and writes, the copy, the number of rows of two
+    matrices, their product, and a description."""
     array = mx.zeros(_GPU_FLOATS)
     matrix = mx.random.normal((_SIZE, _SIZE), key=mx.random.key(0)).astype(working_dtype())
     mx.eval(array, matrix)
-    name = str(matrix.dtype).removeprefix("mlx.core.")
-    return Ceilings(
-        2 * array.nbytes / _lower_quartile(lambda: array + 1.0, seconds),
-        2 * _SIZE**3 / _lower_quartile(lambda: matrix @ matrix, seconds),
-        f"a copy of {array.nbytes / 1e6:.0f} MB and a {name} product of {_SIZE}x{_SIZE} matrices",
-    )
+    name, size = str(matrix.dtype).removeprefix("mlx.core."), f"{array.nbytes / 1e6:.0f} MB"
+    method = f"a copy of {size} and a {name} product of {_SIZE}x{_SIZE} matrices"
+    return 2 * array.nbytes, lambda: array + 1.0, _SIZE, lambda: matrix @ matrix, method
 
 
-def _cpu_ceilings(seconds: float) -> Ceilings:
-    copy = CpuKernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
+def _on_cpu() -> tuple[int, Callable[[], Any], int, Callable[[], Any], str]:
+    """Return the same as `_on_gpu`. Half of the array is read, and half is written."""
+    kernel = CpuKernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
     array, chunks = mx.zeros(2 * _CPU_FLOATS), _CPU_FLOATS // _CHUNK
     matrix = np.random.default_rng(0).random((_CPU_SIZE, _CPU_SIZE), np.float32)
     mx.eval(array)
     launch: dict[str, Any] = {"inputs": [array], "grid": (chunks, 1, 1)}
     launch |= {"output_shapes": [(chunks,)], "output_dtypes": [mx.float32]}
 
-    def multiplied() -> list[mx.array]:
+    def multiply() -> list[mx.array]:
         np.matmul(matrix, matrix)
         return []
 
-    return Ceilings(
-        # Half of the array is read, and half is written.
-        array.nbytes / _lower_quartile(lambda: copy(**launch), seconds),
-        2 * _CPU_SIZE**3 / _lower_quartile(multiplied, seconds),
-        f"a copy of {array.nbytes / 2e6:.0f} MB on all cores and NumPy's float32 product of "
-        f"{_CPU_SIZE}x{_CPU_SIZE} matrices",
-    )
-
-
-def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds. Other programs hardly affect it."""
-    return measure(compute, seconds=seconds, queued=True).low / 1e3
+    size = f"{array.nbytes / 2e6:.0f} MB on all cores"
+    method = f"a copy of {size} and NumPy's float32 product of {_CPU_SIZE}x{_CPU_SIZE} matrices"
+    return array.nbytes, lambda: kernel(**launch), _CPU_SIZE, multiply, method
