@@ -154,23 +154,6 @@ def stray_scanner(folder: Path, views: Sequence[Captured], lens: Lens) -> Path:
     return folder
 
 
-def tum_rgbd(folder: Path, views: Sequence[Captured], lens: Lens) -> Path:
-    """`lens` must be the default camera of the benchmark, scaled to the photos."""
-    images, depths, poses = ["# color images"], ["# depth maps"], ["# tx ty tz qx qy qz qw"]
-    for index, view in enumerate(views):
-        time = 1305031102.0 + index / 30
-        save(folder / f"rgb/{time:.6f}.png", view.photo)
-        save(folder / f"depth/{time + 0.011:.6f}.png", in_units(view.depth, 5000))
-        images.append(f"{time:.6f} rgb/{time:.6f}.png")
-        depths.append(f"{time + 0.011:.6f} depth/{time + 0.011:.6f}.png")
-        pose = view.pose * OPENCV
-        numbers = [*pose[:, 3].tolist(), *quaternion(pose)]
-        poses.append(" ".join([f"{time + 0.004:.4f}", *map(str, numbers)]))
-    for name, lines in (("rgb", images), ("depth", depths), ("groundtruth", poses)):
-        (folder / f"{name}.txt").write_text("\n".join(lines))
-    return folder
-
-
 WRITERS = {
     "record3d": record3d,
     "record3d_archive": record3d_archive,
@@ -178,7 +161,6 @@ WRITERS = {
     "nerfstudio": nerfstudio,
     "instant_ngp": instant_ngp,
     "stray_scanner": stray_scanner,
-    "tum_rgbd": tum_rgbd,
 }
 
 LENS = Lens(32, 24, 525 / 20, 525 / 20, 319.5 / 20, 239.5 / 20)

@@ -79,7 +79,7 @@ def test_photos_belong_to_the_poses(program, tmp_path):
         assert np.abs(pixels - want).mean() < 4  # Video frames are compressed.
 
 
-@pytest.mark.parametrize("program", ["record3d", "polycam", "stray_scanner", "tum_rgbd"])
+@pytest.mark.parametrize("program", ["record3d", "polycam", "stray_scanner"])
 def test_depth_beyond_the_range_of_the_sensor_is_unknown(program, tmp_path):
     views = [view._replace(depth=view.depth + 3.5) for view in box_views()]
     scene = load_scene(WRITERS[program](tmp_path, views, LENS), split="none")
@@ -156,16 +156,3 @@ def test_few_frames_of_a_long_video_are_read_with_their_own_poses(tmp_path, monk
             scene.placement.to_file(frame.camera.pose[:, 3]), view.pose[:, 3], atol=1e-5
         )
         assert np.abs(frame.decode(3)[0] - view.photo.astype(float)).mean() < 4
-
-
-def test_tum_images_without_a_pose_at_their_time_are_skipped(tmp_path, caplog):
-    folder = depth_scenes.tum_rgbd(tmp_path, box_views(), LENS)
-    path = folder / "groundtruth.txt"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:3], *lines[5:]]))
-    scene = load_scene(folder, split="none")
-    assert len(scene.splits["train"]) == 7
-    assert "2 of 9 images" in caplog.text
-    path.write_text(lines[1].replace("1305031102", "1305039999"))
-    with pytest.raises(InputError, match=r"no image in .* has a pose"):
-        load_scene(folder)

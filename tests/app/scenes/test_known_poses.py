@@ -93,6 +93,10 @@ POSES = {
         )
     },
     "trajectory": {"t.txt": "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))},
+    "TUM RGB-D": {
+        "groundtruth.txt": "# ground truth trajectory\n# timestamp tx ty tz qx qy qz qw\n"
+        + "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))
+    },
     "trajectory of ARKitScenes": {
         "lowres.traj": "\n".join(f"{i}.5 1 2 3 4 5 6" for i in range(COUNT))
     },

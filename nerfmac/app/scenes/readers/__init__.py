@@ -17,7 +17,6 @@ from nerfmac.app.scenes.readers import (
     record3d,
     stray_scanner,
     transforms,
-    tum_rgbd,
 )
 from nerfmac.app.scenes.readers.json_frames import FRAME, SPLITS
 from nerfmac.app.scenes.readers.pose_files import TO_OPENGL, pose_file
@@ -29,8 +28,8 @@ BLENDER_FILES = tuple(transforms.file_name(split) for split in SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
     f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D), "
-    f"keyframes/cameras (Polycam), {stray_scanner.POSES} (Stray Scanner), {tum_rgbd.POSES} (TUM "
-    f"RGB-D), {nsvf.INTRINSICS} (NSVF) or {neus.FILE_NAMES[0]} (NeuS)"
+    f"keyframes/cameras (Polycam), {stray_scanner.POSES} (Stray Scanner), "
+    f"{nsvf.INTRINSICS} (NSVF) or {neus.FILE_NAMES[0]} (NeuS)"
 )
 NEEDS_POSES = (
     "Photos or a video do not contain camera poses: estimate them with `nerfmac capture FOLDER` or "
@@ -65,7 +64,6 @@ FORMATS: tuple[tuple[Callable[[Path], Any], Callable[..., ParsedScene]], ...] = 
     (polycam.keyframes_of, polycam.read_polycam),
     (neus.cameras_of, neus.read_neus),
     (_with(stray_scanner.POSES, stray_scanner.INTRINSICS), stray_scanner.read_stray_scanner),
-    (_with(tum_rgbd.IMAGES, tum_rgbd.POSES), tum_rgbd.read_tum_rgbd),
     (_with(nsvf.INTRINSICS, nsvf.POSES, nsvf.IMAGES), nsvf.read_nsvf),
 )
 """Formats of scene folders in order of preference: a function that returns the arguments of the

@@ -46,6 +46,7 @@ FORMATS = {
     "OpenDroneMap": (r'"FeatureCollection".*"rotation".*"translation"', MATRICES),
     "Bundler": (r"\A# Bundle file", "import it in COLMAP or Meshroom"),
     "VisualSFM": (r"\ANVM_V3", "import it in COLMAP or Meshroom"),
+    "TUM RGB-D": (r"\A#.*^# timestamp tx ty tz qx qy qz qw", MATRICES),
     "kapture": (r"\A# kapture format.*\bqw\b", "use kapture_export_colmap.py"),
     "SDFStudio": (r'"camtoworld"', MATRICES),
     "Nerfies": (r'\A(?=.*"focal_length")(?=.*"orientation")(?=.*"position")', MATRICES),
