@@ -1,4 +1,4 @@
-"""Reporting of training: progress bar, log, `scalars.jsonl`, and a warning if nothing is learned.
+"""Reporting of training: log, curves, `scalars.jsonl`, and a warning if nothing is learned.
 
 `Scalars` writes reports during training as the JSON lines of `scalars.jsonl`, at most one line per
 second and without buffering, so that other programs can follow the file. A last line that a full
@@ -11,13 +11,12 @@ import errno
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.app.run.history import History, Point
 from nerfmac.backend import backend, peak_memory_bytes, references
 from nerfmac.common import InputError, appearing, log
 from nerfmac.geometry import Views, blended
@@ -25,6 +24,9 @@ from nerfmac.ops.draw_pixels import draw_pixels, random_pixels
 from nerfmac.rendering.metrics import decibels
 from nerfmac.training.goal import Report
 
+MOST_POINTS = 1024
+"""Maximum number of points, an even number. When a history has this many points, neighboring points
+are merged in pairs."""
 CHECKED_AT = 1000  # Training step after which the field is compared with a constant image.
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
 _POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
@@ -46,6 +48,67 @@ def log_memory(when: str) -> None:
     """Log the active MLX memory and the peak memory of the process in MB."""
     active, peak = mx.get_active_memory(), peak_memory_bytes()
     log.debug("memory %s: %.0f MB active, peak %.0f MB", when, active / 1e6, peak / 1e6)
+
+
+class Point(NamedTuple):
+    """Mean of several reports. `step` and `seconds` are from the last of them."""
+
+    step: int
+    seconds: float  # training time in seconds
+    loss: float | None  # None for points recorded before the run was loaded
+    psnr: float  # dB, of training pixels
+
+
+class History:
+    """Points of the loss and PSNR curves. `generation` is incremented whenever old points are
+    merged."""
+
+    def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
+        """Create a history. `curve` contains (step, seconds, PSNR) of earlier points."""
+        self.points = [Point(int(step), float(t), None, float(psnr)) for step, t, psnr in curve]
+        self.generation = 0
+        self._reports_per_point = 1
+        self._pending: list[Point] = []
+
+    def add(self, report: Report) -> None:
+        """Add a report. In a long run, several reports are averaged into one point."""
+        state = report.state
+        self._pending.append(Point(state.step, state.train_seconds, report.loss, report.psnr))
+        if len(self._pending) < self._reports_per_point:
+            return
+        self.points.append(_merged(self._pending))
+        self._pending.clear()
+        if len(self.points) >= MOST_POINTS:
+            self.points = [_merged(self.points[i : i + 2]) for i in range(0, len(self.points), 2)]
+            self._reports_per_point *= 2
+            self.generation += 1
+
+    def curve(self, most: int) -> list[tuple[int, float, float]]:
+        """Return at most `most` points (step, seconds, PSNR), as in `Run.curve`."""
+        size = -(-len(self.points) // most) or 1
+        groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
+        return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]
+
+
+def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
+    """Read the history, the compile time in seconds, and the ray and sample rates from `notes`.
+
+    Raises `InputError` if a value is missing or is not a number. The message contains the file name
+    `where`.
+    """
+    try:
+        rays, samples = notes["rates"]
+        history = History(notes["curve"])
+        return history, float(notes["build_seconds"]), (float(rays), float(samples))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{where} is not a complete checkpoint: its notes: {error}") from error
+
+
+def _merged(points: Sequence[Point]) -> Point:
+    losses = [point.loss for point in points if point.loss is not None]
+    loss = sum(losses) / len(losses) if losses else None
+    psnr = sum(point.psnr for point in points) / len(points)
+    return Point(points[-1].step, points[-1].seconds, loss, psnr)
 
 
 def constant_psnr(views: Views, blend: str) -> float:

@@ -20,8 +20,8 @@ from nerfmac.app.paths import orbit
 from nerfmac.app.paths.rig import look_at_point
 from nerfmac.app.run import configuration, folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
-from nerfmac.app.run.history import History, read_notes
 from nerfmac.app.run.refinements import refinement_report
+from nerfmac.app.run.reporting import History, read_notes
 from nerfmac.app.scenes import Scene, read_again
 from nerfmac.app.scenes.scene import check_same
 from nerfmac.backend.watchdog import confirm

@@ -53,6 +53,7 @@ SHOTS = {"img_000.png": {"rotation": [0.1, 0.2, 0.3], "translation": [1, 2, 3], 
 POSED = {"poseId": "7", "pose": {"transform": {"rotation": ["1"], "center": ["0"]}}}
 NERFIES = {"focal_length": 30, "image_size": [24, 16], "orientation": [[1]], "position": [1, 2, 3]}
 
+TRAJECTORY = "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))
 POSES = {
     "RealityScan": {
         "export/cams.csv": rows("#name,x,y,alt,heading,pitch,roll,f,px", "{},{},{},{},{},{},{},3,0")
@@ -92,11 +93,8 @@ POSES = {
             ]
         )
     },
-    "trajectory": {"t.txt": "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))},
-    "TUM RGB-D": {
-        "groundtruth.txt": "# ground truth trajectory\n# timestamp tx ty tz qx qy qz qw\n"
-        + "\n".join(f"{i}.5 1 2 3 0 0.6 0 0.8" for i in range(COUNT))
-    },
+    "trajectory": {"t.txt": TRAJECTORY},
+    "TUM RGB-D": {"groundtruth.txt": f"# truth\n# timestamp tx ty tz qx qy qz qw\n{TRAJECTORY}"},
     "trajectory of ARKitScenes": {
         "lowres.traj": "\n".join(f"{i}.5 1 2 3 4 5 6" for i in range(COUNT))
     },

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac import choose_device, load_scene
-from nerfmac.app.run.history import MOST_POINTS, History
+from nerfmac.app.run.reporting import MOST_POINTS, History
 from nerfmac.training.trainer import StepQueue
 from tests.scene_factory import CONFIG, initial, trainer_of, write_scene
 
