@@ -225,7 +225,8 @@ def test_features_gradients_too_large_for_half_precision_become_the_largest_half
     got = slopes(values, SMALL, mixed)
     assert np.isfinite(got["features"]).all()
     assert np.abs(got["features"][7]).max() == 65504.0
-    assert np.isfinite(got["density_weights"]).all()
+    # The gradient is also too large inside the networks, and the step is skipped.
+    assert not np.isfinite(got["density_weights"]).all()
 
 
 SMALLEST = 1.2e-38  # of the normal numbers
