@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common import Float64Array, InputError
-from nerfmac.common.json_reader import ROW, UNSAVED, Fields, as_json, read_as
+from nerfmac.common.json_reader import UNSAVED, Fields, as_json, read_as
 
 
 class Corner(NamedTuple):
@@ -52,7 +52,6 @@ def test_a_record_is_read_as_it_was_written():
         ({"cache": "x"}, "cache is unknown; expected one of: kind, path"),
         ({"path": "x" * 90, "words": ["y" * 90, 3]}, f'words is ["{"y" * 58}...; expected a list'),
         ({"words": [0.125] * 50}, f"words is [{', '.join(['0.125'] * 50)}]; expected a list"),
-        ({"words": [0.125] * 90}, f"words is {str([0.125] * 90)[:ROW]}...; expected a list"),
     ],
 )
 def test_an_error_names_the_place_and_the_value(change, text):

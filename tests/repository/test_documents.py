@@ -221,3 +221,10 @@ def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, image, siz
     scene = nerfmac.load_scene(tmp_path, split="none")
     (frame,) = scene.splits["train"]
     assert frame.camera.lens.width == size[0]
+
+
+def test_the_tests_of_each_guarantee_exist():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for path, names in re.findall(r"`(tests/\S+\.py)`((?:[:,] `test_\w+`)*)", text):
+        there = (ROOT / path).read_text(encoding="utf-8")
+        assert [n for n in CODE.findall(names) if f"def {n}(" not in there] == [], path

@@ -40,19 +40,10 @@ def test_the_parts_are_shown_and_written_and_their_sum_set_against_the_step(done
     assert 0 < host["work_ms"]["median"] < host["step_ms"]["median"]
 
 
-def test_the_timeline_nests_and_its_parts_fill_the_whole(done):
+def test_the_timeline_contains_the_steps(done):
     events = json.loads((done[0] / "t.json").read_text())["traceEvents"]
-    lanes = {each["tid"]: each["args"]["name"] for each in events if each["ph"] == "M"}
     spans = [each for each in events if each["ph"] == "X"]
-    for lane in lanes:
-        open_ends = []
-        for each in (span for span in spans if span["tid"] == lane):  # in order of beginning
-            while open_ends and open_ends[-1] <= each["ts"]:
-                open_ends.pop()
-            end = each["ts"] + each["dur"]
-            assert not open_ends or end <= open_ends[-1] + 1e-3, f"{each['name']} is half inside"
-            open_ends.append(end)
-    names = [each["name"] for each in spans]
-    assert names.count("step") == 20
-    assert {each["args"]["step"] for each in spans if each["name"] == "step"} == {*range(16, 36)}
-    assert {"occupancy update", "report", "wait for the device"} <= set(names)
+    steps = [each["args"]["step"] for each in spans if each["name"] == "step"]
+    assert steps == [*range(16, 36)]
+    parts = {"occupancy update", "report", "wait for the device"}
+    assert parts <= {each["name"] for each in spans}

@@ -69,3 +69,11 @@ def test_names_in_another_case_are_found_where_they_are_unique(tmp_path, caplog)
     is_apfs = (tmp_path / "IMAGES").exists()
     assert ("were found by file name" in caplog.text) == (not is_apfs)
     assert "skipped" not in caplog.text
+
+
+def test_images_behind_a_link_out_of_the_scene_are_read_with_a_message(tmp_path, caplog):
+    path = write_transforms(tmp_path / "scene", 3)
+    (tmp_path / "scene/images").rename(tmp_path / "elsewhere")
+    (tmp_path / "scene/images").symlink_to(tmp_path / "elsewhere")
+    assert len(load_scene(path, split="none").views("train").names) == 3
+    assert "3 of 3 images and masks of scene are outside its folder" in caplog.text
