@@ -57,7 +57,7 @@ def kernel(path, text):
         def path(self):
             return path
 
-    Chosen("k", {"k.cpp": f"extern {text}"}).compile(path)
+    Chosen("k", (("k.cpp", f"extern {text}"),)).compile(path)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ class Shared(Library):
     """A library that is compiled each time it is asked for."""
 
 
-LIBRARY = Shared("shared", {"shared.cpp": 'extern "C" int number() { return 7; }'})
+LIBRARY = Shared("shared", (("shared.cpp", 'extern "C" int number() { return 7; }'),))
 
 
 def compile_kernel(_index):
