@@ -20,7 +20,7 @@ from nerfmac.app.capture import inputs
 from nerfmac.app.capture.findings import CONTRADICTIONS, RECORD, RefusedError
 from nerfmac.app.capture.source import Source, refuse_panoramas
 from nerfmac.app.capture.structure import Solver, Structure, step_name
-from nerfmac.app.capture.video import open_video, report_conversions
+from nerfmac.app.capture.video import Video, open_video, report_conversions
 from nerfmac.app.scenes import holds_scene
 from nerfmac.app.scenes.assembly import assemble
 from nerfmac.app.scenes.diagram import draw_scene
@@ -222,6 +222,11 @@ class _Capture:
         record = self.folder / RECORD
         return read_fields(record).values if record.is_file() else {}
 
+    @cached_property
+    def video(self) -> Video | None:
+        """Opened video, or `None` if the source is a folder of photos."""
+        return open_video(self.source.path) if self.source.is_video else None
+
     @property
     def changed(self) -> set[str]:
         """Options that differ from those of the earlier attempt, whose record may contain others.
@@ -279,12 +284,11 @@ class _Capture:
         """Choose the photos or frame numbers to use, or none if the capture already has images."""
         if (self.folder / WORK / IMAGES).is_file() and not self.changed_files:
             return []
-        source = self.source
-        if source.is_video:
+        if self.video:
             with self.bar("frames", None) as counting:
-                return inputs.choose_frames(source.path, self.request["frames"], counting)
-        paths = source.without_copies()
-        _check_count(source.path, len(paths))
+                return inputs.choose_frames(self.video, self.request["frames"], counting)
+        paths = self.source.without_copies()
+        _check_count(self.source.path, len(paths))
         return paths
 
     def images(self, chosen: Sequence[Any]) -> list[inputs.CapturedImage]:
@@ -292,8 +296,7 @@ class _Capture:
         `focal_35mm` replaces the focal lengths from EXIF."""
         list_file = self.folder / WORK / IMAGES
         if not list_file.is_file():
-            images = self._new_images(chosen)
-            write_json(list_file, [image._asdict() for image in images])
+            write_json(list_file, [image._asdict() for image in self._new_images(chosen)])
         images = [inputs.CapturedImage(**values) for values in read_json(list_file)]
         if focal := self.request["focal_35mm"]:
             images = [
@@ -306,12 +309,11 @@ class _Capture:
         path, to, longest = self.source.path, self.folder / "images", self.request["longest_side"]
         make_folder(self.folder / WORK)
         make_folder(to)
-        opened = open_video(path) if self.source.is_video else None
-        if opened:
-            report_conversions(opened)
+        if self.video:
+            report_conversions(self.video)
         with self.bar("images", None) as counting:
-            if opened:
-                images = inputs.take_frames(opened, chosen, to, longest, counting)
+            if self.video:
+                images = inputs.take_frames(self.video, chosen, to, longest, counting)
             else:
                 self.source.report_unused(chosen)
                 masks = masks_of(chosen, path)
@@ -414,8 +416,8 @@ def _lens_values(lens: Lens) -> dict[str, Any]:
 def _check_count(source: Path, count: int) -> None:
     if count < MIN_IMAGES:
         raise InputError(
-            f"{source} contains {count} usable image{'s'[: count > 1]}; at least {MIN_IMAGES} "
-            "overlapping images are required, preferably 30 or more from all sides"
+            f"{source} contains {count} usable image{'s' if count != 1 else ''}; at least "
+            f"{MIN_IMAGES} overlapping images are required, preferably 30 or more from all sides"
         )
 
 

@@ -46,10 +46,10 @@ EDITED = re.compile(r"(IMG_)E(\d+)")
 """File name of an edited photo of an iPhone, which is stored in addition to the original."""
 
 
-def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
+def choose_frames(opened: video.Video, count: int | None, bar: Any) -> list[int]:
     """Choose about `count` frames of a video, and return their numbers in ascending order, starting
     at 0. By default, the count depends on the motion. `bar` counts the measured frames."""
-    opened = video.open_video(path)
+    path = opened.path
     bar.reset(opened.frames // opened.step)
     frames = video.measure_frames(_counted(video.gray_frames(opened), bar))
     if not len(frames.sharpness):

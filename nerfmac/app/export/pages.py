@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.export.common import PAGE_EXTENSIONS, check_extension
+from nerfmac.app.export.common import PAGE_EXTENSIONS, writing
 from nerfmac.app.run import Run
-from nerfmac.common import Float32Array, UInt8Array, appearing
+from nerfmac.common import Float32Array, UInt8Array
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality
 from nerfmac.rendering.renderer import to_bytes
@@ -66,9 +66,8 @@ def evaluate_to_page(
         InputError: If the file extension is unsupported, the split does not exist, its images
             cannot be read, or the file cannot be written.
     """
-    path = Path(path)
-    check_extension(path, "a page", *PAGE_EXTENSIONS)
-    with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
+    output = writing(path, "a page", *PAGE_EXTENSIONS)
+    with output as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
         numbers = itertools.count()
 
         def add(view: ViewQuality, images: Compared) -> None:

@@ -330,8 +330,7 @@ class Run:
         """
         checks.optional_number("limit", limit, low=1, whole=True)
         views, blend = self.views(split, progress=progress), self.config.train.blend
-        light = background, blend
-        outcomes = evaluate(self.renderer, views, *light, limit=limit, on_view=on_view)
+        outcomes = evaluate(self.renderer, views, background, blend, limit=limit, on_view=on_view)
         total = min(len(views.names), limit or len(views.names))
         bar = tqdm(outcomes, f"{split} views", total, disable=not progress, unit="view")
         ordered = sorted(bar, key=lambda view: views.names.index(view.name))

@@ -127,7 +127,7 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
 def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
     path = tmp_path / "video.mp4"
     write_video(path, moving(40), fps=20)
-    numbers = choose_frames(path, 6, bar)
+    numbers = choose_frames(open_video(path), 6, bar)
     assert len(numbers) == 6
     assert np.all(np.diff(numbers) > 0)
     taken = take_frames(open_video(path), numbers, tmp_path / "images", 1000, bar)
@@ -155,11 +155,11 @@ def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, e
     write_video(tmp_path / "video.mp4", moving(120, step=3), fps=30)
     copied = [get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "video.mp4", "-c", "copy"]
     subprocess.run([*copied, *flags.split(), whole], check=True)
-    choose_frames(whole, 10, bar)
+    choose_frames(open_video(whole), 10, bar)
     assert caplog.messages == [], "nothing is missing"
     content = whole.read_bytes()
     cut.write_bytes(content[: len(content) // 2])
-    last = choose_frames(cut, 10, bar)[-1]
+    last = choose_frames(open_video(cut), 10, bar)[-1]
     (line,) = caplog.messages
     pattern = rf"of {says} seconds in its header, only ... \((\d+) frames\) can be decoded"
     assert last < int(re.search(pattern, line)[1]) < 90
